@@ -18,10 +18,10 @@ from identity import bootstrap
 from identity.application import IdentityApplication
 from identity.application_factory import create_application
 from identity.domain.applications import ApplicationType
-from identity.domain.authentication import PASSWORD_FACTOR, PASSWORD_METHOD, Proof
+from identity.domain.authentication import Proof
 from identity.domain.users import TokenFormat
 from identity.provider.protocol_request import CookieKind
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.projects import CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser
@@ -64,12 +64,12 @@ def _add_signer(identity: IdentityApplication, organization_id: str, token_forma
     with identity.transaction() as services:
         user = services.service_users.create(organization_id, command)
     with identity.transaction() as services:
-        file = services.service_users.add_key(user.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
+        file = services.service_users.add_key(user.id, AddServiceUserKey(), principal=Principal.OPERATOR)
     return AssertionSigner(user.id, file.key_id, file.key)
 
 
 def _add_visitor(services: Services, organization_id: str, password: str) -> SignedInVisitor:
-    project = services.projects.create(organization_id, CreateProject(name="Benchmark"), principal=OPERATOR_PRINCIPAL)
+    project = services.projects.create(organization_id, CreateProject(name="Benchmark"), principal=Principal.OPERATOR)
     command = RegisterApplication(
         name="Benchmark",
         type=ApplicationType.WEB,
@@ -77,14 +77,17 @@ def _add_visitor(services: Services, organization_id: str, password: str) -> Sig
         response_types=frozenset({"code"}),
         grant_types=frozenset({"authorization_code", "refresh_token"}),
     )
-    application, secret = services.applications.register_with_secret(project.id, command, principal=OPERATOR_PRINCIPAL)
+    application, secret = services.applications.register_with_secret(project.id, command, principal=Principal.OPERATOR)
     assert secret is not None  # noqa: S101 - web applications have one
     person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
     subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)
     assert subject is not None  # noqa: S101 - made just now
     services.passwords.change(subject, password)
     account, session_secret = services.sessions.start(
-        subject, (), proofs=(Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), services.now),), user_agent="benchmark"
+        subject,
+        (),
+        proofs=(Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), services.now),),
+        user_agent="benchmark",
     )
     parameters = authorization_parameters(application.id, "openid profile offline_access")
     cookie = _cookie_header(CookieKind.SESSION, account.session.id, session_secret)

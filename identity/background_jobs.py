@@ -143,7 +143,7 @@ class BackgroundJobs:
             deleted = time.monotonic()
         ended = time.monotonic()
         batch = PurgeBatch(count, deleted - began, ended - began)
-        instrumentation.record_duration(instrumentation.PURGE, kind.value, batch.total_seconds)
+        instrumentation.record_duration(instrumentation.Measurement.PURGE, kind.value, batch.total_seconds)
         self._relieve()
         time.sleep(max(_BATCH_PAUSE_SECONDS, batch.total_seconds - (time.monotonic() - ended)))
         return batch

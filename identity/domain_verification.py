@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from identity import __version__, password_hashing
 from identity.domain.domains import DomainProof, OrganizationDomain
-from identity.fair_semaphore import FairSemaphore, organization_scope
-from identity.outbound_http import OutboundHttpClient, parse_networks
+from identity.fair_semaphore import FairSemaphore
+from identity.outbound_http import OutboundHttpClient
 from identity.settings import Settings, parse_name_server
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class DomainVerifier:
         self._servers = [parse_name_server(text) for text in settings.dns_resolver]
         self._slots = FairSemaphore(_MAX_CONCURRENT_VERIFICATIONS)
         self._web = OutboundHttpClient(
-            networks=parse_networks(settings.allowed_networks),
+            networks=OutboundHttpClient.parse_networks(settings.allowed_networks),
             seconds=VERIFICATION_TIMEOUT,
             resolve=self._resolve_addresses,
         )
@@ -40,7 +40,7 @@ class DomainVerifier:
         ServerBusy.
         """
         with (
-            organization_scope(domain.organization_id),
+            FairSemaphore.organization_scope(domain.organization_id),
             password_hashing.acquire_slot(
                 self._slots, "Too many domains are being checked just now.", seconds=_RETRY_AFTER_SECONDS
             ),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.authentication import Proof
 from identity.domain.managers import ManagerRole
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import PERMISSIONS
@@ -135,7 +135,7 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send
             for response_type in protocol.response_types.values()
         },
         sign_in_methods={
-            PASSWORD_FACTOR: gettext_lazy("Password"),
+            Proof.PASSWORD_FACTOR: gettext_lazy("Password"),
             **methods,
             **{name: factor.label for name, factor in factors},
         },
@@ -146,7 +146,7 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send
         ),
         mail_factors=frozenset(name for name, factor in factors if factor.needs_mail),
         sign_in_method_checks=(
-            *((PASSWORD_FACTOR, _is_directory_account(directory)) for directory in protocol.directories.values()),
+            *((Proof.PASSWORD_FACTOR, _is_directory_account(directory)) for directory in protocol.directories.values()),
             *((item[0], item[2]) for item in offered if len(item) > 2),
         ),
     )

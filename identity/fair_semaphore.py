@@ -57,20 +57,6 @@ def assign_organization(organization_id: str) -> None:
         _asker.set(replace(asker, organization_id=organization_id))
 
 
-@contextmanager
-def organization_scope(organization_id: str, *, known_browser: bool = False) -> Iterator[None]:
-    """Count the work in this block for the organization; an empty id counts it in the shared bucket."""
-    asker = _asker.get()
-    if asker is None:
-        yield
-        return
-    before = _asker.set(replace(asker, organization_id=organization_id, known_browser=known_browser))
-    try:
-        yield
-    finally:
-        _asker.reset(before)
-
-
 class FairSemaphore:
     """A semaphore with fair shares, and a quarter more slots for browsers that an account knows.
 
@@ -81,6 +67,20 @@ class FairSemaphore:
         self._by_organization = by_organization
         self._known = _SlotPool(max(1, slots // _SHARE_DIVISOR))
         self._all = _SlotPool(slots)
+
+    @staticmethod
+    @contextmanager
+    def organization_scope(organization_id: str, *, known_browser: bool = False) -> Iterator[None]:
+        """Count the work in this block for the organization; an empty id counts it in the shared bucket."""
+        asker = _asker.get()
+        if asker is None:
+            yield
+            return
+        before = _asker.set(replace(asker, organization_id=organization_id, known_browser=known_browser))
+        try:
+            yield
+        finally:
+            _asker.reset(before)
 
     @contextmanager
     def acquired(self, part: str = "") -> Iterator[None]:

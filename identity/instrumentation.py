@@ -6,32 +6,42 @@ Without observers it costs next to nothing.
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from enum import StrEnum
 from time import perf_counter
 from typing import Any
 
-#: Hashing a password, including the wait for it.
-HASH = "hash"
-#: A signature, by algorithm.
-SIGNATURE = "signature"
-#: An SQL statement or commit; its name is the statement without values.
-STATEMENT = "statement"
-#: A batch of a purge, by kind: the time for which it blocks other writers on storages with a single writer.
-PURGE = "purge"
-#: A read from a standby, with its replication lag.
-STANDBY_READ = "standby"
-#: An endpoint that may answer from a standby, with the source of its answer.
-LAGGING_ENDPOINT = "read"
-#: An attempt to sign in, by method.
-SIGN_IN = "sign-in"
 
-#: The sources of such an answer.
-ANSWERED_BY_STANDBY, ANSWERED_BY_PRIMARY = "standby", "primary"
+class Measurement(StrEnum):
+    """What is measured."""
 
-#: A request that the web server refused without calling the application; its outcome is the status.
-SERVER_REFUSAL = "refusal"
+    #: Hashing a password, including the wait for it.
+    HASH = "hash"
+    #: A signature, by algorithm.
+    SIGNATURE = "signature"
+    #: An SQL statement or commit; its name is the statement without values.
+    STATEMENT = "statement"
+    #: A batch of a purge, by kind: the time for which it blocks other writers on storages with a single writer.
+    PURGE = "purge"
+    #: A read from a standby, with its replication lag.
+    STANDBY_READ = "standby"
+    #: An endpoint that may answer from a standby, with the source of its answer: "standby" or "primary".
+    LAGGING_ENDPOINT = "read"
+    #: An attempt to sign in, by method.
+    SIGN_IN = "sign-in"
+    #: A request that the web server refused without calling the application; its outcome is the status.
+    SERVER_REFUSAL = "refusal"
 
-#: Outcomes of a sign-in attempt. ``RATE_LIMITED`` means too many failures before, ``FAILED`` a failure of the service.
-SUCCEEDED, REFUSED, RATE_LIMITED, BUSY, FAILED = OUTCOMES = ("succeeded", "refused", "held back", "busy", "failed")
+
+class Outcome(StrEnum):
+    """What came of a sign-in attempt."""
+
+    SUCCEEDED = "succeeded"
+    REFUSED = "refused"
+    #: Too many failures before.
+    RATE_LIMITED = "held back"
+    BUSY = "busy"
+    #: The service failed.
+    FAILED = "failed"
 
 
 class InstrumentationObserver:
@@ -39,13 +49,13 @@ class InstrumentationObserver:
     raise. Override the methods you need.
     """
 
-    def record_duration(self, kind: str, name: str, seconds: float) -> None:
+    def record_duration(self, kind: Measurement, name: str, seconds: float) -> None:
         """Called when something has ended, successful or not."""
 
-    def record_outcome(self, kind: str, name: str, outcome: str) -> None:
+    def record_outcome(self, kind: Measurement, name: str, outcome: str) -> None:
         pass
 
-    def record_lag(self, kind: str, seconds: float) -> None:
+    def record_lag(self, kind: Measurement, seconds: float) -> None:
         pass
 
 
@@ -77,31 +87,31 @@ def remove_observers(watchers: Iterable[InstrumentationObserver]) -> None:
     _watchers = tuple(observer for observer in _watchers if id(observer) not in removed)
 
 
-def record_duration(kind: str, name: str, seconds: float) -> None:
+def record_duration(kind: Measurement, name: str, seconds: float) -> None:
     for observer in _watchers:
         observer.record_duration(kind, name, seconds)
 
 
-def record_outcome(kind: str, name: str, outcome: str) -> None:
+def record_outcome(kind: Measurement, name: str, outcome: str) -> None:
     for observer in _watchers:
         observer.record_outcome(kind, name, outcome)
 
 
-def record_lag(kind: str, seconds: float) -> None:
+def record_lag(kind: Measurement, seconds: float) -> None:
     for observer in _watchers:
         observer.record_lag(kind, seconds)
 
 
 def record_server_refusal(status: int) -> None:
-    record_outcome(SERVER_REFUSAL, "server", str(status))
+    record_outcome(Measurement.SERVER_REFUSAL, "server", str(status))
 
 
-def measure_duration(kind: str, name: str = "") -> AbstractContextManager[object]:
+def measure_duration(kind: Measurement, name: str = "") -> AbstractContextManager[object]:
     """Measures the block; does nothing without observers."""
     return _DurationMeasurement(kind, name) if _watchers else _NO_MEASUREMENT
 
 
-def with_measured_duration(kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
+def with_measured_duration(kind: Measurement, call: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps the function so that each call is measured under the name in its first argument; returns it unchanged
     without observers.
     """
@@ -121,7 +131,7 @@ def with_measured_duration(kind: str, call: Callable[..., Any]) -> Callable[...,
 class _DurationMeasurement(AbstractContextManager[None]):
     __slots__ = ("_began", "_kind", "_name")
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: Measurement, name: str) -> None:
         self._kind = kind
         self._name = name
 

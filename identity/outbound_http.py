@@ -48,11 +48,6 @@ class OutboundResponse:
     body: bytes = field(repr=False)
 
 
-def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """Parse networks and single addresses. Raises ValueError."""
-    return tuple(ip_network(text) for text in texts)
-
-
 def is_public(address: IPv4Address | IPv6Address) -> bool:
     """True for public internet addresses; an address that carries an IPv4 address is judged by that."""
     if isinstance(address, IPv6Address):
@@ -126,6 +121,11 @@ class OutboundHttpClient:
         self._resolve = resolve
         self._ca_file = ca_file
         self._proxy = urlsplit(proxy) if proxy else None
+
+    @staticmethod
+    def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
+        """Parse networks and single addresses. Raises ValueError."""
+        return tuple(ip_network(text) for text in texts)
 
     def send(
         self,

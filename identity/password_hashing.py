@@ -116,7 +116,7 @@ class PasswordHasher:
         with acquire_slot(self._semaphore, _TOO_MANY):
             self._change_active(1)
             try:
-                with instrumentation.measure_duration(instrumentation.HASH):
+                with instrumentation.measure_duration(instrumentation.Measurement.HASH):
                     return run_in_executor(self._thread_pool(), work)
             finally:
                 self._change_active(-1)

@@ -6,13 +6,7 @@ from contextvars import Context
 
 import pytest
 
-from identity.fair_semaphore import (
-    FairSemaphore,
-    NoFreeSlot,
-    assign_organization,
-    client_network_scope,
-    organization_scope,
-)
+from identity.fair_semaphore import FairSemaphore, NoFreeSlot, assign_organization, client_network_scope
 
 
 @pytest.fixture
@@ -26,7 +20,7 @@ def acquired(
 ) -> int:
     """The number of permits that a greedy caller gets."""
     number = 0
-    with client_network_scope(network), organization_scope(organization, known_browser=known):
+    with client_network_scope(network), FairSemaphore.organization_scope(organization, known_browser=known):
         while True:
             try:
                 stack.callback(shares.acquire())
@@ -86,7 +80,7 @@ def test_internal_work_is_limited_by_the_semaphore_alone() -> None:
 
 def test_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> None:
     shares = FairSemaphore(32)
-    with client_network_scope(""), organization_scope("acme"):
+    with client_network_scope(""), FairSemaphore.organization_scope("acme"):
         for part in ("one", "one", "one", "one", "two"):
             stack.callback(shares.acquire(part))
         with pytest.raises(NoFreeSlot):

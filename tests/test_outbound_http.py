@@ -11,13 +11,7 @@ from pathlib import Path
 import pytest
 
 from identity import outbound_http
-from identity.outbound_http import (
-    MAX_RESPONSE_BYTES,
-    ForbiddenDestination,
-    OutboundHttpClient,
-    is_public,
-    parse_networks,
-)
+from identity.outbound_http import MAX_RESPONSE_BYTES, ForbiddenDestination, OutboundHttpClient, is_public
 from tests.external_servers import LOOPBACK, WebServer
 
 HOST = "files.example"
@@ -129,7 +123,9 @@ def test_public_addresses_of_a_host_are_tried(canary: WebServer, monkeypatch: py
 def client(canary: WebServer) -> OutboundHttpClient:
     """A way to the server, which the setting names."""
     return OutboundHttpClient(
-        networks=parse_networks([LOOPBACK]), resolve=lambda host, seconds: [LOOPBACK], ca_file=canary.certificate
+        networks=OutboundHttpClient.parse_networks([LOOPBACK]),
+        resolve=lambda host, seconds: [LOOPBACK],
+        ca_file=canary.certificate,
     )
 
 
@@ -180,7 +176,7 @@ def test_slow_response_is_cut_off(scheme: str, begin: Callable[[socket.socket], 
         thread = threading.Thread(target=drip)
         thread.start()
         started = time.monotonic()
-        slow = OutboundHttpClient(networks=parse_networks([LOOPBACK]), seconds=0.5)
+        slow = OutboundHttpClient(networks=OutboundHttpClient.parse_networks([LOOPBACK]), seconds=0.5)
         with pytest.raises((OSError, HTTPException)):
             slow.send("GET", f"{scheme}://{LOOPBACK}:{server.getsockname()[1]}/", headers={})
         assert time.monotonic() - started < 5

@@ -20,7 +20,7 @@ from requirement_coverage import coverage
 
 from identity import hookspecs
 from identity.api import PUBLIC_MODULES
-from identity.domain.audit import EVENTS
+from identity.domain.audit import AuditEvent
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.plugins.manager_roles import ROLES
 from identity.provider import errors as protocol_errors
@@ -135,8 +135,8 @@ def endpoints() -> str:
 def events() -> str:
     """The audit events: their subjects, and what may happen to each."""
     parts = [".. list-table::", "   :header-rows: 1", "   :widths: 25 75", "", "   * - Subject", "     - Events"]
-    for subject in dict.fromkeys(name.partition(".")[0] for name in sorted(EVENTS)):
-        names = ", ".join(f"``{name}``" for name in sorted(EVENTS) if name.startswith(f"{subject}."))
+    for subject in dict.fromkeys(name.partition(".")[0] for name in sorted(AuditEvent.NAMES)):
+        names = ", ".join(f"``{name}``" for name in sorted(AuditEvent.NAMES) if name.startswith(f"{subject}."))
         parts += [f"   * - {subject.replace('_', ' ')}", f"     - {names}"]
     return "\n".join([*parts, ""])
 

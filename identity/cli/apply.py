@@ -115,12 +115,12 @@ def _apply_confirmed(
 
 
 def _run_apply(services: "Services", state: "DesiredState", arguments: Namespace) -> "ApplyResult":
-    from identity.services.access_control import OPERATOR_PRINCIPAL
+    from identity.services.access_control import Principal
     from identity.services.desired_state.apply import apply_desired_state
 
     with_secrets = arguments.secrets_out is not None
     return apply_desired_state(
-        services, state, principal=OPERATOR_PRINCIPAL, prune=arguments.prune, with_secrets=with_secrets
+        services, state, principal=Principal.OPERATOR, prune=arguments.prune, with_secrets=with_secrets
     )
 
 

@@ -44,7 +44,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _build_filter(identity: "IdentityApplication", arguments: Namespace) -> "AuditFilter":
-    from identity.domain.audit import EVENTS, AuditFilter
+    from identity.domain.audit import AuditEvent, AuditFilter
     from identity.services.commands import Command as Given
     from identity.services.commands import decode
     from identity.services.commands.field_types import Timestamp
@@ -53,7 +53,7 @@ def _build_filter(identity: "IdentityApplication", arguments: Namespace) -> "Aud
         since: Timestamp | None
 
     event = arguments.event
-    if event and event not in EVENTS | {name.partition(".")[0] for name in EVENTS}:
+    if event and event not in AuditEvent.NAMES | {name.partition(".")[0] for name in AuditEvent.NAMES}:
         raise CommandError(
             f"There is no audit event {event}. Give a name such as project.created, or project for all of it."
         )

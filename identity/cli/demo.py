@@ -122,14 +122,14 @@ class _DemoRun:
 
     def _assign_role(self) -> None:
         from identity.cli.add_manager import assign_manager_roles, find_user
-        from identity.domain.permissions import organization_resource
+        from identity.domain.permissions import Resource
 
         self._print_step(f"A manager role (5.2): the service user becomes {_ROLE} of its organization")
         with self._identity.transaction() as services:
             subject = find_user(services, self._key_file.user_id)
             organization = subject.organization
             manager = assign_manager_roles(
-                services, subject, organization_resource(organization.id), frozenset({_ROLE})
+                services, subject, Resource.of_organization(organization.id), frozenset({_ROLE})
             )
         print(f"  identity add-manager --user {subject.login_name} --role {_ROLE} --organization {organization.id}")
         _print_members({"roles": sorted(manager.roles)})

@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _export_document(identity: "IdentityApplication", name: str) -> Iterator[str]:
-    from identity.services.access_control import OPERATOR_PRINCIPAL
+    from identity.services.access_control import Principal
     from identity.services.organization_transfer import OrganizationTransfer
 
     with identity.transaction() as services:
@@ -48,9 +48,9 @@ def _export_document(identity: "IdentityApplication", name: str) -> Iterator[str
         organization = organizations.find_by_domain(name) or organizations.find(name)
         if organization is None:
             raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
-        OrganizationTransfer(services).begin_export(organization.id, principal=OPERATOR_PRINCIPAL)
+        OrganizationTransfer(services).begin_export(organization.id, principal=Principal.OPERATOR)
     with identity.snapshot() as services:
-        yield from OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL)
+        yield from OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR)
 
 
 @contextmanager

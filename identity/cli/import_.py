@@ -99,14 +99,14 @@ def _import_organization(
     keep_ids: bool | None,
     progress: ProgressReporter,
 ) -> None:
-    from identity.services.access_control import OPERATOR_PRINCIPAL
+    from identity.services.access_control import Principal
     from identity.services.organization_transfer import OrganizationTransfer
 
     template = f"{{:,}} of {incoming.user_count:,} users written"
     with identity.transaction() as services:
         organization = OrganizationTransfer(services).import_document(
             document,
-            principal=OPERATOR_PRINCIPAL,
+            principal=Principal.OPERATOR,
             keep_ids=keep_ids,
             progress=lambda more: progress.add(more, template),
         )

@@ -13,7 +13,7 @@ class _LongestBatchObserver(instrumentation.InstrumentationObserver):
     seconds = 0.0
 
     def record_duration(self, kind: str, name: str, seconds: float) -> None:
-        if kind == instrumentation.PURGE:
+        if kind == instrumentation.Measurement.PURGE:
             self.seconds = max(self.seconds, seconds)
 
 

@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Reactivate the user, end their tokens, grant IAM_OWNER, and print a new one-time password."""
     with open_application(arguments) as identity:
-        from identity.domain.permissions import INSTANCE_RESOURCE
+        from identity.domain.permissions import Resource
         from identity.domain.policies import Policy
         from identity.domain.users import HumanUser
         from identity.services.commands import decode
@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
             if arguments.email:
                 services.users.set_verified_email(subject.user.id, decode(ChangeProfile, {"email": arguments.email}))
             assign_manager_roles(
-                services, subject, INSTANCE_RESOURCE, frozenset({INSTANCE_OWNER_ROLE}), is_recovery=True
+                services, subject, Resource.INSTANCE, frozenset({INSTANCE_OWNER_ROLE}), is_recovery=True
             )
 
             def can_prove(policy: Policy) -> bool:

@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
     with open_application(arguments) as identity:
         from identity.domain.applications import MAX_LIVE_SECRETS
         from identity.domain.users import ServiceUser
-        from identity.services.access_control import OPERATOR_PRINCIPAL
+        from identity.services.access_control import Principal
 
         with identity.transaction() as services:
             subject = find_user(services, arguments.user)
@@ -33,12 +33,12 @@ def run(arguments: Namespace) -> int:
                 raise CommandError(f"{subject.login_name} is a person. Name a service user.")
             user_id, service_users = subject.user.id, services.service_users
             if arguments.remove is not None:
-                service_users.remove_secret(user_id, arguments.remove, principal=OPERATOR_PRINCIPAL)
+                service_users.remove_secret(user_id, arguments.remove, principal=Principal.OPERATOR)
             else:
                 live = service_users.list_secrets(user_id)
                 if len(live) >= MAX_LIVE_SECRETS:
                     raise CommandError(f"Two secrets are live: {_secret_list(live)}. End one with --remove ID.")
-                _, secret = service_users.add_secret(user_id, principal=OPERATOR_PRINCIPAL)
+                _, secret = service_users.add_secret(user_id, principal=Principal.OPERATOR)
             live = service_users.list_secrets(user_id)
     print_field("user", subject.login_name)
     print_field("client id", user_id)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -26,12 +26,31 @@ _ALGORITHMS_BY_CURVE = {"P-256": frozenset({"ES256"}), "P-384": frozenset({"ES38
 class JwkPublicKey:
     """A public key of another party: its id (empty if it has none) and the algorithms that it can verify."""
 
+    #: The algorithms that some key can verify.
+    ALGORITHMS: ClassVar[frozenset[str]] = _RSA_ALGORITHMS.union(*_ALGORITHMS_BY_CURVE.values())
+
     id: str
     algorithms: frozenset[str]
     native: rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 
     def __repr__(self) -> str:
         return f"ForeignKey({self.id!r})"
+
+    @classmethod
+    def parse_set(cls, text: bytes) -> "tuple[JwkPublicKey, ...]":
+        """The keys that can verify signatures; unsafe keys and keys for other uses are skipped.
+
+        Raises InvalidKey if the text is not a JWK set.
+        """
+        try:
+            keys = json.loads(text)["keys"]
+        except (ValueError, RecursionError, LookupError, TypeError):
+            raise InvalidKey("no key set") from None
+        if not isinstance(keys, list) or len(keys) > MAX_KEYS:
+            raise InvalidKey("no key set")
+        return tuple(
+            jwk_public_key for key in keys if isinstance(key, dict) and (jwk_public_key := _parse_jwk(key)) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,32 +62,16 @@ class EcPrivateKey:
     def __repr__(self) -> str:
         return "EllipticKey()"
 
-
-def parse_jwk_set(text: bytes) -> tuple[JwkPublicKey, ...]:
-    """The keys that can verify signatures; unsafe keys and keys for other uses are skipped.
-
-    Raises InvalidKey if the text is not a JWK set.
-    """
-    try:
-        keys = json.loads(text)["keys"]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        raise InvalidKey("no key set") from None
-    if not isinstance(keys, list) or len(keys) > MAX_KEYS:
-        raise InvalidKey("no key set")
-    return tuple(
-        jwk_public_key for key in keys if isinstance(key, dict) and (jwk_public_key := _parse_jwk(key)) is not None
-    )
-
-
-def parse_ec_private_key(text: str) -> EcPrivateKey:
-    """The key in a PEM file, as Apple issues it. Raises InvalidKey."""
-    try:
-        native = load_pem_private_key(text.strip().encode("utf-8", "surrogatepass"), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise InvalidKey("not a private key in PEM form") from None
-    if not isinstance(native, ec.EllipticCurvePrivateKey) or not isinstance(native.curve, ec.SECP256R1):
-        raise InvalidKey("not a key on the curve P-256")
-    return EcPrivateKey(native)
+    @classmethod
+    def from_pem(cls, text: str) -> "EcPrivateKey":
+        """The key in a PEM file, as Apple issues it. Raises InvalidKey."""
+        try:
+            native = load_pem_private_key(text.strip().encode("utf-8", "surrogatepass"), password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            raise InvalidKey("not a private key in PEM form") from None
+        if not isinstance(native, ec.EllipticCurvePrivateKey) or not isinstance(native.curve, ec.SECP256R1):
+            raise InvalidKey("not a key on the curve P-256")
+        return cls(native)
 
 
 def _parse_jwk(jwk: Mapping[str, Any]) -> JwkPublicKey | None:

@@ -1,7 +1,7 @@
 """JSON Web Tokens: strictly parsed, verified and signed with the algorithm that the caller names.
 
-The only module that imports joserfc and parses JWTs. Reading a token takes two steps: ``parse_unverified`` returns
-an UnverifiedToken, good only for finding the key; ``verify`` checks the signature.
+The only module that imports joserfc and parses JWTs. Reading a token takes two steps: ``UnverifiedToken.parse``,
+good only for finding the key; its ``verify`` checks the signature.
 """
 
 import hashlib
@@ -69,27 +69,48 @@ class UnverifiedToken:
     def __repr__(self) -> str:
         return "UnverifiedToken()"
 
+    @classmethod
+    def parse(cls, text: str, *, max_length: int = 8192) -> "UnverifiedToken":
+        """The token taken apart, its signature not yet checked.
 
-def parse_unverified(text: str, *, max_length: int = 8192) -> UnverifiedToken:
-    """The token taken apart, its signature not yet checked.
+        Accepted is a signed JWT in compact form (RFC 7515 §7.1) of at most ``max_length`` characters: three parts of
+        canonical base64url, the first two UTF-8 JSON objects without repeated names, at most MAX_DEPTH deep, without
+        NaN, infinity, integers beyond 64 bits, NUL or lone surrogates; ``alg`` present, it and ``kid`` and
+        ``typ`` strings, none of REFUSED_PARAMETERS.
 
-    Accepted is a signed JWT in compact form (RFC 7515 §7.1) of at most ``max_length`` characters: three parts of
-    canonical base64url, the first two UTF-8 JSON objects without repeated names, at most MAX_DEPTH deep, without
-    NaN, infinity, integers beyond 64 bits, NUL or lone surrogates; ``alg`` present, it and ``kid`` and
-    ``typ`` strings, none of REFUSED_PARAMETERS.
+        Raises MalformedToken for every other string, and nothing else.
+        """
+        if len(text) > max_length:
+            raise MalformedToken(f"longer than {max_length} characters")
+        parts = text.split(".", 3)
+        if len(parts) != 3 or "" in parts:
+            raise MalformedToken("not three parts")
+        header, claims, signature = parts
+        _decode_segment(signature, "signature")
+        token = cls(text, _parse_json_object(header, "header"), _parse_json_object(claims, "payload"))
+        _check_header(token.header)
+        return token
 
-    Raises MalformedToken for every other string, and nothing else.
-    """
-    if len(text) > max_length:
-        raise MalformedToken(f"longer than {max_length} characters")
-    parts = text.split(".", 3)
-    if len(parts) != 3 or "" in parts:
-        raise MalformedToken("not three parts")
-    header, claims, signature = parts
-    _decode_segment(signature, "signature")
-    token = UnverifiedToken(text, _parse_json_object(header, "header"), _parse_json_object(claims, "payload"))
-    _check_header(token.header)
-    return token
+    def verify(self, key: RsaPublicKey, *, algorithm: str) -> dict[str, Any]:
+        """The claims, once the signature holds under ``key`` and ``algorithm``.
+
+        No claim is judged here: not exp, not aud, not typ. Raises InvalidTokenSignature, also if the header names
+        another algorithm than exactly ``algorithm``; MalformedToken if the token did not come from ``parse`` and would
+        not pass it; ValueError if ``algorithm`` is none of ALGORITHMS.
+        """
+        return _verify_signature(self, algorithm, _algorithm_model(algorithm), _Key(key.native, key.native))
+
+    def verify_with_jwk(self, key: JwkPublicKey, *, algorithm: str) -> dict[str, Any]:
+        """The same for a key that another party published, whose type determines the algorithms.
+
+        Raises InvalidTokenSignature, MalformedToken; ValueError if the key cannot verify ``algorithm``.
+        """
+        if algorithm not in key.algorithms:
+            raise ValueError(f"the key does not verify {algorithm}")
+        native: Any = key.native
+        if algorithm in _EC_MODELS:
+            return _verify_signature(self, algorithm, _EC_MODELS[algorithm], ECKey(native, native))
+        return _verify_signature(self, algorithm, _algorithm_model(algorithm), _Key(native, native))
 
 
 def unverified_claims(text: str, *, max_length: int = 16384) -> dict[str, Any]:
@@ -120,29 +141,6 @@ def unverified_key_id(text: str) -> str | None:
     return key_id if isinstance(key_id, str) else None
 
 
-def verify(token: UnverifiedToken, key: RsaPublicKey, *, algorithm: str) -> dict[str, Any]:
-    """The claims, once the signature holds under ``key`` and ``algorithm``.
-
-    No claim is judged here: not exp, not aud, not typ. Raises InvalidTokenSignature, also if the header names another
-    algorithm than exactly ``algorithm``; MalformedToken if the token did not come from ``parse_unverified`` and would
-    not pass it; ValueError if ``algorithm`` is none of ALGORITHMS.
-    """
-    return _verify_signature(token, algorithm, _algorithm_model(algorithm), _Key(key.native, key.native))
-
-
-def verify_with_jwk(token: UnverifiedToken, key: JwkPublicKey, *, algorithm: str) -> dict[str, Any]:
-    """The same for a key that another party published, whose type determines the algorithms.
-
-    Raises InvalidTokenSignature, MalformedToken; ValueError if the key cannot verify ``algorithm``.
-    """
-    if algorithm not in key.algorithms:
-        raise ValueError(f"the key does not verify {algorithm}")
-    native: Any = key.native
-    if algorithm in _EC_MODELS:
-        return _verify_signature(token, algorithm, _EC_MODELS[algorithm], ECKey(native, native))
-    return _verify_signature(token, algorithm, _algorithm_model(algorithm), _Key(native, native))
-
-
 def _verify_signature(token: UnverifiedToken, algorithm: str, model: Any, native: Any) -> dict[str, Any]:
     _check_header(token.header)
     if token.header["alg"] != algorithm:
@@ -167,7 +165,7 @@ def sign(
     """
     model = _algorithm_model(algorithm)
     signing_input = f"{_encode_header(algorithm, key_id, typ)}.{_encode_segment(dict(claims))}"
-    with instrumentation.measure_duration(instrumentation.SIGNATURE, algorithm):
+    with instrumentation.measure_duration(instrumentation.Measurement.SIGNATURE, algorithm):
         signature = model.sign(signing_input.encode("ascii"), _Key(key.native, key.native))
     return f"{signing_input}.{base64url.encode(signature)}"
 

@@ -103,6 +103,16 @@ class RsaPrivateKey:
         """The length of the modulus in bits."""
         return self.native.key_size
 
+    @classmethod
+    def generate(cls, bits: int = 2048) -> "RsaPrivateKey":
+        """A new RSA key with the public exponent 65537.
+
+        Raises ValueError unless ``bits`` is one of GENERATED_BITS.
+        """
+        if bits not in GENERATED_BITS:
+            raise ValueError(f"RSA keys have {', '.join(map(str, GENERATED_BITS))} bits, not {bits}")
+        return cls(rsa.generate_private_key(public_exponent=65537, key_size=bits))
+
     def public_key(self) -> RsaPublicKey:
         """The public half."""
         return RsaPublicKey(self.native.public_key())
@@ -153,16 +163,6 @@ def _load_private_key(native: object) -> rsa.RSAPrivateKey:
     if not isinstance(native, rsa.RSAPrivateKey):
         raise InvalidKey("not an RSA key")
     return native
-
-
-def generate_rsa_private_key(bits: int = 2048) -> RsaPrivateKey:
-    """A new RSA key with the public exponent 65537.
-
-    Raises ValueError unless ``bits`` is one of GENERATED_BITS.
-    """
-    if bits not in GENERATED_BITS:
-        raise ValueError(f"RSA keys have {', '.join(map(str, GENERATED_BITS))} bits, not {bits}")
-    return RsaPrivateKey(rsa.generate_private_key(public_exponent=65537, key_size=bits))
 
 
 def parse_rsa_public_key(text: str) -> RsaPublicKey:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar
 
 
 class ActorKind(StrEnum):
@@ -48,6 +49,51 @@ OPERATOR = Actor(kind=ActorKind.OPERATOR)
 SYSTEM = Actor(kind=ActorKind.SYSTEM)
 
 
+#: Every event name, "subject.verb".
+_EVENT_NAMES: frozenset[str] = frozenset(
+    f"{subject}.{verb}"
+    for subject, verbs in {
+        "instance": ("bootstrapped",),
+        "organization": ("created", "changed", "deactivated", "reactivated", "removed", "exported", "imported"),
+        "domain": ("asked", "verified", "asserted", "removed"),
+        "project": ("created", "changed", "deactivated", "reactivated", "removed"),
+        "project_role": ("added", "changed", "removed"),
+        "project_grant": ("accepted", "added", "changed", "deactivated", "reactivated", "removed"),
+        "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
+        "user": (
+            *("created", "registered", "changed", "deactivated", "reactivated", "removed"),
+            *("recovered", "unlocked", "reported", "exported"),
+            *("deletion_asked", "deletion_withdrawn"),
+        ),
+        "password": ("set", "changed", "link_issued", "link_asked"),
+        "email": ("link_issued", "verified"),
+        "factor": ("added", "changed", "used", "suspected", "removed", "reset"),
+        "browser": ("remembered", "forgotten"),
+        "policy": ("changed",),
+        "session": ("started", "renewed", "ended"),
+        "service_user": ("created", "changed", "deactivated", "reactivated", "removed"),
+        "service_user_key": ("added", "removed", "expiring"),
+        "service_user_secret": ("added", "removed"),
+        "personal_access_token": ("added", "removed", "expiring"),
+        "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
+        "upstream_provider": ("created", "changed", "deactivated", "reactivated", "removed"),
+        "linked_identity": ("added", "removed"),
+        "consent": ("given", "refused", "withdrawn"),
+        "branding": ("changed",),
+        "client_secret": ("added", "removed"),
+        "manager": ("added", "changed", "removed"),
+        "signing_key": ("added", "removed", "withdrawn", "rewrapped"),
+        "legal_hold": ("placed", "released"),
+        "backup": ("made", "restored"),
+        "token": ("revoked", "replayed"),
+        "authentication": ("refused",),
+        "authorization": ("refused",),
+        "access": ("refused",),
+    }.items()
+    for verb in verbs
+)
+
+
 class Result(StrEnum):
     SUCCESS = "success"
     REFUSED = "refused"
@@ -61,6 +107,11 @@ class AuditEvent:
     ``sequence``, which orders events. ``once`` makes further events with the same value a no-op, to limit repeated
     refusals.
     """
+
+    #: Every event name.
+    NAMES: ClassVar[frozenset[str]] = _EVENT_NAMES
+    #: Users see this in their activity although nothing changed.
+    SIGN_IN_REFUSED: ClassVar[str] = "authentication.refused"
 
     id: str
     at: datetime
@@ -109,7 +160,7 @@ class AuditFilter:
         if not self.event or "." in self.event:
             return (self.event,) if self.event else ()
         # A text that is no subject matches as a full name, which may not exist.
-        return tuple(sorted(name for name in EVENTS if name.startswith(f"{self.event}."))) or (self.event,)
+        return tuple(sorted(name for name in AuditEvent.NAMES if name.startswith(f"{self.event}."))) or (self.event,)
 
     def matches(self, event: AuditEvent) -> bool:
         return (
@@ -131,51 +182,4 @@ UNFILTERED = AuditFilter()
 #: Kinds of objects that a user owns or uses. Users must not learn of legal holds on them, so those are not included.
 USER_OWNED_KINDS = frozenset(
     {"user_grant", "manager", "service_user_key", "service_user_secret", "personal_access_token", "application"}
-)
-
-#: Users see this in their activity although nothing changed.
-SIGN_IN_REFUSED = "authentication.refused"
-
-#: Every event name, "subject.verb".
-EVENTS: frozenset[str] = frozenset(
-    f"{subject}.{verb}"
-    for subject, verbs in {
-        "instance": ("bootstrapped",),
-        "organization": ("created", "changed", "deactivated", "reactivated", "removed", "exported", "imported"),
-        "domain": ("asked", "verified", "asserted", "removed"),
-        "project": ("created", "changed", "deactivated", "reactivated", "removed"),
-        "project_role": ("added", "changed", "removed"),
-        "project_grant": ("accepted", "added", "changed", "deactivated", "reactivated", "removed"),
-        "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
-        "user": (
-            *("created", "registered", "changed", "deactivated", "reactivated", "removed"),
-            *("recovered", "unlocked", "reported", "exported"),
-            *("deletion_asked", "deletion_withdrawn"),
-        ),
-        "password": ("set", "changed", "link_issued", "link_asked"),
-        "email": ("link_issued", "verified"),
-        "factor": ("added", "changed", "used", "suspected", "removed", "reset"),
-        "browser": ("remembered", "forgotten"),
-        "policy": ("changed",),
-        "session": ("started", "renewed", "ended"),
-        "service_user": ("created", "changed", "deactivated", "reactivated", "removed"),
-        "service_user_key": ("added", "removed", "expiring"),
-        "service_user_secret": ("added", "removed"),
-        "personal_access_token": ("added", "removed", "expiring"),
-        "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
-        "upstream_provider": ("created", "changed", "deactivated", "reactivated", "removed"),
-        "linked_identity": ("added", "removed"),
-        "consent": ("given", "refused", "withdrawn"),
-        "branding": ("changed",),
-        "client_secret": ("added", "removed"),
-        "manager": ("added", "changed", "removed"),
-        "signing_key": ("added", "removed", "withdrawn", "rewrapped"),
-        "legal_hold": ("placed", "released"),
-        "backup": ("made", "restored"),
-        "token": ("revoked", "replayed"),
-        "authentication": ("refused",),
-        "authorization": ("refused",),
-        "access": ("refused",),
-    }.items()
-    for verb in verbs
 )

@@ -3,25 +3,45 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
-#: The authentication method of a password (RFC 8176) and its factor name.
-PASSWORD_METHOD, PASSWORD_FACTOR = "pwd", "password"
-#: The factor of a remembered browser, where the second factor is skipped for some time.
-REMEMBERED_FACTOR = "remembered"
-#: The method of a sign-in at an upstream provider whose methods are unknown or not trusted.
-FEDERATED_METHOD = "federated"
-#: Added to a sign-in at an upstream provider that does not say when the user authenticated; a session there may be days
-#: old.
-UNDATED_METHOD = "undated"
 
-#: Authentication context classes, each stronger than the one before: one factor; two factors of different kinds; two
-#: factors of which one resists phishing.
-ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT = (
-    "urn:service:iam:acr:1",
-    "urn:service:iam:acr:2",
-    "urn:service:iam:acr:phr",
-)
-ACR_VALUES = (ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT)
+class Acr:
+    """Authentication context classes, each stronger than the one before."""
+
+    ONE_FACTOR = "urn:service:iam:acr:1"
+    #: Two factors of different kinds.
+    TWO_FACTORS = "urn:service:iam:acr:2"
+    #: Two factors of which one resists phishing.
+    PHISHING_RESISTANT = "urn:service:iam:acr:phr"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A proof of identity: the factor, its RFC 8176 methods, and when it was given."""
+
+    #: The authentication method of a password (RFC 8176) and its factor name.
+    PASSWORD_METHOD: ClassVar[str] = "pwd"  # noqa: S105 - a name
+    PASSWORD_FACTOR: ClassVar[str] = "password"  # noqa: S105
+    #: The factor of a remembered browser, where the second factor is skipped for some time.
+    REMEMBERED_FACTOR: ClassVar[str] = "remembered"
+    #: The method of a sign-in at an upstream provider whose methods are unknown or not trusted.
+    FEDERATED_METHOD: ClassVar[str] = "federated"
+    #: Added to a sign-in at an upstream provider that does not say when the user authenticated; a session there may
+    #: be days old.
+    UNDATED_METHOD: ClassVar[str] = "undated"
+
+    factor: str
+    methods: tuple[str, ...]
+    at: datetime
+
+    @property
+    def is_dated(self) -> bool:
+        """True if its time is known."""
+        return self.factor != self.REMEMBERED_FACTOR and self.UNDATED_METHOD not in self.methods
+
+
+ACR_VALUES = (Acr.ONE_FACTOR, Acr.TWO_FACTORS, Acr.PHISHING_RESISTANT)
 
 _KNOWLEDGE, _POSSESSION, _INHERENCE = "something known", "something held", "something one is"
 _VOUCHED_FOR = "somebody else's word"
@@ -30,27 +50,13 @@ _VOUCHED_FOR = "somebody else's word"
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("kba", "pin", "pwd"), _KNOWLEDGE),
     **dict.fromkeys(("hwk", "otp", "pop", "sc", "sms", "swk", "tel"), _POSSESSION),
-    FEDERATED_METHOD: _VOUCHED_FOR,
+    Proof.FEDERATED_METHOD: _VOUCHED_FOR,
     **dict.fromkeys(("face", "fpt", "iris", "retina", "vbm"), _INHERENCE),
 }
 _RESISTANT = frozenset({"hwk", "sc", "swk"})
 _MFA = "mfa"
 #: Internal methods that RFC 8176 does not define.
-_OURS = frozenset({REMEMBERED_FACTOR, FEDERATED_METHOD, UNDATED_METHOD})
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """A proof of identity: the factor, its RFC 8176 methods, and when it was given."""
-
-    factor: str
-    methods: tuple[str, ...]
-    at: datetime
-
-
-def dated_proofs(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
-    """Proofs whose time is known."""
-    return tuple(proof for proof in proofs if proof.factor != REMEMBERED_FACTOR and UNDATED_METHOD not in proof.methods)
+_OURS = frozenset({Proof.REMEMBERED_FACTOR, Proof.FEDERATED_METHOD, Proof.UNDATED_METHOD})
 
 
 def proof_methods(proofs: Iterable[Proof]) -> tuple[str, ...]:

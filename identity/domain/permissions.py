@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from identity.domain.projects import Project, ProjectGrant
 
@@ -32,6 +33,8 @@ class Resource:
     GRANTEE_PERMISSIONS only.
     """
 
+    INSTANCE: ClassVar["Resource"]
+
     key: ResourceKey
     ancestors: tuple[ResourceKey, ...]
     organization_id: str | None
@@ -42,17 +45,17 @@ class Resource:
         """The resource itself and everything above it."""
         return (self.key, *self.ancestors)
 
+    @staticmethod
+    def of_organization(organization_id: str) -> "Resource":
+        return Resource(ResourceKey(ManagerLevel.ORGANIZATION, organization_id), (INSTANCE_KEY,), organization_id)
+
 
 INSTANCE_KEY = ResourceKey(ManagerLevel.INSTANCE, "instance")
-INSTANCE_RESOURCE = Resource(INSTANCE_KEY, (), None)
-
-
-def organization_resource(organization_id: str) -> Resource:
-    return Resource(ResourceKey(ManagerLevel.ORGANIZATION, organization_id), (INSTANCE_KEY,), organization_id)
+Resource.INSTANCE = Resource(INSTANCE_KEY, (), None)
 
 
 def project_resource(project: Project) -> Resource:
-    owner = organization_resource(project.organization_id)
+    owner = Resource.of_organization(project.organization_id)
     return Resource(ResourceKey(ManagerLevel.PROJECT, project.id), owner.lineage, project.organization_id)
 
 

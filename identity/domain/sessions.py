@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import ClassVar
 
-from identity.domain.authentication import UNDATED_METHOD, Proof, dated_proofs, proof_methods
+from identity.domain.authentication import Proof, proof_methods
 from identity.domain.users import Subject
 
 
@@ -39,9 +40,9 @@ class Session:
     @property
     def last_proof_at(self) -> datetime | None:
         """When the user last authenticated; None if only an upstream provider says so, without a time."""
-        if not any(UNDATED_METHOD in proof.methods for proof in self.proofs[:1]):
+        if not any(Proof.UNDATED_METHOD in proof.methods for proof in self.proofs[:1]):
             return self.authenticated_at
-        return max((proof.at for proof in dated_proofs(self.proofs)), default=None)
+        return max((proof.at for proof in self.proofs if proof.is_dated), default=None)
 
     def is_live(self, now: datetime, idle_timeout: timedelta, max_age: timedelta) -> bool:
         """True until it is ended, idle for ``idle_timeout``, past its absolute end, or authenticated longer than
@@ -85,6 +86,11 @@ class PendingAuthorization:
     ``authenticated_at`` name a user who has authenticated here but is not signed in yet; ``session_id`` is the
     session that was selected or started. ``proofs`` are those given here, ``done`` names completed interactions.
     """
+
+    #: Completed step that records the demand for the strongest available proof, and the demand of our own pages for it.
+    STRONGEST_PROOF_STEP: ClassVar[str] = "strongest"
+    #: Completed step that records that the person chose another method: the instance's methods are offered.
+    OTHER_METHOD_STEP: ClassVar[str] = "another_way"
 
     id: str
     digest: bytes

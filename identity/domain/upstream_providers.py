@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from identity.domain.entity import create_only, entity, internal, mutable, read_only, versioned
@@ -32,30 +33,6 @@ class UpstreamAuthentication(StrEnum):
     PRIVATE_KEY_JWT = "private_key_jwt"
 
 
-#: Issuers of products that have a single one; others must be configured.
-ISSUERS: Mapping[UpstreamKind, str] = {
-    UpstreamKind.GOOGLE: "https://accounts.google.com",
-    UpstreamKind.GITLAB: "https://gitlab.com",
-    UpstreamKind.APPLE: "https://appleid.apple.com",
-    UpstreamKind.GITHUB: "https://github.com",
-}
-
-#: Callback paths lie below this path.
-CALLBACK_PATH = "/login/upstream"
-
-#: Profile fields that can be imported, each with its usual claim.
-DEFAULT_CLAIM_MAPPING: Mapping[str, str] = {
-    "user_name": "preferred_username",
-    "given_name": "given_name",
-    "family_name": "family_name",
-    "display_name": "name",
-    "nickname": "nickname",
-    "email": "email",
-    "picture": "picture",
-    "locale": "locale",
-    "zoneinfo": "zoneinfo",
-}
-
 _LONGEST_CLAIM = 200
 _MORE = gettext_lazy("More settings")
 _TENANT = re.compile(
@@ -81,10 +58,10 @@ def issuer_error(text: str) -> str | None:
 def issuer_error_for_kind(kind: UpstreamKind, issuer: str) -> str | None:
     """The same for providers of this kind; an empty issuer means that of the kind."""
     if not issuer:
-        return None if kind in ISSUERS else gettext_lazy("Enter the issuer.")
+        return None if kind in UpstreamProvider.ISSUERS else gettext_lazy("Enter the issuer.")
     if kind is UpstreamKind.ENTRA and not _TENANT.match(issuer):
         return gettext_lazy("Enter the issuer of one tenant, with its id: {example}.", example=_TENANT_EXAMPLE)
-    if kind in (UpstreamKind.GOOGLE, UpstreamKind.APPLE) and issuer != ISSUERS[kind]:
+    if kind in (UpstreamKind.GOOGLE, UpstreamKind.APPLE) and issuer != UpstreamProvider.ISSUERS[kind]:
         return gettext_lazy("Leave the issuer empty: there is only one of this kind.")
     return issuer_error(issuer)
 
@@ -99,18 +76,35 @@ def _client_id_problem(text: str) -> str | None:
     return None
 
 
-def claim_mapping_error(text: str) -> str | None:
-    """A line of the claim mapping: ``family_name = sn``; an empty right side ignores the field."""
-    name, sign, claim = (part.strip() for part in text.partition("="))
-    if (
-        not sign
-        or name not in DEFAULT_CLAIM_MAPPING
-        or len(claim) > _LONGEST_CLAIM
-        or not is_printable(claim)
-        or " " in claim
-    ):
-        return gettext_lazy("Enter a line such as {example}.", example="family_name = sn")
-    return None
+class ClaimMapping:
+    """How claims of a provider become fields of a profile: lines such as "given_name = first_name"."""
+
+    #: Profile fields that can be imported, each with its usual claim.
+    DEFAULT: Mapping[str, str] = {
+        "user_name": "preferred_username",
+        "given_name": "given_name",
+        "family_name": "family_name",
+        "display_name": "name",
+        "nickname": "nickname",
+        "email": "email",
+        "picture": "picture",
+        "locale": "locale",
+        "zoneinfo": "zoneinfo",
+    }
+
+    @staticmethod
+    def error(text: str) -> str | None:
+        """A line of the claim mapping: ``family_name = sn``; an empty right side ignores the field."""
+        name, sign, claim = (part.strip() for part in text.partition("="))
+        if (
+            not sign
+            or name not in ClaimMapping.DEFAULT
+            or len(claim) > _LONGEST_CLAIM
+            or not is_printable(claim)
+            or " " in claim
+        ):
+            return gettext_lazy("Enter a line such as {example}.", example="family_name = sn")
+        return None
 
 
 @entity
@@ -120,6 +114,16 @@ class UpstreamProvider:
     Its users are identified by issuer and subject only. ``secret`` is sealed: the client secret, or the key that
     signs one. It is never displayed; ``secret_changed_at`` is when it was set.
     """
+
+    #: Issuers of products that have a single one; others must be configured.
+    ISSUERS: ClassVar[Mapping[UpstreamKind, str]] = {
+        UpstreamKind.GOOGLE: "https://accounts.google.com",
+        UpstreamKind.GITLAB: "https://gitlab.com",
+        UpstreamKind.APPLE: "https://appleid.apple.com",
+        UpstreamKind.GITHUB: "https://github.com",
+    }
+    #: Callback paths lie below this path.
+    CALLBACK_PATH: ClassVar[str] = "/login/upstream"
 
     id: str = read_only()
     organization_id: str = read_only()
@@ -191,7 +195,7 @@ class UpstreamProvider:
     claims: tuple[str, ...] = mutable(
         section=_MORE,
         default=(),
-        item_validator=claim_mapping_error,
+        item_validator=ClaimMapping.error,
         label=gettext_lazy("Claims"),
         hint=gettext_lazy(
             "Where the profile comes from, one a line, if not from the usual claim. For example {example}",
@@ -293,7 +297,7 @@ class UpstreamProvider:
     @property
     def effective_issuer(self) -> str:
         """The configured issuer, or that of its kind."""
-        return self.issuer or ISSUERS.get(self.kind, "")
+        return self.issuer or self.ISSUERS.get(self.kind, "")
 
     @property
     def uses_private_key_jwt(self) -> bool:
@@ -303,7 +307,7 @@ class UpstreamProvider:
     @property
     def callback_path(self) -> str:
         """The callback path on the login host, distinct for each provider."""
-        return f"{CALLBACK_PATH}/{self.id}"
+        return f"{self.CALLBACK_PATH}/{self.id}"
 
     @property
     def is_usable(self) -> bool:
@@ -315,4 +319,4 @@ class UpstreamProvider:
     def claim_mapping(self) -> Mapping[str, str]:
         """The claim for each profile field; empty for ignored fields."""
         pairs = (line.partition("=") for line in self.claims)
-        return {**DEFAULT_CLAIM_MAPPING, **{name.strip(): claim.strip() for name, _, claim in pairs}}
+        return {**ClaimMapping.DEFAULT, **{name.strip(): claim.strip() for name, _, claim in pairs}}

@@ -103,13 +103,11 @@ class EndpointHandler:
             else:
                 if not answer.is_negative:
                     instrumentation.record_outcome(
-                        instrumentation.LAGGING_ENDPOINT, self.endpoint.name, instrumentation.ANSWERED_BY_STANDBY
+                        instrumentation.Measurement.LAGGING_ENDPOINT, self.endpoint.name, "standby"
                     )
                     return answer
             opened.end_standby_read()
-        instrumentation.record_outcome(
-            instrumentation.LAGGING_ENDPOINT, self.endpoint.name, instrumentation.ANSWERED_BY_PRIMARY
-        )
+        instrumentation.record_outcome(instrumentation.Measurement.LAGGING_ENDPOINT, self.endpoint.name, "primary")
         return None
 
 

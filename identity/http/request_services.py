@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from transaction import TransactionManager
 
-from identity.domain.audit import SIGN_IN_REFUSED, Actor, AuditEvent
+from identity.domain.audit import Actor, AuditEvent
 from identity.provider.context import Context
 from identity.services.unit_of_work import UnitOfWork
 from identity.storage.backend import Storage
@@ -170,6 +170,11 @@ class RequestServices:
 
 def add_user_agent(event: AuditEvent, user_agent: str) -> AuditEvent:
     """A refused sign-in of a known user names the browser, as a successful one does."""
-    if event.event != SIGN_IN_REFUSED or event.object_kind != "user" or event.object_id is None or not user_agent:
+    if (
+        event.event != AuditEvent.SIGN_IN_REFUSED
+        or event.object_kind != "user"
+        or event.object_id is None
+        or not user_agent
+    ):
         return event
     return replace(event, detail={**event.detail, "browser": user_agent})

@@ -13,13 +13,7 @@ from pyramid.request import Request
 
 from identity.domain.errors import NotFound
 from identity.domain.managers import Manager
-from identity.domain.permissions import (
-    INSTANCE_RESOURCE,
-    Resource,
-    organization_resource,
-    project_grant_resource,
-    project_resource,
-)
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.users import HumanUser, ServiceUser
 from identity.services.container import Services
 
@@ -59,13 +53,13 @@ EntityFinder = Callable[[Services, str], tuple[Any, Resource]]
 
 def instance_context(request: Request) -> RouteContext:
     return (
-        RouteContext(INSTANCE_RESOURCE, request.services.find_instance()) if _is_manager(request) else _DENIED_CONTEXT
+        RouteContext(Resource.INSTANCE, request.services.find_instance()) if _is_manager(request) else _DENIED_CONTEXT
     )
 
 
 def caller_context(request: Request) -> RouteContext:
     """The authenticated user, for views that need no role."""
-    return RouteContext(INSTANCE_RESOURCE)
+    return RouteContext(Resource.INSTANCE)
 
 
 def context_factory(
@@ -87,7 +81,7 @@ def context_factory(
 
 def _find_organization(services: Services, identifier: str) -> tuple[Any, Resource]:
     organization = services.organizations.get(identifier)
-    return organization, organization_resource(organization.id)
+    return organization, Resource.of_organization(organization.id)
 
 
 def _find_project(services: Services, identifier: str) -> tuple[Any, Resource]:
@@ -107,17 +101,17 @@ def _find_project_grant(services: Services, identifier: str) -> tuple[Any, Resou
 
 def _find_user(services: Services, identifier: str) -> tuple[HumanUser, Resource]:
     user = services.users.get(identifier)
-    return user, organization_resource(user.organization_id)
+    return user, Resource.of_organization(user.organization_id)
 
 
 def _find_service_user(services: Services, identifier: str) -> tuple[ServiceUser, Resource]:
     service_user = services.service_users.get(identifier)
-    return service_user, organization_resource(service_user.organization_id)
+    return service_user, Resource.of_organization(service_user.organization_id)
 
 
 def _find_upstream_provider(services: Services, identifier: str) -> tuple[Any, Resource]:
     provider = services.upstream_providers.get(identifier)
-    return provider, organization_resource(provider.organization_id)
+    return provider, Resource.of_organization(provider.organization_id)
 
 
 def _find_user_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
@@ -133,8 +127,8 @@ def _find_manager(services: Services, identifier: str) -> tuple[Any, Resource]:
 def _find_audit_event(services: Services, identifier: str) -> tuple[Any, Resource]:
     event = services.audit_trail.get(identifier)
     if event.organization_id is None:
-        return event, INSTANCE_RESOURCE
-    return event, organization_resource(event.organization_id)
+        return event, Resource.INSTANCE
+    return event, Resource.of_organization(event.organization_id)
 
 
 organization_context = context_factory("organization", _find_organization)

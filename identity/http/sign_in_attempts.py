@@ -11,12 +11,12 @@ from pyramid.response import Response
 from identity import instrumentation, password_hashing
 from identity.cached_property import cached_property
 from identity.crypto.secrets import new_token
-from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.authentication import Proof
 from identity.domain.errors import Conflict
 from identity.domain.login_names import LoginName
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
-from identity.fair_semaphore import organization_scope
+from identity.fair_semaphore import FairSemaphore
 from identity.http.cookies import request_cookie_headers
 from identity.http.endpoint_routes import request_context
 from identity.password_hashing import ServerBusy
@@ -70,30 +70,30 @@ def attempt_password(request: Request, login_name: LoginName, password: str) -> 
     it counts as a failure. Raises TooManyAttempts; ServerBusy, and then it is released unless verification had
     begun.
     """
-    return _record_outcome(PASSWORD_FACTOR, lambda: _attempt_password_once(request, login_name, password))
+    return _record_outcome(Proof.PASSWORD_FACTOR, lambda: _attempt_password_once(request, login_name, password))
 
 
 def _record_outcome(sign_in_method: str, attempt: Callable[[], VerificationT | None]) -> VerificationT | None:
     """Run the attempt and record its outcome for instrumentation."""
-    outcome = instrumentation.FAILED
+    outcome = instrumentation.Outcome.FAILED
     try:
         result = attempt()
-        outcome = instrumentation.REFUSED if result is None else instrumentation.SUCCEEDED
+        outcome = instrumentation.Outcome.REFUSED if result is None else instrumentation.Outcome.SUCCEEDED
     except TooManyAttempts:
-        outcome = instrumentation.RATE_LIMITED
+        outcome = instrumentation.Outcome.RATE_LIMITED
         raise
     except ServerBusy:
-        outcome = instrumentation.BUSY
+        outcome = instrumentation.Outcome.BUSY
         raise
     finally:
-        instrumentation.record_outcome(instrumentation.SIGN_IN, sign_in_method, outcome)
+        instrumentation.record_outcome(instrumentation.Measurement.SIGN_IN, sign_in_method, outcome)
     return result
 
 
 def _attempt_password_once(request: Request, login_name: LoginName, password: str) -> Subject | None:
     organization_id = _quota_organization_id(request, login_name)
     trial, question = request.run_once("password attempt", lambda: _reserve_attempt(request, login_name))
-    with organization_scope(organization_id, known_browser=trial.reservation.is_known_browser):
+    with FairSemaphore.organization_scope(organization_id, known_browser=trial.reservation.is_known_browser):
         return _verify_password(request, login_name, password, trial, question)
 
 
@@ -250,7 +250,9 @@ def _attempt_factor_once(
 
     reservation, is_known = request.run_once("factor attempt", reserve)
     try:
-        with organization_scope("" if subject is None else subject.organization.id, known_browser=is_known):
+        with FairSemaphore.organization_scope(
+            "" if subject is None else subject.organization.id, known_browser=is_known
+        ):
             result = None if subject is None else verify()
     except Conflict:
         # It was consumed concurrently.

@@ -3,7 +3,7 @@
 from identity.domain.applications import ApplicationClient
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import organization_resource, project_resource
+from identity.domain.permissions import Resource, project_resource
 from identity.domain.users import ServiceUser, Subject
 from identity.provider.context import Context
 from identity.provider.token_preview import TokenPreviewResult, preview_tokens
@@ -52,7 +52,7 @@ def find_user(context: Context, principal: Principal, text: str) -> Subject | No
     if subject is None:
         return None
     permission = "service_user.read" if isinstance(subject.user, ServiceUser) else "user.read"
-    resource = organization_resource(subject.organization.id)
+    resource = Resource.of_organization(subject.organization.id)
     return subject if context.services.access_control.is_permitted(principal, permission, resource) else None
 
 

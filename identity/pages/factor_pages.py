@@ -34,9 +34,9 @@ from identity.pages.rate_limited import rate_limit_response
 from identity.pages.sign_in_page import SignInPage
 from identity.password_hashing import ServerBusy
 from identity.provider.factor import Factor
-from identity.provider.interaction import ENROL_PARAMETER
+from identity.provider.interaction import Interaction, SignIn
 from identity.provider.protocol_request import Cookie, CookieKind
-from identity.provider.step_up import FACTOR_INTERACTION, allowed_factors
+from identity.provider.step_up import allowed_factors
 from identity.services.attempts import TooManyAttempts
 from identity.services.container import Services
 
@@ -116,11 +116,11 @@ class ProvePage(FactorPage):
     def is_current_step(self) -> bool:
         """True if the sign-in waits for this factor, or for an alternative to it."""
         need = self.sign_in.step_up_requirement
-        return need is not None and self.factor.name in need.factors and self.is_next_interaction(FACTOR_INTERACTION)
+        return need is not None and self.factor.name in need.factors and self.is_next_interaction(Interaction.FACTOR)
 
     def prove(self, verify: Callable[[], tuple[str, ...] | None], wrong: str, *, field: str = "code") -> Response:
         """Continue the sign-in if ``verify`` returns the methods (RFC 8176) that prove it; see ``verify_counted``."""
-        self._update_sign_in(FACTOR_INTERACTION, self.verify_counted(verify, wrong, field=field))
+        self._update_sign_in(Interaction.FACTOR, self.verify_counted(verify, wrong, field=field))
         response = self.redirect_to_next()
         if self.can_remember_browser and self._asked_to_remember:
             response.headerlist.extend(request_cookie_headers(self.request, (self._remember_browser(),)))
@@ -174,11 +174,11 @@ class EnrolPage(FactorPage):
             return (
                 not need.factors
                 and self.factor.name in need.enrollable_factors
-                and self.is_next_interaction(FACTOR_INTERACTION)
+                and self.is_next_interaction(Interaction.FACTOR)
             )
-        return self.sign_in.own_page_requirements.get(ENROL_PARAMETER) == self.factor.name and self.is_next_interaction(
-            ENROL_PARAMETER
-        )
+        return self.sign_in.own_page_requirements.get(
+            SignIn.ENROL_PARAMETER
+        ) == self.factor.name and self.is_next_interaction(SignIn.ENROL_PARAMETER)
 
     def enrol(
         self,
@@ -212,7 +212,7 @@ class EnrolPage(FactorPage):
     def complete_sign_in_step(self, methods: tuple[str, ...]) -> Response:
         """Count the factor as proved and continue the sign-in."""
         self._update_sign_in(
-            FACTOR_INTERACTION if self.sign_in.step_up_requirement is not None else ENROL_PARAMETER, methods
+            Interaction.FACTOR if self.sign_in.step_up_requirement is not None else SignIn.ENROL_PARAMETER, methods
         )
         return self.redirect_to_next()
 

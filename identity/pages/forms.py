@@ -7,18 +7,22 @@ from urllib.parse import unquote_plus
 from markupsafe import Markup
 
 from identity.crypto.secrets import new_id
+from identity.domain.errors import Conflict
 from identity.pages.translation import Translator
 from identity.provider.errors import InvalidRequest
 from identity.provider.parameters import MAX_BODY_LENGTH, MAX_PARAMETERS, Parameters
 
-#: Fields that FormPage fills in.
-VERSION_FIELD, SUBMISSION_ID_FIELD = "version", "once"
+#: The field by which FormPage knows a form that was sent twice.
+SUBMISSION_ID_FIELD = "once"
 
 FieldValue = str | tuple[str, ...]
 
 
 class Form(Mapping[str, FieldValue]):
     """The fields of a form, decoded strictly; empty fields count as absent. Line ends are normalized to line feeds."""
+
+    #: The field that FormPage fills in with the version of what the form changes.
+    VERSION_FIELD = "version"
 
     def __init__(self, values: Mapping[str, FieldValue], sent: frozenset[str] = frozenset()) -> None:
         self._values = values
@@ -63,6 +67,13 @@ class Form(Mapping[str, FieldValue]):
         """The field's text; empty if absent."""
         value = self._values.get(name, "")
         return value if isinstance(value, str) else " ".join(value)
+
+    def version(self) -> int:
+        """The version of what the form changes. Raises Conflict if it is missing or malformed."""
+        text = self.text(self.VERSION_FIELD)
+        if not text.isascii() or not text.isdecimal() or len(text) > 9:
+            raise Conflict("The form does not say what it changes.")
+        return int(text)
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The distinct texts of a repeated field."""
@@ -164,7 +175,7 @@ class FormState:
     @property
     def version(self) -> str:
         """The version that the form edits; empty on other forms."""
-        return self.value(VERSION_FIELD)
+        return self.value(Form.VERSION_FIELD)
 
     @property
     def submission_id(self) -> str:

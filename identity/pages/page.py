@@ -41,7 +41,7 @@ from identity.domain.organizations import Organization
 from identity.http import csrf
 from identity.http.language_negotiation import UI_LOCALES_PARAM, negotiate_language
 from identity.http.security_headers import SIGN_IN_POLICY
-from identity.pages.forms import SUBMISSION_ID_FIELD, VERSION_FIELD, FieldValue, Form, FormMessage, FormState
+from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form, FormMessage, FormState
 from identity.pages.page_branding import PageBranding, load_page_branding
 from identity.pages.rendering import PageRenderer, see_other
 from identity.pages.translation import Translator
@@ -272,7 +272,7 @@ class FormPage(Page):
 
     def _redisplay_conflict(self, form: Form, refused: Conflict) -> Response:
         stored = self.initial_values()
-        if VERSION_FIELD not in stored:
+        if Form.VERSION_FIELD not in stored:
             return self._redisplay(
                 form, status=409, notice=FormMessage("danger", self.translator.gettext(_error_message(refused)))
             )
@@ -300,9 +300,9 @@ class FormPage(Page):
             for name in (*self.fields, SUBMISSION_ID_FIELD)
             if name in form and name not in self.secret_fields
         }
-        version = (stored or form).get(VERSION_FIELD)
+        version = (stored or form).get(Form.VERSION_FIELD)
         if version is not None:
-            typed[VERSION_FIELD] = version
+            typed[Form.VERSION_FIELD] = version
         return self._render_form(
             typed,
             status=status,

@@ -9,9 +9,6 @@ from identity.pages.forms import Form
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 
-NAME_FIELDS = ("user_name", "given_name", "family_name")
-PASSWORD_FIELDS = ("password", "password_again")
-
 _MISSING = {
     "given_name": gettext_lazy("Enter your given name."),
     "family_name": gettext_lazy("Enter your family name."),
@@ -19,27 +16,34 @@ _MISSING = {
 }
 
 
-def parse_registration(request: Request, organization: Organization, form: Form, email: str) -> RegisterUser:
-    """The submitted account, for the organization and with this email address.
+class RegistrationForm:
+    """The fields of both, and how they are read."""
 
-    Raises Invalid with all errors at once.
-    """
-    problems: dict[str, str] = {}
-    command = None
-    values = form.command_values(*NAME_FIELDS) | {"email": email}
-    try:
-        command = decode(RegisterUser, values)
-    except Invalid as refused:
-        problems |= refused.fields
-    # The messages of empty fields name the field: the summary above the form lists them.
-    problems |= {name: sentence for name, sentence in _MISSING.items() if not values[name].strip()}
-    names = (values["user_name"], email)
-    try:
-        request.services.passwords.require_acceptable(
-            form.text("password"), form.repeated_text("password"), owner=organization, names=names, field="password"
-        )
-    except Invalid as refused:
-        problems |= refused.fields
-    if command is None or problems:
-        raise Invalid(problems)
-    return command
+    NAME_FIELDS = ("user_name", "given_name", "family_name")
+    PASSWORD_FIELDS = ("password", "password_again")
+
+    @classmethod
+    def parse(cls, request: Request, organization: Organization, form: Form, email: str) -> RegisterUser:
+        """The submitted account, for the organization and with this email address.
+
+        Raises Invalid with all errors at once.
+        """
+        problems: dict[str, str] = {}
+        command = None
+        values = form.command_values(*cls.NAME_FIELDS) | {"email": email}
+        try:
+            command = decode(RegisterUser, values)
+        except Invalid as refused:
+            problems |= refused.fields
+        # The messages of empty fields name the field: the summary above the form lists them.
+        problems |= {name: sentence for name, sentence in _MISSING.items() if not values[name].strip()}
+        names = (values["user_name"], email)
+        try:
+            request.services.passwords.require_acceptable(
+                form.text("password"), form.repeated_text("password"), owner=organization, names=names, field="password"
+            )
+        except Invalid as refused:
+            problems |= refused.fields
+        if command is None or problems:
+            raise Invalid(problems)
+        return command

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from pyramid.config import Configurator
 from pyramid.response import Response
 
-from identity.domain.errors import Conflict
 from identity.domain.sessions import SignedInAccount
 from identity.domain.users import HumanUser, Subject
 from identity.http.endpoint_routes import request_context
@@ -29,16 +28,15 @@ from identity.pages.rendering import ACCOUNT_PATH
 from identity.provider.endpoints.end_session import CONFIRMATION_PATH
 from identity.provider.step_up import can_step_up
 
-#: The account switcher posts here.
-ACCOUNT_SWITCH_PATH = f"{ACCOUNT_PATH}/switch"
-
-
-#: Maximum age of the authentication for sensitive pages, and the parameter of /login that requests a new one.
-RECENT_AUTHENTICATION_AGE, RECENT_AUTHENTICATION_PARAM = timedelta(minutes=10), "fresh"
-
 
 class SignedInPage(Page):
     """A page with the frame, for a signed-in user."""
+
+    #: The account switcher posts here.
+    SWITCH_PATH = f"{ACCOUNT_PATH}/switch"
+    #: Maximum age of the authentication for sensitive pages, and the parameter of /login that requests a new one.
+    RECENT_AUTHENTICATION_AGE = timedelta(minutes=10)
+    RECENT_AUTHENTICATION_PARAM = "fresh"
 
     #: True for a page that requires an authentication in the last ten minutes, with all of the user's factors.
     requires_recent_authentication: ClassVar[bool] = False
@@ -68,12 +66,14 @@ class SignedInPage(Page):
     def reauthenticate(self) -> str:
         """The path of a new authentication with all factors, which returns here."""
         path = self.request.path_qs if self.request.method == "GET" else self.request.path
-        return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: path, RECENT_AUTHENTICATION_PARAM: 'yes'})}"
+        return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: path, self.RECENT_AUTHENTICATION_PARAM: 'yes'})}"
 
     def is_recently_authenticated(self) -> bool:
         """True if the user authenticated in the last ten minutes, with all of their factors."""
         session, context = self.signed_in_account.session, request_context(self.request)
-        young = session.last_proof_at is not None and context.now - session.last_proof_at < RECENT_AUTHENTICATION_AGE
+        young = (
+            session.last_proof_at is not None and context.now - session.last_proof_at < self.RECENT_AUTHENTICATION_AGE
+        )
         return young and not can_step_up(self.subject, session.amr_methods, context)
 
     def preferred_locales(self) -> str:
@@ -116,7 +116,7 @@ class SignedInPage(Page):
             sign_out_path=CONFIRMATION_PATH,
             account_items=self._account_items(),
             switcher=self.organization_switcher(),
-            switch_path=ACCOUNT_SWITCH_PATH,
+            switch_path=self.SWITCH_PATH,
             other_accounts=self._other_accounts(),
         )
 
@@ -138,13 +138,6 @@ class SignedInPage(Page):
             for account in accounts
             if sessions.is_live(account) and account.session.id != self.signed_in_account.session.id
         )
-
-
-def parse_version(text: str) -> int:
-    """The version in a form. Raises Conflict if it is missing or malformed."""
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise Conflict("The form does not say what it changes.")
-    return int(text)
 
 
 def add_account_menu_entry(config: Configurator, label: str, href: str, *, for_managers: bool = False) -> None:

@@ -32,7 +32,7 @@ from identity.provider.grant_type import (
 )
 from identity.provider.parameters import Parameters
 from identity.provider.response_type import Artifact, ResponseType
-from identity.provider.scope import OFFLINE_ACCESS_SCOPE
+from identity.provider.scope import Scope
 from identity.provider.single_use import SingleUseCredential, translate_token_errors
 
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
@@ -89,7 +89,7 @@ class AuthorizationCodeGrant(GrantType):
 def _build_authorization(presented: PresentedCode, client: ApplicationClient, context: Context) -> Authorization:
     code, family = presented.code, presented.family
     refreshing = None
-    if OFFLINE_ACCESS_SCOPE in code.scope:
+    if Scope.OFFLINE_ACCESS in code.scope:
         ends_at = code.issued_at + context.settings.refresh_token_max_age
         refreshing = RefreshTokenTerms(ends_at=ends_at, scope=code.scope)
     return Authorization(

@@ -18,7 +18,7 @@ from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import UnauthorizedClient
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
-from identity.provider.scope import require_scope_syntax
+from identity.provider.scope import Scope
 
 
 class ClientCredentialsGrant(GrantType):
@@ -56,7 +56,7 @@ def _build_authorization(
     """Exactly one of both is given."""
     if client is not None and client.application.is_public:
         raise UnauthorizedClient("a public client has no credentials that could stand for it")
-    require_scope_syntax(requested)
+    Scope.require_syntax(requested)
     client_id = subject.user.id if subject is not None else client.id if client is not None else None
     if client_id is None:
         raise ValueError("the token endpoint authenticates the client first")

@@ -9,11 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 from identity import hookimpl
 from identity.domain.clients import Client
-from identity.provider.client_authentication import (
-    ClientAuthenticationMethod,
-    authenticate_with_secret,
-    authentication_error,
-)
+from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest
@@ -33,7 +29,7 @@ class ClientSecretBasic(ClientAuthenticationMethod):
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
         """The application or service user whose secret this is. Every failure looks the same from outside."""
         client_id, secret = _parse_credentials(request.authorization or "")
-        return authenticate_with_secret(client_id, secret, self.name, context)
+        return self.authenticate_with_secret(client_id, secret, context)
 
 
 def _parse_credentials(header: str) -> tuple[str, str]:
@@ -46,7 +42,7 @@ def _parse_credentials(header: str) -> tuple[str, str]:
             raise ValueError("no colon")
         return _decode_credential(client_id), _decode_credential(secret)
     except (binascii.Error, ValueError):
-        raise authentication_error("the Basic header is malformed") from None
+        raise ClientAuthenticationMethod.error("the Basic header is malformed") from None
 
 
 def _decode_credential(part: bytes) -> str:

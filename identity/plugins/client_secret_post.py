@@ -9,11 +9,7 @@ from dataclasses import dataclass
 
 from identity import hookimpl
 from identity.domain.clients import Client
-from identity.provider.client_authentication import (
-    ClientAuthenticationMethod,
-    authenticate_with_secret,
-    authentication_error,
-)
+from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest
@@ -33,8 +29,8 @@ class ClientSecretPost(ClientAuthenticationMethod):
         """The application or service user whose secret this is. Every failure looks the same from outside."""
         client_id = parameters.get_value("client_id")
         if client_id is None:
-            raise authentication_error("client_id is missing")
-        return authenticate_with_secret(client_id, parameters.require_value("client_secret"), self.name, context)
+            raise ClientAuthenticationMethod.error("client_id is missing")
+        return self.authenticate_with_secret(client_id, parameters.require_value("client_secret"), context)
 
 
 class ClientSecretPostPlugin:

@@ -17,8 +17,8 @@ from functools import cache, lru_cache, partial
 from typing import Any
 
 from identity import hookimpl
-from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken, parse_unverified, verify
-from identity.crypto.rsa_keys import RsaPublicKey, generate_rsa_private_key
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
+from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 from identity.domain.records import Record
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.tokens import AccessToken, RefreshToken
@@ -26,7 +26,7 @@ from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
-from identity.provider.scope import OPENID_SCOPE, require_openid_scope
+from identity.provider.scope import Scope
 from identity.provider.single_use import SingleUseCredential
 from identity.settings_parser import duration, setting
 from identity.storage.errors import AlreadyUsed
@@ -89,7 +89,7 @@ class JwtBearerGrant(GrantType):
 
     def _verified(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
         try:
-            token = parse_unverified(assertion)
+            token = UnverifiedToken.parse(assertion)
             key_id, user_id = _read_identifiers(token)
             found = context.services.service_users.find_signing_key(key_id, user_id)
             if found is None:
@@ -97,7 +97,7 @@ class JwtBearerGrant(GrantType):
                 _verify_with_dummy_key(token)
                 raise AssertionRefused("no live key of this id and user")
             key, subject = found
-            return key, subject, verify(token, _parsed(key.public_key), algorithm=ALGORITHM)
+            return key, subject, token.verify(_parsed(key.public_key), algorithm=ALGORITHM)
         except (MalformedToken, InvalidTokenSignature, AssertionRefused) as refusal:
             self._audit(context, None, str(refusal))
             raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
@@ -177,8 +177,8 @@ def _build_authorization(
     key_id: str | None,
     once: AssertionCredential | None = None,
 ) -> Authorization:
-    requested = requested or (OPENID_SCOPE,)
-    require_openid_scope(requested)
+    requested = requested or (Scope.OPENID,)
+    Scope.require_openid(requested)
     return Authorization(
         subject=subject,
         client=None,
@@ -230,12 +230,12 @@ _parsed = lru_cache(256)(RsaPublicKey.from_der)
 @cache
 def _dummy_key() -> RsaPublicKey:
     """A key whose private key is discarded."""
-    return generate_rsa_private_key().public_key()
+    return RsaPrivateKey.generate().public_key()
 
 
 def _verify_with_dummy_key(token: UnverifiedToken) -> None:
     with suppress(InvalidTokenSignature):
-        verify(token, _dummy_key(), algorithm=ALGORITHM)
+        token.verify(_dummy_key(), algorithm=ALGORITHM)
 
 
 class JwtBearerPlugin:

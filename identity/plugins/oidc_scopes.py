@@ -7,10 +7,10 @@ from identity import hookimpl
 from identity.domain.users import HumanUser
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
-from identity.provider.scope import OFFLINE_ACCESS_SCOPE, OPENID_SCOPE, ClaimsScope, GrantedScope, Scope
+from identity.provider.scope import ClaimsScope, GrantedScope, Scope
 
 CLAIMS = {
-    OPENID_SCOPE: frozenset[str](),
+    Scope.OPENID: frozenset[str](),
     "profile": frozenset(
         {
             "name",
@@ -38,11 +38,11 @@ CLAIMS = {
 class OfflineAccessScope(Scope):
     """Requests a refresh token; dropped for clients that cannot use one (OpenID Connect Core §11)."""
 
-    names = (OFFLINE_ACCESS_SCOPE,)
+    names = (Scope.OFFLINE_ACCESS,)
 
     def matches(self, value: str) -> bool:
         """True for the name itself."""
-        return value == OFFLINE_ACCESS_SCOPE
+        return value == Scope.OFFLINE_ACCESS
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """Granted to applications with the refresh grant, for human users only."""

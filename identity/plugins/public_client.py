@@ -9,11 +9,7 @@ from dataclasses import dataclass
 
 from identity import hookimpl
 from identity.domain.applications import ApplicationClient
-from identity.provider.client_authentication import (
-    CREDENTIAL_PARAMETERS,
-    ClientAuthenticationMethod,
-    find_public_client,
-)
+from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest
@@ -30,12 +26,12 @@ class PublicClientAuthentication(ClientAuthenticationMethod):
         return (
             "client_id" in parameters
             and not request.authorization
-            and not any(credential in parameters for credential in CREDENTIAL_PARAMETERS)
+            and not any(credential in parameters for credential in ClientAuthenticationMethod.CREDENTIAL_PARAMETERS)
         )
 
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> ApplicationClient:
         """The public client of this id. Every failure looks the same from outside."""
-        return find_public_client(parameters.require_value("client_id"), self.name, context)
+        return self.find_public_client(parameters.require_value("client_id"), context)
 
 
 class PublicClientPlugin:

@@ -25,7 +25,7 @@ from identity.provider.grant_type import (
     RefreshTokenTerms,
     TokenRequest,
 )
-from identity.provider.scope import require_openid_scope
+from identity.provider.scope import Scope
 from identity.provider.single_use import SingleUseCredential, translate_token_errors
 
 
@@ -118,7 +118,7 @@ def _requested_scopes(request: TokenRequest, token: RefreshToken) -> tuple[str, 
     requested = request.parameters.get_space_delimited("scope")
     if not requested:
         return token.scope
-    require_openid_scope(requested)
+    Scope.require_openid(requested)
     wider = [scope_name for scope_name in requested if scope_name not in token.scope]
     if wider:
         raise InvalidScope(f"{wider[0]} was not granted at first")

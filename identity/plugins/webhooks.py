@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from identity import __version__, clock, hookimpl
-from identity.domain.audit import EVENTS, AuditEvent
-from identity.outbound_http import ForbiddenDestination, OutboundHttpClient, parse_networks
+from identity.domain.audit import AuditEvent
+from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
 from identity.services.audit import event_to_dict
 from identity.services.outbox import Delivery, DeliveryFailed
 from identity.settings import Settings as CoreSettings
@@ -107,7 +107,7 @@ class WebhooksPluginSettings:
         if len(set(self.urls)) != len(self.urls):
             raise InvalidSetting("urls", "must not name an address twice")
         for pattern in self.events:
-            if not any(fnmatchcase(name, pattern) for name in EVENTS):
+            if not any(fnmatchcase(name, pattern) for name in AuditEvent.NAMES):
                 raise InvalidSetting("events", f"{pattern} fits the name of no event; names are such as user.created")
         if not self.events:
             raise InvalidSetting("events", "must name an event or a pattern; * stands for all")
@@ -141,7 +141,7 @@ class WebhookDelivery(Delivery):
         self._settings = settings
         self._has_failed = False
         self._client = OutboundHttpClient(
-            networks=parse_networks([*networks, *_address_networks(hostname)]),
+            networks=OutboundHttpClient.parse_networks([*networks, *_address_networks(hostname)]),
             seconds=settings.timeout.total_seconds(),
             ca_file=settings.ca_file,
             proxy=settings.proxy,

@@ -12,7 +12,7 @@ from identity.provider.claims import merge_plugin_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
 from identity.provider.role_claims import token_role_claims
-from identity.provider.scope import OPENID_SCOPE, GrantedScopes
+from identity.provider.scope import GrantedScopes, Scope
 
 JWT_TYPE = "at+jwt"
 
@@ -45,7 +45,7 @@ def new_jwt_access_token(
     client = authorization.client
     subject = authorization.subject
     if client is not None and client.application.access_token_userinfo_assertion and subject is not None:
-        user_claims = scope_claims(subject.user, granted.values, context) if OPENID_SCOPE in granted else {}
+        user_claims = scope_claims(subject.user, granted.values, context) if Scope.OPENID in granted else {}
         claims = {**user_claims, **claims}
     if client is not None and client.application.assert_roles_in_access_token:
         claims |= token_role_claims(authorization.subject, client, granted, context)

@@ -29,7 +29,7 @@ from identity.provider.id_token_hint import verify_id_token_hint
 from identity.provider.parameters import Parameters, repeated_parameter_error
 from identity.provider.redirect_target import RedirectTarget
 from identity.provider.response_type import Artifact, ResponseMode, ResponseType
-from identity.provider.scope import require_openid_scope
+from identity.provider.scope import Scope
 
 if TYPE_CHECKING:
     from identity.provider.pyoidc_messages import AuthorizationRequestMessage
@@ -120,7 +120,7 @@ def parse_authorization_request(
     scope = parameters.get_space_delimited("scope")
     if not scope:
         raise InvalidRequest("parameter scope is missing")
-    require_openid_scope(scope)
+    Scope.require_openid(scope)
     if response_type.uses_front_channel and "nonce" not in parameters:
         raise InvalidRequest("parameter nonce is missing: tokens that pass through the browser need one")
     claims = parameters.get_value("claims")

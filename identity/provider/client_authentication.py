@@ -16,12 +16,12 @@ from identity.provider.protocol_request import ProtocolRequest
 
 log = logging.getLogger(__name__)
 
-#: Credentials in a form, whether or not a loaded plugin reads them.
-CREDENTIAL_PARAMETERS = ("client_secret", "client_assertion")
-
 
 class ClientAuthenticationMethod(ABC):
     """A client authentication method. ``name`` is its registered name (OpenID Connect Core §9)."""
+
+    #: Credentials in a form, whether or not a loaded plugin reads them.
+    CREDENTIAL_PARAMETERS: ClassVar[tuple[str, ...]] = ("client_secret", "client_assertion")
 
     name: ClassVar[str]
     #: The form parameters that carry its credentials.
@@ -36,6 +36,39 @@ class ClientAuthenticationMethod(ABC):
     @abstractmethod
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
         """The authenticated active application or service user. Raises InvalidClient."""
+
+    def authenticate_with_secret(self, client_id: str, secret: str, context: Context) -> Client:
+        """The active application with this secret, if it uses this method, or the active service user.
+
+        The form of the id distinguishes the two, so that each takes one query. A service user may use any method.
+        Raises InvalidClient, always with the same message.
+        """
+        if is_id(client_id):
+            service_user = context.services.service_users.authenticate(client_id, secret)
+            if service_user is None:
+                raise self.error("unknown service user, wrong secret or deactivated", kind="service_user")
+            return service_user
+        client = context.services.applications.authenticate(client_id, secret)
+        if client is None:
+            raise self.error("unknown client, wrong secret or deactivated")
+        return self._require_own(client)
+
+    def find_public_client(self, client_id: str, context: Context) -> ApplicationClient:
+        """The active, unauthenticated client, if it uses this method. Raises InvalidClient as above."""
+        client = context.services.applications.find_client(client_id)
+        if client is None or not client.is_active:
+            raise self.error("unknown client or deactivated")
+        return self._require_own(client)
+
+    def _require_own(self, client: ApplicationClient) -> ApplicationClient:
+        if client.application.authentication_method != self.name:
+            raise self.error("the application uses another authentication method")
+        return client
+
+    @staticmethod
+    def error(reason: str, *, kind: str = "application") -> InvalidClient:
+        """The error for wrong credentials: all failures look the same to clients; the audit trail has the reason."""
+        return InvalidClient("client authentication failed", reason=reason, kind=kind)
 
 
 def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
@@ -57,7 +90,7 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     ] or presented
     foreign = [
         name
-        for name in CREDENTIAL_PARAMETERS
+        for name in ClientAuthenticationMethod.CREDENTIAL_PARAMETERS
         if name in parameters and not any(name in method.parameters for method in methods)
     ]
     if len(methods) > 1 or (methods and foreign):
@@ -83,44 +116,8 @@ def _known(method: ClientAuthenticationMethod, answer: object) -> Client:
     """The plugin's result, if it is a client. Raises InvalidClient."""
     if not isinstance(answer, (ApplicationClient, ServiceUserClient)):
         log.error("the client authentication %s answered with %s", method.name, hook_type_error_text(answer))
-        raise authentication_error("the authentication method answered with no client")
+        raise method.error("the authentication method answered with no client")
     return answer
-
-
-def authenticate_with_secret(client_id: str, secret: str, method: str, context: Context) -> Client:
-    """The active application with this secret, if it uses the method, or the active service user.
-
-    The form of the id distinguishes the two, so that each takes one query. A service user may use any method. Raises
-    InvalidClient, always with the same message.
-    """
-    if is_id(client_id):
-        service_user = context.services.service_users.authenticate(client_id, secret)
-        if service_user is None:
-            raise authentication_error("unknown service user, wrong secret or deactivated", kind="service_user")
-        return service_user
-    client = context.services.applications.authenticate(client_id, secret)
-    if client is None:
-        raise authentication_error("unknown client, wrong secret or deactivated")
-    return _using(method, client)
-
-
-def find_public_client(client_id: str, method: str, context: Context) -> ApplicationClient:
-    """The active, unauthenticated client, if it uses the method. Raises InvalidClient as above."""
-    client = context.services.applications.find_client(client_id)
-    if client is None or not client.is_active:
-        raise authentication_error("unknown client or deactivated")
-    return _using(method, client)
-
-
-def _using(method: str, client: ApplicationClient) -> ApplicationClient:
-    if client.application.authentication_method != method:
-        raise authentication_error("the application uses another authentication method")
-    return client
-
-
-def authentication_error(reason: str, *, kind: str = "application") -> InvalidClient:
-    """The error for wrong credentials: all failures look the same to clients; the audit trail has the reason."""
-    return InvalidClient("client authentication failed", reason=reason, kind=kind)
 
 
 def require_application(party: Client) -> ApplicationClient:

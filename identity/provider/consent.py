@@ -9,13 +9,10 @@ from identity.provider.authorization_checks import check_and_resolve_scopes
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, OAuthError
 from identity.provider.grant_type import Authorization
-from identity.provider.interaction import ConsentSummary, SignIn
+from identity.provider.interaction import ConsentSummary, Interaction, SignIn
 from identity.provider.scope import GrantedScopes
 from identity.provider.sign_in_authorization import authorization_from_sign_in
 from identity.provider.step_up import list_proofs, requested_acr
-
-#: The interaction that asks for consent, and the prompt that requests it (OpenID Connect Core §3.1.2.1).
-CONSENT_INTERACTION = "consent"
 
 
 def lacks_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> bool:
@@ -41,13 +38,13 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
     An authorization that is refused for another reason needs no consent: the response says why.
     """
     authorization, subject = sign_in.request, sign_in.subject
-    if authorization is None or subject is None or sign_in.has_completed(CONSENT_INTERACTION):
+    if authorization is None or subject is None or sign_in.has_completed(Interaction.CONSENT):
         return None
     try:
         offer = sign_in.consent_summary
     except OAuthError:
         return None
-    if CONSENT_INTERACTION not in sign_in.prompts and not offer.needs_consent:
+    if Interaction.CONSENT not in sign_in.prompts and not offer.needs_consent:
         return None
     return GrantedScopes(_disclosing(offer.authorization, offer.granted, context), offer.granted.audience)
 

@@ -9,7 +9,7 @@ from identity.domain.messages import LANGUAGES
 from identity.provider.authorization_request import PROMPTS
 from identity.provider.protocol_registry import ProtocolRegistry
 from identity.provider.response_type import ResponseMode
-from identity.provider.scope import OPENID_SCOPE
+from identity.provider.scope import Scope
 from identity.services.signing_keys import ALGORITHM
 from identity.settings import Settings
 
@@ -28,7 +28,7 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
     ]
     fronts_tokens = any(response_type.uses_front_channel for response_type in protocol.response_types.values())
     members: dict[str, Any] = {
-        "scopes_supported": sorted(names, key=lambda name: name != OPENID_SCOPE),
+        "scopes_supported": sorted(names, key=lambda name: name != Scope.OPENID),
         "response_types_supported": [response_type.value for response_type in protocol.response_types.values()],
         "response_modes_supported": [mode.value for mode in ResponseMode],
         "grant_types_supported": [*protocol.grant_types, *(["implicit"] if fronts_tokens else [])],

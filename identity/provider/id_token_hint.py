@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, parse_unverified, verify
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest
 from identity.services.signing_keys import ALGORITHM
@@ -26,7 +26,7 @@ def verify_id_token_hint(text: str, context: Context) -> IdTokenHint:
     """
     refused = InvalidRequest("id_token_hint is not an ID token of this issuer")
     try:
-        token = parse_unverified(text)
+        token = UnverifiedToken.parse(text)
         key = next(
             (
                 public
@@ -37,7 +37,7 @@ def verify_id_token_hint(text: str, context: Context) -> IdTokenHint:
         )
         if key is None or token.header.get("typ") not in _TYPES:
             raise refused
-        claims = verify(token, key, algorithm=ALGORITHM)
+        claims = token.verify(key, algorithm=ALGORITHM)
     except (MalformedToken, InvalidTokenSignature):
         raise refused from None
     subject, client_id, session_id = claims.get("sub"), claims.get("azp"), claims.get("sid")

@@ -22,9 +22,6 @@ from identity.provider.grant_type import Authorization
 from identity.provider.protocol_request import NO_BROWSER_STATE, BrowserState
 from identity.provider.scope import GrantedScopes
 
-#: The demand of a page of the service's own that somebody sets up a factor, and the interaction that it asks for.
-ENROL_PARAMETER = "enrol"
-
 
 @dataclass(frozen=True, slots=True)
 class StepUpRequirement:
@@ -62,6 +59,9 @@ class SignIn:
     ``authenticated_subject`` has authenticated here and is not signed in yet. Only members of
     ``required_organization`` may continue.
     """
+
+    #: The demand of a page of the service's own that somebody sets up a factor, and the interaction that it asks for.
+    ENROL_PARAMETER: ClassVar[str] = "enrol"
 
     request: AuthorizationRequest | None
     accounts: tuple[SignedInAccount, ...]
@@ -211,6 +211,10 @@ class Interaction(ABC):
 
     ``error`` is what a client is told that allowed no page (prompt=none).
     """
+
+    #: Asks for consent, as the prompt of this name does (OpenID Connect Core §3.1.2.1); asks for a further factor.
+    CONSENT: ClassVar[str] = "consent"
+    FACTOR: ClassVar[str] = "factor"
 
     name: ClassVar[str]
     error: ClassVar[type[OAuthError]] = InteractionRequired

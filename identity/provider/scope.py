@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from identity.domain.audiences import AUDIENCE_SUFFIX, PROJECT_ID_INFIX
 from identity.domain.organizations import Organization
@@ -14,9 +15,6 @@ from identity.provider.errors import AccessDenied, InvalidScope, InvalidTarget
 from identity.provider.grant_type import Authorization
 
 _SCOPE_TOKEN = re.compile(r"[!#-\[\]-~]*")
-
-OPENID_SCOPE = "openid"
-OFFLINE_ACCESS_SCOPE = "offline_access"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,9 @@ def scopes_from_token(token: AccessToken) -> GrantedScopes:
 class Scope(ABC):
     """A fixed scope or a pattern of scopes."""
 
+    OPENID: ClassVar[str] = "openid"
+    OFFLINE_ACCESS: ClassVar[str] = "offline_access"
+
     #: In discovery as scopes_supported; empty for patterns.
     names: tuple[str, ...] = ()
     #: The standard or custom claims that the scope opens, for discovery.
@@ -70,6 +71,20 @@ class Scope(ABC):
         Raises InvalidScope if the organization does not exist.
         """
         return None
+
+    @staticmethod
+    def require_syntax(requested: tuple[str, ...]) -> None:
+        """Raise InvalidScope unless every value has the syntax of RFC 6749 §3.3."""
+        for name in requested:
+            if not _SCOPE_TOKEN.fullmatch(name):
+                raise InvalidScope("scope holds a character that a scope cannot have")
+
+    @staticmethod
+    def require_openid(requested: tuple[str, ...]) -> None:
+        """Raise InvalidScope unless every value has the syntax of RFC 6749 §3.3 and openid is among them."""
+        Scope.require_syntax(requested)
+        if Scope.OPENID not in requested:
+            raise InvalidScope("scope must include openid")
 
 
 class ClaimsScope(Scope):
@@ -131,20 +146,6 @@ def project_from_audience_scope(value: str, namespaces: Collection[str], own_pro
         return None
     named = rest.removesuffix(AUDIENCE_SUFFIX)
     return own_project_id if named == namespace.rsplit(":", 2)[-2] else named
-
-
-def require_scope_syntax(requested: tuple[str, ...]) -> None:
-    """Raise InvalidScope unless every value has the syntax of RFC 6749 §3.3."""
-    for name in requested:
-        if not _SCOPE_TOKEN.fullmatch(name):
-            raise InvalidScope("scope holds a character that a scope cannot have")
-
-
-def require_openid_scope(requested: tuple[str, ...]) -> None:
-    """Raise InvalidScope unless every value has the syntax of RFC 6749 §3.3 and openid is among them."""
-    require_scope_syntax(requested)
-    if OPENID_SCOPE not in requested:
-        raise InvalidScope("scope must include openid")
 
 
 def required_organization(requested: Iterable[str], context: Context) -> Organization | None:

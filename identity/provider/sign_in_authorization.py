@@ -9,7 +9,7 @@ from identity.domain.users import Subject
 from identity.provider.claims_request import ClaimsRequest
 from identity.provider.grant_type import Authorization
 from identity.provider.response_type import Artifact
-from identity.provider.scope import OFFLINE_ACCESS_SCOPE
+from identity.provider.scope import Scope
 
 
 def authorization_from_sign_in(
@@ -34,7 +34,7 @@ def authorization_from_sign_in(
         requested_scopes=tuple(
             requested_scope
             for requested_scope in requested_scopes
-            if requested_scope != OFFLINE_ACCESS_SCOPE or Artifact.CODE in artifacts
+            if requested_scope != Scope.OFFLINE_ACCESS or Artifact.CODE in artifacts
         ),
         authenticated_at=authenticated_at,
         session_id=session_id,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from identity.domain.applications import ApplicationClient
-from identity.domain.authentication import PASSWORD_FACTOR, PASSWORD_METHOD, Proof
+from identity.domain.authentication import Proof
 from identity.domain.policies import Policy
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
@@ -14,7 +14,7 @@ from identity.provider.context import Context
 from identity.provider.errors import OAuthError
 from identity.provider.interaction import SignIn, StepUpRequirement
 from identity.provider.response_type import Artifact
-from identity.provider.scope import OPENID_SCOPE
+from identity.provider.scope import Scope
 from identity.provider.sign_in_authorization import authorization_from_sign_in
 from identity.provider.step_up import allowed_factors, find_step_up_requirement
 
@@ -41,7 +41,7 @@ def preview_sign_in(subject: Subject, client: ApplicationClient | None, context:
     """Preview a sign-in of the person to an application, or to the service's own pages."""
     services = context.services
     policy = services.policies.subject_policy(subject)
-    proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), context.now)
+    proof = Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), context.now)
     by_password = bool(services.policies.filter_valid_proofs(subject, (proof,)))
     enrolled = {enrolment.factor for enrolment in services.factors.list_enrolments(subject.user.id)}
     alone = tuple(
@@ -50,7 +50,7 @@ def preview_sign_in(subject: Subject, client: ApplicationClient | None, context:
     need = find_step_up_requirement(_after(proof, subject, context), context)
     sign_in_preview = SignInPreview(
         policy,
-        (*([PASSWORD_FACTOR] if by_password else []), *alone),
+        (*([Proof.PASSWORD_FACTOR] if by_password else []), *alone),
         need,
         need is not None and not need.factors and not need.enrollable_factors,
         services.passwords.must_change(subject.user.id),
@@ -62,7 +62,7 @@ def _at(client: ApplicationClient, sign_in_preview: SignInPreview, subject: Subj
     authorization = authorization_from_sign_in(
         subject,
         client,
-        (OPENID_SCOPE,),
+        (Scope.OPENID,),
         frozenset({Artifact.CODE}),
         authenticated_at=context.now,
         session_id="",

@@ -8,26 +8,17 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.authentication import (
-    ACR_TWO_FACTORS,
-    ACR_VALUES,
-    REMEMBERED_FACTOR,
-    Proof,
-    dated_proofs,
-    proof_methods,
-    satisfies_acr,
-)
+from identity.domain.authentication import ACR_VALUES, Acr, Proof, proof_methods, satisfies_acr
 from identity.domain.policies import SIGN_IN_ONLY_RULES, Policy, SecondFactorRule
+from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import HumanUser, Subject
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, LoginRequired, UnmetAuthenticationRequirements
 from identity.provider.factor import Factor
 from identity.provider.grant_type import Authorization
 from identity.provider.interaction import SignIn, StepUpRequirement
-from identity.services.sign_ins import STRONGEST_PROOF_STEP
 
 #: The interaction that verifies a further factor.
-FACTOR_INTERACTION = "factor"
 
 _UNMET = "The user cannot be authenticated in the way that acr asks for."
 
@@ -65,7 +56,7 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
     if (
         sign_in.requires_dated_proof
         and sign_in.authenticated_subject is not None
-        and not dated_proofs(list_proofs(sign_in))
+        and not any(proof.is_dated for proof in list_proofs(sign_in))
     ):
         return _proof_here(sign_in, context)
     policies = context.services.policies
@@ -82,17 +73,19 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
     proved = proof_methods(list_proofs(sign_in))
     if is_requested and not any(satisfies_acr(proved, item) for item in acr_values):
         return _need(sign_in, context, proved, acr_values, by_client=True)
-    if satisfies_acr(proved, ACR_TWO_FACTORS):
+    if satisfies_acr(proved, Acr.TWO_FACTORS):
         return None
-    if sign_in.own_page_requirements.get("acr") == STRONGEST_PROOF_STEP or sign_in.has_completed(STRONGEST_PROOF_STEP):
-        need = _need(sign_in, context, proved, (ACR_TWO_FACTORS,), by_client=False)
+    if sign_in.own_page_requirements.get("acr") == PendingAuthorization.STRONGEST_PROOF_STEP or sign_in.has_completed(
+        PendingAuthorization.STRONGEST_PROOF_STEP
+    ):
+        need = _need(sign_in, context, proved, (Acr.TWO_FACTORS,), by_client=False)
         if need.factors:
             return need
     if policy.second_factor is SecondFactorRule.OFF or remembered_proof(sign_in, policy, context):
         return None
     if sign_in.authenticated_subject is None and not policies.lacks_factor(subject, proved):
         return None
-    need = _need(sign_in, context, proved, (ACR_TWO_FACTORS,), by_client=False)
+    need = _need(sign_in, context, proved, (Acr.TWO_FACTORS,), by_client=False)
     return need if need.factors or policies.requires_second_factor(subject) else None
 
 
@@ -100,7 +93,7 @@ def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
     """Require a local factor, since the time of the upstream authentication is unknown (OpenID Connect Core
     §3.1.2.1).
     """
-    need = _need(sign_in, context, proof_methods(list_proofs(sign_in)), (ACR_TWO_FACTORS,), by_client=False)
+    need = _need(sign_in, context, proof_methods(list_proofs(sign_in)), (Acr.TWO_FACTORS,), by_client=False)
     if not need.factors:
         raise LoginRequired("It is not known when the user was authenticated.")
     return replace(need, enrollable_factors=())
@@ -113,28 +106,28 @@ def remembered_proof(sign_in: SignIn, policy: Policy, context: Context) -> Proof
     subject = sign_in.subject
     if subject is None or not policy.remember_browser:
         return None
-    proof = next((item for item in list_proofs(sign_in) if item.factor == REMEMBERED_FACTOR), None)
+    proof = next((item for item in list_proofs(sign_in) if item.factor == Proof.REMEMBERED_FACTOR), None)
     if proof is not None or sign_in.authenticated_subject is None or not sign_in.browser_state.remembered_browsers:
         return proof
     known = context.services.remembered_browsers
     since = known.remembered_since(
         subject.user.id, sign_in.browser_state.remembered_browsers, policy.remember_browser_lifetime
     )
-    return None if since is None else Proof(REMEMBERED_FACTOR, (REMEMBERED_FACTOR,), since)
+    return None if since is None else Proof(Proof.REMEMBERED_FACTOR, (Proof.REMEMBERED_FACTOR,), since)
 
 
 def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> bool:
     """True if a person authenticated by these methods has set up a factor that would prove more."""
-    if satisfies_acr(proved, ACR_TWO_FACTORS):
+    if satisfies_acr(proved, Acr.TWO_FACTORS):
         return False
     had = _enrolled(subject, allowed_factors(context, context.services.policies.subject_policy(subject)), context)
-    return any(satisfies_acr((*proved, *factor.methods), ACR_TWO_FACTORS) for factor in had)
+    return any(satisfies_acr((*proved, *factor.methods), Acr.TWO_FACTORS) for factor in had)
 
 
 def initial_session_proofs(sign_in: SignIn, context: Context) -> tuple[Proof, ...]:
     """Proofs of a session that starts with this sign-in."""
     proofs, subject = list_proofs(sign_in), sign_in.subject
-    if subject is None or satisfies_acr(proof_methods(proofs), ACR_TWO_FACTORS):
+    if subject is None or satisfies_acr(proof_methods(proofs), Acr.TWO_FACTORS):
         return proofs
     proof = remembered_proof(sign_in, context.services.policies.subject_policy(subject), context)
     return proofs if proof is None else (*proofs, proof)
@@ -171,14 +164,14 @@ def _need(
     possible = [factor for factor in usable if not factor.is_backup and factor.can_enrol(subject, services)]
     for acr in acr_values:
         to_enrol = tuple(factor.name for factor in possible if satisfies_acr((*proved, *factor.methods), acr))
-        if to_enrol and enrolled and not satisfies_acr(proved, ACR_TWO_FACTORS):
+        if to_enrol and enrolled and not satisfies_acr(proved, Acr.TWO_FACTORS):
             # Who has a factor must use it before setting up another.
             return StepUpRequirement(acr, by_client, tuple(factor.name for factor in enrolled), to_enrol)
         if to_enrol:
             return StepUpRequirement(acr, by_client, (), to_enrol)
     if by_client:
         raise UnmetAuthenticationRequirements(_UNMET)
-    return StepUpRequirement(ACR_TWO_FACTORS, by_client)
+    return StepUpRequirement(Acr.TWO_FACTORS, by_client)
 
 
 def _enrolled(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:

@@ -18,7 +18,7 @@ from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant_type import Authorization
 from identity.provider.role_claims import token_role_claims
-from identity.provider.scope import OFFLINE_ACCESS_SCOPE, OPENID_SCOPE, GrantedScopes
+from identity.provider.scope import GrantedScopes, Scope
 from identity.services.signing_keys import ALGORITHM
 from identity.storage.errors import RowNotFound
 
@@ -92,7 +92,7 @@ def mint_tokens(
     """The tokens of one authorization, signed with this key; they are not valid until they are stored."""
     token, text = _access_token(authorization, granted, context, key) if access_token else (None, None)
     id_token = None
-    if authorization.includes_id_token and OPENID_SCOPE in granted:
+    if authorization.includes_id_token and Scope.OPENID in granted:
         id_token = _id_token(authorization, granted, text, context, key, code=code)
     refresh, refresh_text = _refresh_token(authorization, context)
     lifetime = _id_token_lifetime(authorization, context) if token is None else token.expires_at - token.issued_at
@@ -139,7 +139,7 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
     """The family of all tokens from one sign-in of one person at one client."""
     if authorization.subject is None or authorization.client is None or authorization.family_id is None:
         raise ValueError("a family has an id, and is about a person and an application")
-    offline = OFFLINE_ACCESS_SCOPE in granted
+    offline = Scope.OFFLINE_ACCESS in granted
     settings = context.settings
     longest = settings.refresh_token_max_age if offline else MAX_TOKEN_LIFETIME
     return TokenFamily(

@@ -12,11 +12,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from identity.crypto.jwt import parse_unverified
-from identity.crypto.rsa_keys import RsaPrivateKey, generate_rsa_private_key
+from identity.crypto.jwt import UnverifiedToken
+from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.crypto.secrets import new_id
 from identity.domain.applications import ApplicationClient
-from identity.domain.authentication import PASSWORD_METHOD
+from identity.domain.authentication import Proof
 from identity.domain.authorization_codes import PresentedCode
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
@@ -43,12 +43,7 @@ from identity.provider.errors import (
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, PreviewUnsupported
 from identity.provider.response_type import Artifact
 from identity.provider.role_claims import token_role_claims
-from identity.provider.scope import (
-    OFFLINE_ACCESS_SCOPE,
-    GrantedScopes,
-    require_openid_scope,
-    required_organization,
-)
+from identity.provider.scope import GrantedScopes, Scope, required_organization
 from identity.provider.sign_in_authorization import authorization_from_sign_in
 from identity.provider.token_issuance import MintedTokens, mint_tokens, new_code, new_family
 
@@ -129,7 +124,7 @@ def preview_tokens(
 @cache
 def _nobodys_key() -> tuple[str, RsaPrivateKey]:
     """A key that is never published: its signatures are worthless."""
-    return "preview", generate_rsa_private_key()
+    return "preview", RsaPrivateKey.generate()
 
 
 @dataclass
@@ -150,7 +145,7 @@ class _PreviewRun:
             issues = require_response_type(response_type, client, context).artifacts
             if not requested:
                 raise InvalidRequest("parameter scope is missing")
-            require_openid_scope(requested)
+            Scope.require_openid(requested)
             organization = required_organization(requested, context)
             _require_active(subject)
             authorization = authorization_from_sign_in(
@@ -161,7 +156,7 @@ class _PreviewRun:
                 authenticated_at=context.now,
                 session_id=new_id(),
                 nonce="nonce",
-                methods=(PASSWORD_METHOD,),
+                methods=(Proof.PASSWORD_METHOD,),
                 claims=ClaimsRequest(),
             )
             grant_preview_builder.admit(authorization, organization=organization, error=AccessDenied)
@@ -381,7 +376,7 @@ class _GrantPreviewBuilder:
     def _why_dropped(self, scope_name: str) -> str:
         if self.context.protocol.scopes.find_scope(scope_name) is None:
             return gettext_lazy("There is no such scope.")
-        if scope_name != OFFLINE_ACCESS_SCOPE:
+        if scope_name != Scope.OFFLINE_ACCESS:
             return gettext_lazy("Its namespace is not one of this service.")
         if self._client is None or self._subject is None:
             return gettext_lazy("Who acts for itself gets no refresh token: it can ask again at any time.")
@@ -398,4 +393,4 @@ class _GrantPreviewBuilder:
 
 
 def _claims_in(text: str) -> dict[str, Any]:
-    return parse_unverified(text, max_length=_LONGEST).claims
+    return UnverifiedToken.parse(text, max_length=_LONGEST).claims

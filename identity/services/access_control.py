@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Denied, NotFound
@@ -14,14 +14,12 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import (
     GRANTEE_PERMISSIONS,
     INSTANCE_KEY,
-    INSTANCE_RESOURCE,
     INSTANCE_WRITE,
     PERMISSIONS,
     SIGN_IN_PERMISSIONS,
     ManagerLevel,
     Resource,
     ResourceKey,
-    organization_resource,
     project_grant_resource,
     project_resource,
 )
@@ -48,6 +46,9 @@ class Principal:
     ``subject`` is None for the operator on the machine, who has every permission.
     """
 
+    #: The operator: can run the program with the ini file. HTTP never creates one.
+    OPERATOR: ClassVar["Principal"]
+
     subject: Subject | None
     manager_entries: tuple[Manager, ...] = ()
 
@@ -57,8 +58,7 @@ class Principal:
         return None if self.subject is None else self.subject.user.id
 
 
-#: The operator: can run the program with the ini file. HTTP never creates one.
-OPERATOR_PRINCIPAL = Principal(None)
+Principal.OPERATOR = Principal(None)
 
 
 class AccessControl:
@@ -106,7 +106,7 @@ class AccessControl:
             return gettext_lazy("This needs the permission {permission}.", permission=permission)
         # Instance managers sign in at the instance's own organization.
         is_own = permission in SIGN_IN_PERMISSIONS and self._is_own(resource)
-        if is_own and INSTANCE_WRITE not in self.list_permissions(principal, INSTANCE_RESOURCE):
+        if is_own and INSTANCE_WRITE not in self.list_permissions(principal, Resource.INSTANCE):
             return gettext_lazy(
                 "In the instance's own organization this needs {permission}.", permission=INSTANCE_WRITE
             )
@@ -210,7 +210,7 @@ class AccessControl:
         """The permission that reading the row needs, and the resource where it is checked."""
         match row:
             case Organization():
-                return "organization.read", organization_resource(row.id)
+                return "organization.read", Resource.of_organization(row.id)
             case Project():
                 return "project.read", project_resource(row)
             case ProjectGrant():
@@ -223,15 +223,15 @@ class AccessControl:
                 return f"{row.resource.level}_manager.read", self.get_resource(row.resource)
             case Subject():
                 kind = "user" if isinstance(row.user, HumanUser) else "service_user"
-                return f"{kind}.read", organization_resource(row.organization.id)
+                return f"{kind}.read", Resource.of_organization(row.organization.id)
         organization_id = row.organization_id
-        return "audit_event.read", INSTANCE_RESOURCE if organization_id is None else organization_resource(
+        return "audit_event.read", Resource.INSTANCE if organization_id is None else Resource.of_organization(
             organization_id
         )
 
     def visible_organization_ids(self, principal: Principal) -> frozenset[str] | None:
         """The organizations that the principal may see; None for all."""
-        if principal.subject is None or "organization.read" in self.list_permissions(principal, INSTANCE_RESOURCE):
+        if principal.subject is None or "organization.read" in self.list_permissions(principal, Resource.INSTANCE):
             return None
         return frozenset(known for _, known in self._known_by(principal, self._reaching(principal)))
 
@@ -250,11 +250,11 @@ class AccessControl:
     def get_resource(self, key: ResourceKey) -> Resource:
         """The resource with its parents. Raises NotFound."""
         if key.level is ManagerLevel.INSTANCE:
-            return INSTANCE_RESOURCE
+            return Resource.INSTANCE
         if key.level is ManagerLevel.ORGANIZATION:
             if self._storage.organizations.find(key.id) is None:
                 raise NotFound("organization", key.id)
-            return organization_resource(key.id)
+            return Resource.of_organization(key.id)
         if key.level is ManagerLevel.PROJECT:
             project = self._storage.projects.find(key.id)
             if project is None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from identity.domain.errors import Conflict, Denied
 from identity.domain.messages import gettext_lazy
 from identity.domain.users import HumanUser, Subject
-from identity.services.access_control import OPERATOR_PRINCIPAL, AccessControl, Principal
+from identity.services.access_control import AccessControl, Principal
 from identity.services.base import TransactionState, translate_storage_errors
 from identity.services.crud import EntityService
 from identity.services.legal_holds import LegalHoldService
@@ -105,7 +105,7 @@ class AccountDeletionService(EntityService[HumanUser]):
         # Written first, so that deletion and cancellation cannot both succeed.
         with translate_storage_errors("user", user_id):
             self._store.update(self._next_version(before))
-        self._users.remove(user_id, principal=OPERATOR_PRINCIPAL)
+        self._users.remove(user_id, principal=Principal.OPERATOR)
         return True
 
     def _refuse_last_owner(self, user: HumanUser) -> None:

@@ -16,7 +16,7 @@ from identity.domain.applications import (
 )
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.projects import Project
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import TransactionState, translate_storage_errors
@@ -83,7 +83,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     def can_set_privileged_fields(self, principal: Principal) -> bool:
         """True if the caller may let applications manage on behalf of users, and skip consent."""
-        return self._access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
+        return self._access.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE)
 
     def register_with_secret(
         self, project_id: str, command: RegisterApplication, *, principal: Principal

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.audit import EVENTS, USER_OWNED_KINDS, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import USER_OWNED_KINDS, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.entity import entity_fields
 from identity.domain.errors import NotFound
 from identity.domain.expirations import NEVER, NEVER_TEXT
@@ -170,7 +170,7 @@ class AuditRecorder:
         actor: Actor | None = None,
         user_id: str | None = None,
     ) -> AuditEvent:
-        if event not in EVENTS:
+        if event not in AuditEvent.NAMES:
             raise ValueError(f"{event} is not in the catalogue of audit events")
         if kind in USER_OWNED_KINDS and user_id is None:
             named = detail.get("user_id")

@@ -8,7 +8,7 @@ from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import InstanceGetter, Service, TransactionState, translate_storage_errors
 from identity.services.commands.organizations import AddDomain
@@ -64,7 +64,7 @@ class OrganizationDomainService(Service):
 
     def can_assert(self, principal: Principal | None) -> bool:
         """True if the caller may assert a domain without proof."""
-        return principal is not None and self._access.is_permitted(principal, ASSERT_PERMISSION, INSTANCE_RESOURCE)
+        return principal is not None and self._access.is_permitted(principal, ASSERT_PERMISSION, Resource.INSTANCE)
 
     def add(self, organization_id: str, command: AddDomain) -> OrganizationDomain:
         """Add a domain that waits for its proof; one in the service's own namespace is effective at once.

@@ -9,10 +9,10 @@ from identity.domain.applications import Application, ApplicationType
 from identity.domain.errors import Invalid
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
-from identity.domain.permissions import INSTANCE_RESOURCE, ManagerLevel, Resource, organization_resource
+from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import HumanUser, ServiceUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import decode
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager, ChangeManager
@@ -58,7 +58,7 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
         # Only the other call can have taken the domain: not the operator's mistake.
         raise DuplicateValue("instance") from None
     command = decode(CreateProject, {"name": "Identity"})
-    project = services.projects.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
+    project = services.projects.create(organization.id, command, principal=Principal.OPERATOR)
     instance = Instance(organization_id=organization.id, project_id=project.id, created_at=services.now)
     services.storage.organizations.add_instance(instance)
     services.audit.record(
@@ -77,7 +77,7 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
         owner = services.users.set_verified_email(owner.id, decode(ChangeProfile, {"email": email}))
     password = services.passwords.set_one_time_password(owner.id)
     ensure_roles(
-        services, owner.id, INSTANCE_RESOURCE, frozenset({INSTANCE_OWNER_ROLE}), allow_without_sign_in_method=True
+        services, owner.id, Resource.INSTANCE, frozenset({INSTANCE_OWNER_ROLE}), allow_without_sign_in_method=True
     )
     return instance, InitialOwner(owner, f"{owner.user_name}@{organization.primary_domain}", password)
 
@@ -99,7 +99,7 @@ def ensure_key(services: Services, user: ServiceUser, existing: KeyFile | None) 
         stored = services.storage.credentials.find(ServiceUserKey, existing.key_id, user.id)
         if stored is not None and stored.is_live(services.now):
             return existing
-    return services.service_users.add_key(user.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
+    return services.service_users.add_key(user.id, AddServiceUserKey(), principal=Principal.OPERATOR)
 
 
 def ensure_roles(
@@ -120,12 +120,12 @@ def ensure_roles(
     if manager is None:
         command = decode(AddManager, {"user_id": user_id, "roles": roles})
         return services.managers.add(
-            resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=allow_without_sign_in_method
+            resource, command, principal=Principal.OPERATOR, allow_without_sign_in_method=allow_without_sign_in_method
         )
     if roles <= manager.roles:
         return manager
     return services.managers.change(
-        manager.id, ChangeManager(roles=manager.roles | roles), principal=OPERATOR_PRINCIPAL
+        manager.id, ChangeManager(roles=manager.roles | roles), principal=Principal.OPERATOR
     )
 
 
@@ -133,9 +133,9 @@ def resolve_role_resource(services: Services, role: str, organization_id: str) -
     """The resource of the CLI's ``--role``: the instance, or the organization. Raises Invalid."""
     known = services.managers.get_role(role)
     if known.level is ManagerLevel.INSTANCE:
-        return INSTANCE_RESOURCE
+        return Resource.INSTANCE
     if known.level is ManagerLevel.ORGANIZATION:
-        return organization_resource(organization_id)
+        return Resource.of_organization(organization_id)
     raise Invalid({"role": f"{role} is held at a project. Give it with `identity add-manager --project ID`."})
 
 
@@ -152,7 +152,7 @@ def ensure_introspection_client(
     )
     if application is None:
         command = decode(RegisterApplication, {"name": INTROSPECTION_APPLICATION_NAME, "type": ApplicationType.API})
-        return services.applications.register_with_secret(instance.project_id, command, principal=OPERATOR_PRINCIPAL)
+        return services.applications.register_with_secret(instance.project_id, command, principal=Principal.OPERATOR)
     if existing == application.id:
         return application, None
-    return application, services.applications.replace_oldest_secret(application.id, principal=OPERATOR_PRINCIPAL)
+    return application, services.applications.replace_oldest_secret(application.id, principal=Principal.OPERATOR)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.authentication import Proof
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.messages import gettext_lazy
@@ -138,7 +138,7 @@ class ManagerService(GrantAuditedService[Manager]):
         """True if the person has a way to sign in by the instance's rules, as who holds a role there needs one."""
         policy, user_id = self._policies.instance_policy(), subject.user.id
         has_password = self._storage.users.find_password(user_id) is not None
-        if has_password and self._policies.instance_allows_factor(PASSWORD_FACTOR):
+        if has_password and self._policies.instance_allows_factor(Proof.PASSWORD_FACTOR):
             return True
         alone = (
             self._choices.passwordless_factors if policy.second_factor is not SecondFactorRule.OFF else frozenset[str]()

@@ -22,13 +22,7 @@ from identity.crypto.rsa_keys import RsaPublicKey
 from identity.domain.errors import Denied
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.permissions import (
-    INSTANCE_RESOURCE,
-    ResourceKey,
-    organization_resource,
-    project_grant_resource,
-    project_resource,
-)
+from identity.domain.permissions import Resource, ResourceKey, project_grant_resource, project_resource
 from identity.domain.policies import policy_to_json
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
@@ -139,7 +133,7 @@ class OrganizationTransfer:
 
     def can_export(self, organization_id: str, *, principal: Principal) -> bool:
         """True if the principal may read everything in the document."""
-        resource = organization_resource(organization_id)
+        resource = Resource.of_organization(organization_id)
         return all(self._services.access_control.is_permitted(principal, permission, resource) for permission in _READS)
 
     def begin_export(self, organization_id: str, *, principal: Principal) -> Organization:
@@ -149,7 +143,7 @@ class OrganizationTransfer:
         """
         services = self._services
         organization = services.organizations.get(organization_id)
-        resource = organization_resource(organization_id)
+        resource = Resource.of_organization(organization_id)
         for permission in _READS:
             services.access_control.require(principal, permission, resource)
         services.audit.record(
@@ -192,7 +186,7 @@ class OrganizationTransfer:
         """
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
         if keeps and not self._services.access_control.is_permitted(
-            principal, PRESERVE_IDS_PERMISSION, INSTANCE_RESOURCE
+            principal, PRESERVE_IDS_PERMISSION, Resource.INSTANCE
         ):
             raise Denied(
                 "Only who manages the instance can keep ids. Import with new ids.", permission=PRESERVE_IDS_PERMISSION
@@ -235,7 +229,7 @@ class _Export:
             "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
             "projects": (self._project(project) for project in projects),
             "upstream_providers": [_provider(provider) for provider in sorted(self._providers(), key=_by_name)],
-            "managers": self._managers(organization_resource(organization.id).key),
+            "managers": self._managers(Resource.of_organization(organization.id).key),
         }
 
     def _policy(self) -> dict[str, Any]:

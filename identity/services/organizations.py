@@ -5,7 +5,7 @@ from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import InstanceGetter, TransactionState
 from identity.services.branding import delete_branding
@@ -85,10 +85,10 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         values = {}
         domain = command.primary_domain
         if principal is not None and getattr(command, "registration", None) not in (None, before.registration):
-            self._access.require(principal, "organization_policy.write", organization_resource(organization_id))
+            self._access.require(principal, "organization_policy.write", Resource.of_organization(organization_id))
         if domain is not None and domain != before.primary_domain:
             if principal is not None:
-                self._access.require(principal, "organization_domain.write", organization_resource(organization_id))
+                self._access.require(principal, "organization_domain.write", Resource.of_organization(organization_id))
                 # A new primary domain changes the login names of all its people.
                 self._access.require_no_more_privileged_user(principal, organization_id)
             self._domains.ensure_bound(before)

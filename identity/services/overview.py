@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import islice
 
 from identity.domain.audit import Actor, AuditFilter, Result
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
@@ -134,7 +134,7 @@ class OverviewService(Service):
         robots = self._storage.users.page(organization_id, UserKind.SERVICE)
         counts = self._storage.projects.count_children([project.id for project in projects]).values()
         keys = self._storage.credentials.key_summaries([robot.id for robot in robots], self._now)
-        managers = self._storage.managers.page(organization_resource(organization_id).key, _SINGLE_ROW)
+        managers = self._storage.managers.page(Resource.of_organization(organization_id).key, _SINGLE_ROW)
         return GettingStarted(
             project=bool(projects),
             application=any(applications for applications, _ in counts),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from identity.domain.attempts import FREE_ATTEMPTS, MAX_ATTEMPTS
-from identity.domain.authentication import ACR_TWO_FACTORS, PASSWORD_FACTOR, REMEMBERED_FACTOR, Proof, satisfies_acr
+from identity.domain.authentication import Acr, Proof, satisfies_acr
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
@@ -341,7 +341,7 @@ class PolicyService(Service):
                     self.change(owner, ChangePolicy.build(**{name: None}))
                     removed.append(name)
 
-        take_back("factors", lambda policy: policy.factors is not None and PASSWORD_FACTOR not in policy.factors)
+        take_back("factors", lambda policy: policy.factors is not None and Proof.PASSWORD_FACTOR not in policy.factors)
         take_back("second_factor", lambda policy: self.requires_second_factor(subject) and not can_prove(policy))
         return tuple(dict.fromkeys(removed))
 
@@ -353,7 +353,7 @@ class PolicyService(Service):
         if policy.second_factor in SIGN_IN_ONLY_RULES:
             return False
         known = frozenset(methods)
-        if satisfies_acr(known, ACR_TWO_FACTORS) or (REMEMBERED_FACTOR in known and policy.remember_browser):
+        if satisfies_acr(known, Acr.TWO_FACTORS) or (Proof.REMEMBERED_FACTOR in known and policy.remember_browser):
             return False
         return self.requires_second_factor(subject)
 
@@ -370,7 +370,7 @@ class PolicyService(Service):
         allowed = self.subject_policy(subject).factors
         if allowed is None:
             return tuple(proofs)
-        valid = tuple(proof for proof in proofs if proof.factor in (*allowed, REMEMBERED_FACTOR))
+        valid = tuple(proof for proof in proofs if proof.factor in (*allowed, Proof.REMEMBERED_FACTOR))
         first = next(iter(proofs), None)
         return valid if first is not None and first in valid else ()
 
@@ -420,7 +420,7 @@ class PolicyService(Service):
         alone = (
             choices.passwordless_factors & second if policy.second_factor is not SecondFactorRule.OFF else frozenset()
         )
-        if not any(_allows(policy, item) for item in (PASSWORD_FACTOR, *choices.federated_methods, *alone)):
+        if not any(_allows(policy, item) for item in (Proof.PASSWORD_FACTOR, *choices.federated_methods, *alone)):
             return False
         if policy.second_factor in SIGN_IN_ONLY_RULES:
             return True

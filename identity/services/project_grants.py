@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import ManagerLevel, organization_resource
+from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.search import matches_query
 from identity.services.access_control import Principal
@@ -32,7 +32,9 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         """The grants that an organization has received and ``principal`` may read, newest first. A manager of single
         grants gets only these, on one page.
         """
-        parts = self._access.permitted_children(principal, "project_grant.read", organization_resource(organization_id))
+        parts = self._access.permitted_children(
+            principal, "project_grant.read", Resource.of_organization(organization_id)
+        )
         stored = self._storage.project_grants
         if parts is None:
             return self._access.filter_page(principal, stored.page("organization_id", organization_id, request))
@@ -87,7 +89,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         return self._update("project_grant.changed", before, after)
 
     def _speaks_for(self, principal: Principal, organization_id: str) -> bool:
-        return self._access.is_permitted(principal, "user_grant.write", organization_resource(organization_id))
+        return self._access.is_permitted(principal, "user_grant.write", Resource.of_organization(organization_id))
 
     def _project(self, project_id: str) -> Project:
         return self._require_found(self._storage.projects.find(project_id), "project", project_id)

@@ -8,7 +8,7 @@ from identity.domain.applications import ApplicationClient
 from identity.domain.errors import Conflict
 from identity.domain.expirations import NEVER
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import ManagerLevel, Resource, organization_resource, project_resource
+from identity.domain.permissions import ManagerLevel, Resource, project_resource
 from identity.domain.projects import Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access_control import AccessControl, Principal
@@ -48,7 +48,7 @@ class ProjectService(DeactivatableEntityService[Project]):
 
         A manager of single projects gets only these, on one page: there are never many.
         """
-        parts = self._access.permitted_children(principal, "project.read", organization_resource(organization_id))
+        parts = self._access.permitted_children(principal, "project.read", Resource.of_organization(organization_id))
         stored = self._storage.projects
         if parts is None:
             return self._access.filter_page(principal, stored.page(organization_id, request))
@@ -69,7 +69,7 @@ class ProjectService(DeactivatableEntityService[Project]):
         """
         project = self._new_entity(Project, command, id=id, organization_id=organization_id)
         self._add("project.created", project, organization_id, parent=("organization", organization_id))
-        permissions = self._access.list_permissions(principal, organization_resource(organization_id))
+        permissions = self._access.list_permissions(principal, Resource.of_organization(organization_id))
         if principal.id is not None and "project.create" in permissions and "project.write" not in permissions:
             self._add_creator(principal.id, project_resource(project))
         return project

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from identity.crypto.rsa_keys import RsaPublicKey, generate_rsa_private_key, parse_rsa_public_key
+from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey, parse_rsa_public_key
 from identity.crypto.secrets import constant_time_equal, new_id, new_token, token_digest
 from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.audiences import PROJECT_ID_INFIX, audience_scope
@@ -141,7 +141,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         Raises NotFound; Invalid for an expiration date in the past or too far away; Denied if the service user holds
         manager roles beyond the principal's.
         """
-        private_key = generate_rsa_private_key(command.key_size)
+        private_key = RsaPrivateKey.generate(command.key_size)
         key = self._add_key(user_id, private_key.public_key(), command.expires_at, principal)
         return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
 

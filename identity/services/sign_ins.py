@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from identity.crypto.secrets import constant_time_equal, new_id, new_token, token_digest
-from identity.domain.authentication import PASSWORD_FACTOR, Proof
+from identity.domain.authentication import Proof
 from identity.domain.errors import Conflict, DomainError
 from identity.domain.sessions import PendingAuthorization, SignedInAccount
 from identity.domain.users import Subject
@@ -15,14 +15,10 @@ from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 
 _TRIES = 3
 
-#: Completed step that records the demand for the strongest available proof, and the demand of our own pages for it.
-STRONGEST_PROOF_STEP = "strongest"
-
-#: Completed step that records that the person chose another method: the instance's methods are offered.
-OTHER_METHOD_STEP = "another_way"
-
 #: Steps that do not depend on who the person is: choosing another account keeps them.
-_BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST_PROOF_STEP, OTHER_METHOD_STEP})
+_BEFORE_LOGIN = frozenset(
+    {"create", "select_account", PendingAuthorization.STRONGEST_PROOF_STEP, PendingAuthorization.OTHER_METHOD_STEP}
+)
 
 _OTHER_WINDOW_MESSAGE = "This sign-in goes on in another window."
 
@@ -126,7 +122,9 @@ class SignInService(Service):
 
     def choose_other_method(self, pending: PendingAuthorization) -> PendingAuthorization:
         """Stop redirecting to a provider, and offer the instance's sign-in methods."""
-        return self._update(pending, lambda pending: replace(pending, done=pending.done | {OTHER_METHOD_STEP}))
+        return self._update(
+            pending, lambda pending: replace(pending, done=pending.done | {PendingAuthorization.OTHER_METHOD_STEP})
+        )
 
     def set_language(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
         """Store the chosen language."""
@@ -154,7 +152,7 @@ class SignInService(Service):
             lambda pending: replace(
                 pending.restarted(),
                 login_name="",
-                done=(pending.done & _BEFORE_LOGIN) | {"select_account", STRONGEST_PROOF_STEP},
+                done=(pending.done & _BEFORE_LOGIN) | {"select_account", PendingAuthorization.STRONGEST_PROOF_STEP},
             ),
         )
 
@@ -164,7 +162,7 @@ class SignInService(Service):
         subject: Subject,
         methods: tuple[str, ...],
         *,
-        factor: str = PASSWORD_FACTOR,
+        factor: str = Proof.PASSWORD_FACTOR,
     ) -> PendingAuthorization:
         """Record who was authenticated just now, by which factor and methods (amr, RFC 8176). The session starts when
         no further interaction is needed.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey, generate_rsa_private_key
+from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
 from identity.domain.errors import NotFound
@@ -292,7 +292,7 @@ class SigningKeyService(Service):
         return count, lost
 
     def _add(self, generation: int, active_at: datetime) -> SigningKey:
-        private_key = generate_rsa_private_key(self._settings.signing_key_bits)
+        private_key = RsaPrivateKey.generate(self._settings.signing_key_bits)
         key_id = new_id()
         key = SigningKey(
             id=key_id,

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from identity.crypto.jwk_sets import parse_ec_private_key
+from identity.crypto.jwk_sets import EcPrivateKey
 from identity.crypto.rsa_keys import InvalidKey
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import constant_time_equal
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_error_for_kind
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl, Principal
@@ -134,7 +134,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
                 principal, provider.organization_id, except_instance_managers=True
             )
         of_instance = provider.everywhere or provider.trust_methods or provider.instance_managed
-        if of_instance and not self._access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE):
+        if of_instance and not self._access.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE):
             raise Denied(
                 gettext_lazy(
                     "Only instance administrators can decide over a provider that the instance manages, that is for all"
@@ -159,7 +159,7 @@ def _refuse_inconsistent(provider: UpstreamProvider) -> None:
 
 def _refuse_no_key(text: str) -> None:
     try:
-        parse_ec_private_key(text)
+        EcPrivateKey.from_pem(text)
     except InvalidKey:
         raise Invalid(
             {

@@ -23,7 +23,7 @@ from identity.crypto.argon2id import Argon2Cost
 from identity.domain.audiences import audience_scope
 from identity.domain.audit import AuditEvent, AuditFilter
 from identity.domain.instance import Instance
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.container import Services
 from identity.storage.paging import MAX_PAGE_ROWS, PageRequest
 from identity.testing.asgi_adapter import WsgiToAsgiAdapter
@@ -103,7 +103,7 @@ class OperatorServices:
         """Call the service method that the path names, in a transaction."""
         with self._service.transaction_services() as services:
             use_case = attrgetter(".".join(self._path))(services)
-            principal = {"principal": OPERATOR_PRINCIPAL} if "principal" in signature(use_case).parameters else {}
+            principal = {"principal": Principal.OPERATOR} if "principal" in signature(use_case).parameters else {}
             return use_case(*arguments, **(principal | members))
 
 

@@ -23,7 +23,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from webtest import TestApp, Upload
 
-from identity.domain.authentication import PASSWORD_METHOD, Proof
+from identity.domain.authentication import Proof
 from identity.domain.sessions import Session
 from identity.domain.users import PasswordHash, User
 from identity.testing.cookies import HOST_PREFIX, CookieJar
@@ -221,7 +221,7 @@ class Browser:
         with self.world.transaction_services() as services:
             subject = services.storage.users.find_subject(person.id)
             assert subject is not None, "there is no such person"
-            proof = Proof("password", (PASSWORD_METHOD,), at or services.now)
+            proof = Proof("password", (Proof.PASSWORD_METHOD,), at or services.now)
             account, secret = services.sessions.start(subject, (), proofs=(proof,), user_agent=self.user_agent, at=at)
         secure = self.login_url.startswith("https://")
         name = f"{HOST_PREFIX if secure else ''}session-{account.session.id}"

@@ -23,7 +23,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from identity.provider.client_authentication import CREDENTIAL_PARAMETERS
+from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.errors import OAuthError
 from identity.provider.grant_type import ClientRequirement, GrantType, PreviewInput, PreviewUnsupported
@@ -239,7 +239,9 @@ class GrantTypeContract:
             return
         # Public clients send their client_id in the form, and others may send their secret there.
         nameless = {
-            name: value for name, value in call.form.items() if name not in ("client_id", *CREDENTIAL_PARAMETERS)
+            name: value
+            for name, value in call.form.items()
+            if name not in ("client_id", *ClientAuthenticationMethod.CREDENTIAL_PARAMETERS)
         }
         check_oauth_error(send_request(ValidTokenRequest(nameless)), "invalid_client", status=401)
         stranger = world.make_application()

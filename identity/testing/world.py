@@ -13,14 +13,14 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 from identity.crypto.secrets import new_token, token_digest
 from identity.domain.applications import Application, ApplicationType, ConsentRule
-from identity.domain.authentication import PASSWORD_METHOD, Proof
+from identity.domain.authentication import Proof
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
@@ -187,13 +187,13 @@ class World(AssembledService):
         key = self.key_pool.next()
         upload = UploadServiceUserKey(public_key=RsaPublicKey(key.public_key()).to_pem(), expires_at=expires_at)
         with self.transaction_services() as services:
-            stored = services.service_users.upload_key(user.id, upload, principal=OPERATOR_PRINCIPAL)
+            stored = services.service_users.upload_key(user.id, upload, principal=Principal.OPERATOR)
         return ServiceUserProgram(self, user, organization, stored.id, key)
 
     def make_service_user_secret(self, robot: ServiceUserProgram, *, in_form: bool = False) -> Credentials:
         """A new secret of the service user with its id: its client credentials."""
         with self.transaction_services() as services:
-            _, secret = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+            _, secret = services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)
         self.client.secrets.add(secret)
         return (FormCredentials if in_form else Credentials)(robot.id, secret)
 
@@ -201,7 +201,7 @@ class World(AssembledService):
         """A new personal access token of the service user, by default for the service itself."""
         command = AddPersonalAccessToken(**({"name": _unique("Token")} | members))
         with self.transaction_services() as services:
-            _, text = services.service_users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
+            _, text = services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
         self.client.secrets.add(text)
         return text
 
@@ -216,11 +216,11 @@ class World(AssembledService):
     ) -> Manager:
         """Make the user a manager, by default of its own organization."""
         home = user.organization.id if isinstance(user, ServiceUserProgram) else user.organization_id
-        resource = resource or organization_resource(home)
+        resource = resource or Resource.of_organization(home)
         with self.transaction_services() as services:
             command = AddManager(user_id=user.id, roles=frozenset({role}))
             return services.managers.add(
-                resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True
+                resource, command, principal=Principal.OPERATOR, allow_without_sign_in_method=True
             )
 
     def make_human_user(self, organization: Organization | None = None) -> HumanUser:
@@ -237,7 +237,7 @@ class World(AssembledService):
         with self.transaction_services() as services:
             organization = organization or self._organization(services)
             project = services.projects.create(
-                organization.id, CreateProject.build(name=_unique("Project"), **members), principal=OPERATOR_PRINCIPAL
+                organization.id, CreateProject.build(name=_unique("Project"), **members), principal=Principal.OPERATOR
             )
             for key in roles:
                 services.projects.add_role(project.id, AddProjectRole.build(key=key, display_name=key))
@@ -249,7 +249,7 @@ class World(AssembledService):
         organization: Organization,
         *,
         roles: Iterable[str] = (),
-        principal: Principal = OPERATOR_PRINCIPAL,
+        principal: Principal = Principal.OPERATOR,
     ) -> ProjectGrant:
         """Grant the project with these roles to the organization."""
         command = AddProjectGrant(organization_id=organization.id, roles=frozenset(roles))
@@ -284,7 +284,7 @@ class World(AssembledService):
             organization = organization or self._organization(services)
             usual = {"name": _unique("Elsewhere"), "issuer": "https://login.elsewhere.example", "client_id": "identity"}
             command = CreateUpstreamProvider.build(**{**usual, "client_secret": new_token(), **members})
-            return services.upstream_providers.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
+            return services.upstream_providers.create(organization.id, command, principal=Principal.OPERATOR)
 
     def make_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
         """A new application for people: it may use codes and refresh tokens."""
@@ -304,7 +304,7 @@ class World(AssembledService):
         )
         with self.transaction_services() as services:
             application, secret = services.applications.register_with_secret(
-                project_id, command, principal=OPERATOR_PRINCIPAL
+                project_id, command, principal=Principal.OPERATOR
             )
         if secret is not None:
             self.client.secrets.add(secret)
@@ -316,7 +316,7 @@ class World(AssembledService):
         with self.transaction_services() as services:
             subject = services.storage.users.find_subject(person.id)
             assert subject is not None, "there is no such person"
-            proof = Proof("password", (PASSWORD_METHOD,), services.now)
+            proof = Proof("password", (Proof.PASSWORD_METHOD,), services.now)
             account, secret = services.sessions.start(subject, (), proofs=(proof,), user_agent="Browser/1.0")
         self.client.secrets.add(secret)
         return BrowserSession(self, person, account.session.id, secret)
@@ -406,7 +406,7 @@ class World(AssembledService):
 
     def _organization(self, services: Services, **overrides: Any) -> Organization:
         members: dict[str, Any] = {"name": _unique("Organization"), "registration": True}
-        return services.organizations.create(CreateOrganization(**(members | overrides)), principal=OPERATOR_PRINCIPAL)
+        return services.organizations.create(CreateOrganization(**(members | overrides)), principal=Principal.OPERATOR)
 
 
 _WEB: dict[str, Any] = {

@@ -3,7 +3,7 @@
 import base64
 
 from identity.domain.organizations import Organization
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.testing.relying_party import RelyingParty
 from tests.browser.console_pages import APPLICATION, ORGANIZATION, enter, keep, sent, show_page
@@ -48,7 +48,7 @@ def branded(scene: BrowserScenario) -> Organization:
     organization: Organization = site.world.make_organization()
     with site.world.transaction_services() as services:
         command = LONG_BRANDING if scene.long else BRANDING
-        services.branding.change(organization, command, principal=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, command, principal=Principal.OPERATOR)
         found = services.storage.organizations.find(organization.id)
     assert found is not None
     return found

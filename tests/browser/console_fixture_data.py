@@ -11,10 +11,10 @@ from identity.domain.domains import DomainProof
 from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
@@ -73,31 +73,31 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         for renamed, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
             services.organizations.change(renamed.id, ChangeOrganization(name=called))
         for project_id, called in ((project.id, project_name), (granted.id, f"Fleet {name}"[:200])):
-            services.projects.change(project_id, ChangeProject(name=called), principal=OPERATOR_PRINCIPAL)
+            services.projects.change(project_id, ChangeProject(name=called), principal=Principal.OPERATOR)
         proven, asserted = (f"{item}-{organization.id}.example" for item in ("proven", "asserted"))
         for domain in (DOMAIN, proven, asserted):
             services.domains.add(organization.id, AddDomain(domain=domain))
         services.domains.verify(services.domains.get(organization.id, proven), DomainProof.DNS)
-        services.domains.assert_domain(organization.id, asserted, principal=OPERATOR_PRINCIPAL)
+        services.domains.assert_domain(organization.id, asserted, principal=Principal.OPERATOR)
         web = RegisterApplication(name=project_name, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
-        application, _ = services.applications.register_with_secret(project.id, web, principal=OPERATOR_PRINCIPAL)
+        application, _ = services.applications.register_with_secret(project.id, web, principal=Principal.OPERATOR)
         services.applications.register_with_secret(
-            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), principal=OPERATOR_PRINCIPAL
+            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), principal=Principal.OPERATOR
         )
         described = ChangeServiceUser(description="Deploys the shop each night.")
-        services.service_users.change(robot.id, described, principal=OPERATOR_PRINCIPAL)
+        services.service_users.change(robot.id, described, principal=Principal.OPERATOR)
         add_personal_access_token = AddPersonalAccessToken(
             name=project_name, expires_at=world.clock() + timedelta(days=90)
         )
         token, _ = services.service_users.add_personal_access_token(
-            robot.id, add_personal_access_token, principal=OPERATOR_PRINCIPAL
+            robot.id, add_personal_access_token, principal=Principal.OPERATOR
         )
-        secret, _ = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+        secret, _ = services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)
         provider = CreateUpstreamProvider.build(
             name=project_name, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
         )
         ids = {
-            "provider": services.upstream_providers.create(organization.id, provider, principal=OPERATOR_PRINCIPAL).id,
+            "provider": services.upstream_providers.create(organization.id, provider, principal=Principal.OPERATOR).id,
             "proven": proven,
             "asserted": asserted,
             "token": token.id,
@@ -105,9 +105,11 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
             "application_secret": services.applications.list_secrets(application.id)[0].id,
             "signing_key": services.signing_keys.list_key_states()[-1].key.id,
         }
-    world.assign_manager_role(manager.user, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(manager.user, "IAM_OWNER", resource=Resource.INSTANCE)
     world.assign_manager_role(robot, "ORG_OWNER")
-    owner_manager = world.assign_manager_role(owner.user, "ORG_OWNER", resource=organization_resource(organization.id))
+    owner_manager = world.assign_manager_role(
+        owner.user, "ORG_OWNER", resource=Resource.of_organization(organization.id)
+    )
     world.make_user_grant(robot.user, project, "reader")
     world.make_project_grant(granted, organization, roles=("driver",))
     ids["session"] = world.make_browser_session(person.user).id
@@ -193,14 +195,14 @@ def _idle(site: ExampleCompany, organization: Organization, partner: Organizatio
     grant, provider = world.make_project_grant(project, partner), world.make_upstream_provider(organization)
     with world.transaction_services() as services:
         command = RegisterApplication(name="Old shop", type=ApplicationType.API)
-        application, _ = services.applications.register_with_secret(project.id, command, principal=OPERATOR_PRINCIPAL)
-        services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
-        services.users.deactivate(person.user.id, principal=OPERATOR_PRINCIPAL)
-        services.applications.deactivate(application.id, principal=OPERATOR_PRINCIPAL)
-        services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
-        services.projects.deactivate(project.id, principal=OPERATOR_PRINCIPAL)
-        services.upstream_providers.deactivate(provider.id, principal=OPERATOR_PRINCIPAL)
-        services.organizations.deactivate(closed.id, principal=OPERATOR_PRINCIPAL)
+        application, _ = services.applications.register_with_secret(project.id, command, principal=Principal.OPERATOR)
+        services.service_users.deactivate(robot.id, principal=Principal.OPERATOR)
+        services.users.deactivate(person.user.id, principal=Principal.OPERATOR)
+        services.applications.deactivate(application.id, principal=Principal.OPERATOR)
+        services.project_grants.deactivate(grant.id, principal=Principal.OPERATOR)
+        services.projects.deactivate(project.id, principal=Principal.OPERATOR)
+        services.upstream_providers.deactivate(provider.id, principal=Principal.OPERATOR)
+        services.organizations.deactivate(closed.id, principal=Principal.OPERATOR)
     return {
         "idle_robot": robot.id,
         "idle_person": person.user.id,

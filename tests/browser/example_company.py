@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, Resource
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.attempts import TooManyAttempts
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.users import ChangeProfile, CreateHumanUser
@@ -117,7 +117,7 @@ class ExampleCompany:
         self.url = world.identity.settings.login_url
         with world.transaction_services() as services:
             command = CreateOrganization(name="Acme GmbH", primary_domain="acme.example", registration=True)
-            self.organization = services.organizations.create(command, principal=OPERATOR_PRINCIPAL)
+            self.organization = services.organizations.create(command, principal=Principal.OPERATOR)
         self.party = self.make_application("Invoices", self.organization)
         self._numbers = count(1)
 
@@ -169,7 +169,7 @@ class ExampleCompany:
         self,
         role: str = "IAM_OWNER",
         *,
-        resource: Resource = INSTANCE_RESOURCE,
+        resource: Resource = Resource.INSTANCE,
         given_name: str = "Anna",
         family_name: str = "Berg",
         organization: Organization | None = None,

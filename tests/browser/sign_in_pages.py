@@ -4,9 +4,9 @@ from urllib.parse import urlencode
 
 from identity.domain.applications import ConsentRule
 from identity.domain.attempts import MAX_ATTEMPTS
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.upstream_providers import UpstreamKind
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import ChangeProject
 from tests.browser.account_pages import profile
@@ -129,7 +129,7 @@ def consent_of_others(scene: BrowserScenario) -> None:
     if scene.long:
         with world.transaction_services() as services:
             services.organizations.change(owner.id, ChangeOrganization(name=LONG))
-            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD), principal=OPERATOR_PRINCIPAL)
+            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD), principal=Principal.OPERATOR)
     foreign = scene.site.make_application(
         LONG_WORD if scene.long else "Parcels", owner, consent=ConsentRule.WHEN_FOREIGN
     )
@@ -338,7 +338,7 @@ def error_not_found(scene: BrowserScenario) -> None:
 def error_forbidden(scene: BrowserScenario) -> None:
     """The page offers logout and another account."""
     viewer = scene.make_user()
-    scene.site.world.assign_manager_role(viewer.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    scene.site.world.assign_manager_role(viewer.user, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     scene.site.start_session(scene.profile, viewer)
     scene.open("/console/instance/signing-keys/rotate")
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from identity.domain.branding import DEFAULT_BRANDING
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.testing.mail_server import message_html
 from tests.browser.branding_pages import BRANDING, MARK, branded
@@ -53,7 +53,7 @@ def test_logo_is_visible_on_dark_pages(scene: BrowserScenario) -> None:
     light = tab.run("return arguments[0].currentSrc", tab.find(".brand__logo"))
     with site.world.transaction_services() as services:
         command = ChangeBranding(logo_dark=base64.b64encode(MARK.replace("#12261d", "#ffffff").encode()).decode())
-        services.branding.change(organization, command, principal=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, command, principal=Principal.OPERATOR)
     for dark in (True, False):
         tab.look(dark=dark)
         tab.reload()
@@ -112,7 +112,7 @@ def test_mail_is_readable_in_light_and_dark(
     assert site.post is not None
     organization = site.world.make_organization()
     with site.world.transaction_services() as services:
-        services.branding.change(organization, BRANDING, principal=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, BRANDING, principal=Principal.OPERATOR)
     person = site.make_user(organization=organization, email=site.make_email_address())
     tab.open(f"{site.url}/password/reset")
     tab.send(login_name=person.login_name)
@@ -137,7 +137,7 @@ def test_branding_reset_removes_everything(scene: BrowserScenario) -> None:
         nothing = ChangeBranding.build(
             **{field.name: getattr(DEFAULT_BRANDING, field.name) for field in fields(DEFAULT_BRANDING)}
         )
-        services.branding.change(organization, nothing, principal=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, nothing, principal=Principal.OPERATOR)
     site.ask(tab, party)
     assert tab.heading == "Sign in"
     assert tab.find(".brand__name").text == "Identity"

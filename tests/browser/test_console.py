@@ -13,8 +13,8 @@ import requests
 from selenium.webdriver.common.keys import Keys
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.users import CreateHumanUser
 from identity.storage.paging import PageRequest
 from tests.browser.chromium import ChromiumProfile, MakeProfile
@@ -297,12 +297,12 @@ def test_removed_role_refuses_open_form(
 ) -> None:
     person = site.make_user()
     manager_role = site.world.assign_manager_role(
-        person.user, "ORG_OWNER", resource=organization_resource(organization.id)
+        person.user, "ORG_OWNER", resource=Resource.of_organization(organization.id)
     )
     site.start_session(profile, person)
     tab.open(of_organization(site, organization, "/projects/new"))
     with site.world.transaction_services() as services:
-        services.managers.remove(manager_role.id, principal=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager_role.id, principal=Principal.OPERATOR)
     tab.send(name="Rockets")
     assert tab.status in (403, 404)
     with site.world.read_only_services() as services:

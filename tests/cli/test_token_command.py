@@ -2,7 +2,7 @@
 
 import json
 
-from identity.crypto.jwt import parse_unverified
+from identity.crypto.jwt import UnverifiedToken
 
 
 class TestToken:
@@ -21,7 +21,7 @@ class TestToken:
 
     def test_can_print_the_assertion_alone(self, run, service):
         ran = run("token", "--issuer", "https://id.example.com", "--key-file", service.key_file, "--assertion-only")
-        assertion = parse_unverified(ran.out.strip())
+        assertion = UnverifiedToken.parse(ran.out.strip())
         key_file = json.loads(service.key_file.read_text())
         assert assertion.header == {"alg": "RS256", "kid": key_file["keyId"]}
         assert set(assertion.claims) == {"iss", "sub", "aud", "iat", "exp"}

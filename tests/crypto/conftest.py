@@ -1,13 +1,13 @@
 import pytest
 
-from identity.crypto.rsa_keys import RsaPrivateKey, generate_rsa_private_key
+from identity.crypto.rsa_keys import RsaPrivateKey
 
 
 @pytest.fixture(scope="session")
 def key() -> RsaPrivateKey:
-    return generate_rsa_private_key()
+    return RsaPrivateKey.generate()
 
 
 @pytest.fixture(scope="session")
 def other_key() -> RsaPrivateKey:
-    return generate_rsa_private_key()
+    return RsaPrivateKey.generate()

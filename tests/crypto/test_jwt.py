@@ -17,9 +17,7 @@ from identity.crypto.jwt import (
     MalformedToken,
     UnverifiedToken,
     left_half_hash,
-    parse_unverified,
     sign,
-    verify,
 )
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 
@@ -43,7 +41,7 @@ def forged(header: dict[str, Any], signature: Any = lambda signing_input: b"sign
 
 def why(text: str, **options: int) -> str:
     with pytest.raises(MalformedToken) as caught:
-        parse_unverified(text, **options)
+        UnverifiedToken.parse(text, **options)
     return caught.value.reason
 
 
@@ -59,23 +57,23 @@ def good(key: RsaPrivateKey) -> str:
 
 class TestSigning:
     def test_signature_verifies(self, good: str, public: RsaPublicKey) -> None:
-        unverified = parse_unverified(good)
+        unverified = UnverifiedToken.parse(good)
         assert unverified.header == {"alg": "RS256", "kid": "k"}
         assert unverified.claims == CLAIMS
-        assert verify(unverified, public, algorithm="RS256") == CLAIMS
+        assert unverified.verify(public, algorithm="RS256") == CLAIMS
 
     def test_typ(self, key: RsaPrivateKey) -> None:
-        assert parse_unverified(sign({}, key, key_id="k", typ="at+jwt")).header["typ"] == "at+jwt"
+        assert UnverifiedToken.parse(sign({}, key, key_id="k", typ="at+jwt")).header["typ"] == "at+jwt"
 
     @pytest.mark.parametrize("algorithm", RSA_ALGORITHMS)
     def test_algorithms_do_not_verify_each_other(
         self, key: RsaPrivateKey, public: RsaPublicKey, algorithm: str
     ) -> None:
-        unverified = parse_unverified(sign(CLAIMS, key, algorithm=algorithm, key_id="k"))
-        assert verify(unverified, public, algorithm=algorithm) == CLAIMS
+        unverified = UnverifiedToken.parse(sign(CLAIMS, key, algorithm=algorithm, key_id="k"))
+        assert unverified.verify(public, algorithm=algorithm) == CLAIMS
         for other in set(RSA_ALGORITHMS) - {algorithm}:
             with pytest.raises(InvalidTokenSignature):
-                verify(unverified, public, algorithm=other)
+                unverified.verify(public, algorithm=other)
 
     def test_signature_is_one_that_openssl_accepts(self, good: str, public: RsaPublicKey) -> None:
         signing_input, _, signature = good.rpartition(".")
@@ -87,7 +85,7 @@ class TestSigning:
     def test_other_algorithms_are_not_for_us(self, good: str, key: RsaPrivateKey, algorithm: str) -> None:
         for call in (
             lambda: sign(CLAIMS, key, algorithm=algorithm, key_id="k"),
-            lambda: verify(parse_unverified(good), key.public_key(), algorithm=algorithm),
+            lambda: UnverifiedToken.parse(good).verify(key.public_key(), algorithm=algorithm),
         ):
             with pytest.raises(ValueError, match="is not one of"):
                 call()
@@ -112,18 +110,20 @@ class TestSigning:
 
         monkeypatch.setattr(RSAKey.binding, "export_private_key", export)
         monkeypatch.setattr(RSAKey.binding, "export_public_key", export)
-        assert verify(parse_unverified(sign(CLAIMS, key, key_id="k")), key.public_key(), algorithm="RS256") == CLAIMS
+        assert (
+            UnverifiedToken.parse(sign(CLAIMS, key, key_id="k")).verify(key.public_key(), algorithm="RS256") == CLAIMS
+        )
 
 
 class TestVerifying:
     def test_another_key(self, good: str, other_key: RsaPrivateKey) -> None:
         with pytest.raises(InvalidTokenSignature):
-            verify(parse_unverified(good), other_key.public_key(), algorithm="RS256")
+            UnverifiedToken.parse(good).verify(other_key.public_key(), algorithm="RS256")
 
     @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", ""])
     def test_alg_none_is_refused(self, public: RsaPublicKey, alg: str) -> None:
         with pytest.raises(InvalidTokenSignature):
-            verify(parse_unverified(forged({"alg": alg})), public, algorithm="RS256")
+            UnverifiedToken.parse(forged({"alg": alg})).verify(public, algorithm="RS256")
         assert why(forged({"alg": alg}, lambda _: b""))
 
     def test_hs256_with_the_public_key_as_secret(self, public: RsaPublicKey) -> None:
@@ -131,17 +131,17 @@ class TestVerifying:
             for alg in ("HS256", "RS256"):
                 text = forged({"alg": alg}, lambda data, secret=secret: hmac.digest(secret, data, hashlib.sha256))
                 with pytest.raises(InvalidTokenSignature):
-                    verify(parse_unverified(text), public, algorithm="RS256")
+                    UnverifiedToken.parse(text).verify(public, algorithm="RS256")
 
     def test_ps256_by_the_right_key(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
         with pytest.raises(InvalidTokenSignature):
-            verify(parse_unverified(sign(CLAIMS, key, algorithm="PS256", key_id="k")), public, algorithm="RS256")
+            UnverifiedToken.parse(sign(CLAIMS, key, algorithm="PS256", key_id="k")).verify(public, algorithm="RS256")
 
     def test_pss_signature_under_the_name_rs256(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
         pss = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
         text = forged({"alg": "RS256"}, lambda data: key.native.sign(data, pss, hashes.SHA256()))
         with pytest.raises(InvalidTokenSignature):
-            verify(parse_unverified(text), public, algorithm="RS256")
+            UnverifiedToken.parse(text).verify(public, algorithm="RS256")
 
     @pytest.mark.parametrize(
         "alg", ["rs256", "Rs256", "RS256 ", " RS256", "RS256\n", "RS384", "RS512", "RSA256", "ＲS256"]
@@ -149,7 +149,7 @@ class TestVerifying:
     def test_other_names_and_cases(self, key: RsaPrivateKey, public: RsaPublicKey, alg: str) -> None:
         text = forged({"alg": alg}, lambda data: key.native.sign(data, padding.PKCS1v15(), hashes.SHA256()))
         with pytest.raises(InvalidTokenSignature):
-            verify(parse_unverified(text), public, algorithm="RS256")
+            UnverifiedToken.parse(text).verify(public, algorithm="RS256")
 
     @pytest.mark.parametrize("alg", [None, 1, True, ["RS256"], {"alg": "RS256"}])
     def test_alg_is_a_string(self, alg: object) -> None:
@@ -164,22 +164,22 @@ class TestVerifying:
         header = {"alg": "RS256", "kid": "k", name: value}
         assert "parameter" in why(forged(header))
         with pytest.raises(MalformedToken):
-            verify(UnverifiedToken(forged(header), header, CLAIMS), public, algorithm="RS256")
+            UnverifiedToken(forged(header), header, CLAIMS).verify(public, algorithm="RS256")
 
     def test_unknown_parameters_are_ignored(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
         header = {"alg": "RS256", "x-tool": "y", "cty": "z"}
         text = forged(header, lambda data: key.native.sign(data, padding.PKCS1v15(), hashes.SHA256()))
-        assert verify(parse_unverified(text), public, algorithm="RS256") == CLAIMS
+        assert UnverifiedToken.parse(text).verify(public, algorithm="RS256") == CLAIMS
 
     def test_claims_are_those_that_were_signed(self, good: str, public: RsaPublicKey) -> None:
-        unverified = parse_unverified(good)
+        unverified = UnverifiedToken.parse(good)
         unverified.claims["sub"] = "somebody else"
-        assert verify(unverified, public, algorithm="RS256") == CLAIMS
+        assert unverified.verify(public, algorithm="RS256") == CLAIMS
 
     @pytest.mark.parametrize("text", ["", "a", "..", "a.b", "é.b.AA", "\ud800", "e30.e30.AAAA"])
     def test_token_that_did_not_come_from_inspect(self, public: RsaPublicKey, text: str) -> None:
         with pytest.raises((InvalidTokenSignature, MalformedToken)):
-            verify(UnverifiedToken(text, {"alg": "RS256"}, CLAIMS), public, algorithm="RS256")
+            UnverifiedToken(text, {"alg": "RS256"}, CLAIMS).verify(public, algorithm="RS256")
 
     @given(data=st.data())
     def test_mutated_token_never_verifies(self, good: str, public: RsaPublicKey, data: st.DataObject) -> None:
@@ -196,7 +196,7 @@ class TestVerifying:
         if mutated == good:
             return
         with pytest.raises((MalformedToken, InvalidTokenSignature)):
-            verify(parse_unverified(mutated), public, algorithm="RS256")
+            UnverifiedToken.parse(mutated).verify(public, algorithm="RS256")
 
     def test_every_flipped_bit_of_the_signature_is_noticed(self, good: str, public: RsaPublicKey) -> None:
         head, _, signature = good.rpartition(".")
@@ -205,7 +205,7 @@ class TestVerifying:
             flipped = bytearray(raw)
             flipped[bit // 8] ^= 1 << bit % 8
             with pytest.raises(InvalidTokenSignature):
-                verify(parse_unverified(f"{head}.{b64(bytes(flipped))}"), public, algorithm="RS256")
+                UnverifiedToken.parse(f"{head}.{b64(bytes(flipped))}").verify(public, algorithm="RS256")
 
 
 class TestForm:
@@ -215,13 +215,13 @@ class TestForm:
     @example("." * 9000)
     def test_any_text_is_malformed_and_raises_nothing_else(self, text: str) -> None:
         with pytest.raises(MalformedToken):
-            parse_unverified(text)
+            UnverifiedToken.parse(text)
 
     @given(header=st.binary(max_size=60), claims=st.binary(max_size=200), signature=st.binary(max_size=8))
     def test_any_bytes_in_the_parts(self, header: bytes, claims: bytes, signature: bytes) -> None:
         for text in (token(header, claims, signature), token(claims=claims)):
             try:
-                parse_unverified(text)
+                UnverifiedToken.parse(text)
             except MalformedToken:
                 continue
             assert isinstance(json.loads(claims), dict)
@@ -236,7 +236,7 @@ class TestForm:
     def test_any_json_in_the_claims(self, value: object) -> None:
         for claims in (json.dumps(value), json.dumps({"claim": value}), json.dumps(value, ensure_ascii=False)):
             try:
-                unverified = parse_unverified(token(claims=claims.encode("utf-8", "surrogatepass")))
+                unverified = UnverifiedToken.parse(token(claims=claims.encode("utf-8", "surrogatepass")))
             except MalformedToken:
                 continue
             assert unverified.claims == json.loads(claims)
@@ -257,7 +257,7 @@ class TestForm:
     def test_length(self) -> None:
         text = token(claims=json.dumps({"a": "x" * 6000}))
         assert len(text) < 8192
-        assert parse_unverified(text, max_length=len(text))
+        assert UnverifiedToken.parse(text, max_length=len(text))
         assert "longer" in why(text, max_length=len(text) - 1)
         assert "longer" in why("x" * 8193)
 
@@ -311,12 +311,12 @@ class TestForm:
         def nested(depth: int) -> str:
             return '{"a":' * depth + "1" + "}" * depth
 
-        assert parse_unverified(token(claims=nested(8)))
+        assert UnverifiedToken.parse(token(claims=nested(8)))
         assert "levels" in why(token(claims=nested(9)))
         assert "levels" in why(token(claims='{"a":' + "[" * 8 + "]" * 8 + "}"))
-        assert parse_unverified(token(claims='{"a":' + "[" * 7 + "]" * 7 + "}"))
-        assert parse_unverified(token(claims='{"a":[' + ",".join(["{}"] * 100) + "]}"))
-        assert parse_unverified(token(claims=json.dumps({"a": '[[[[[[[[[[{"' * 5, '\\"[{': "[" * 20})))
+        assert UnverifiedToken.parse(token(claims='{"a":' + "[" * 7 + "]" * 7 + "}"))
+        assert UnverifiedToken.parse(token(claims='{"a":[' + ",".join(["{}"] * 100) + "]}"))
+        assert UnverifiedToken.parse(token(claims=json.dumps({"a": '[[[[[[[[[[{"' * 5, '\\"[{': "[" * 20})))
 
     @pytest.mark.parametrize(
         "claims",
@@ -347,7 +347,7 @@ class TestForm:
 
     @pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 0, -1])
     def test_integers_of_64_bits(self, number: int) -> None:
-        assert parse_unverified(token(claims=f'{{"n":{number}}}')).claims == {"n": number}
+        assert UnverifiedToken.parse(token(claims=f'{{"n":{number}}}')).claims == {"n": number}
 
     @pytest.mark.parametrize("escape", ["\\u0000", "\\ud800", "\\uDFFF", "\\udfff\\ud800", "x\\u0000"])
     def test_nul_and_lone_surrogates(self, escape: str) -> None:
@@ -356,7 +356,7 @@ class TestForm:
         assert "surrogate" in why(token(header=f'{{"alg":"RS256","kid":"{escape}"}}'))
 
     def test_other_escapes(self) -> None:
-        assert parse_unverified(token(claims='{"a":"\\ud83d\\udd11\\u00e9\\n\\\\u0000"}')).claims == {
+        assert UnverifiedToken.parse(token(claims='{"a":"\\ud83d\\udd11\\u00e9\\n\\\\u0000"}')).claims == {
             "a": "\U0001f511é\n\\u0000"
         }
 
@@ -371,7 +371,7 @@ class TestForm:
 
 
 def test_repr_shows_nothing_of_the_token(good: str) -> None:
-    assert repr(parse_unverified(good)) == "UnverifiedToken()"
+    assert repr(UnverifiedToken.parse(good)) == "UnverifiedToken()"
 
 
 def test_half_hash() -> None:

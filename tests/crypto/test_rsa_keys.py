@@ -14,13 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from identity.crypto import base64url
-from identity.crypto.rsa_keys import (
-    InvalidKey,
-    RsaPrivateKey,
-    RsaPublicKey,
-    generate_rsa_private_key,
-    parse_rsa_public_key,
-)
+from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey, parse_rsa_public_key
 from identity.domain.errors import Invalid
 
 
@@ -50,14 +44,14 @@ def modulus(key: RsaPrivateKey) -> int:
 class TestGenerating:
     @pytest.mark.parametrize("bits", [2048, 3072])
     def test_length_and_exponent(self, bits: int) -> None:
-        key = generate_rsa_private_key(bits)
+        key = RsaPrivateKey.generate(bits)
         assert key.bits == key.public_key().bits == bits
         assert key.native.public_key().public_numbers().e == 65537
 
     @pytest.mark.parametrize("bits", [0, 512, 1024, 2047, 2049, 16384])
     def test_other_lengths_are_refused(self, bits: int) -> None:
         with pytest.raises(ValueError, match="2048, 3072, 4096"):
-            generate_rsa_private_key(bits)
+            RsaPrivateKey.generate(bits)
 
 
 class TestForms:

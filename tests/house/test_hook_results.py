@@ -12,7 +12,7 @@ import pytest
 from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.errors import Denied
 from identity.domain.managers import Manager, ManagerRole
-from identity.domain.permissions import ManagerLevel, organization_resource
+from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.users import Subject
 from identity.provider.claims import merge_plugin_claims, scope_claims
 from identity.provider.discovery import with_plugin_members
@@ -134,7 +134,7 @@ def test_discovery_members_cannot_be_changed(caplog: pytest.LogCaptureFixture) -
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 ORGANIZATION = make_organization()
-RESOURCE = organization_resource(ORGANIZATION.id)
+RESOURCE = Resource.of_organization(ORGANIZATION.id)
 OWNER = ManagerRole(name="OWNER", level=ManagerLevel.ORGANIZATION, permissions=frozenset({"user.read"}))
 
 

@@ -18,7 +18,7 @@ from identity.plugins.management import conditional_requests
 from identity.provider.bearer_token import parse_bearer_header
 from identity.provider.errors import OAuthError
 from identity.provider.parameters import Parameters, refuse_secrets
-from identity.provider.scope import require_openid_scope
+from identity.provider.scope import Scope
 from identity.services.commands import field_types
 
 pytestmark = pytest.mark.thorough
@@ -52,7 +52,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "user_name": user_name_error,
     "domain": domain_name_error,
     "domain_from_name": lambda text: domain_from_name(text, "id.example.com"),
-    "scope": lambda text: require_openid_scope(tuple(text.split(" "))),
+    "scope": lambda text: Scope.require_openid(tuple(text.split(" "))),
     "parameters": lambda text: Parameters.parse(text.encode("utf-8", "replace"), longest=LONGEST),
     "query": lambda text: refuse_secrets(text.encode("utf-8", "replace")),
     "bearer": parse_bearer_header,
@@ -60,7 +60,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "locales": lambda text: language_negotiation.choose_language(text, accept_language=text),
     "if_match": lambda text: conditional_requests.matches_if_match(text, '"1"'),
     "if_none_match": lambda text: conditional_requests.matches_if_none_match(text, '"1"'),
-    "jwt": lambda text: jwt.parse_unverified(text, max_length=LONGEST),
+    "jwt": lambda text: jwt.UnverifiedToken.parse(text, max_length=LONGEST),
     "request_object": lambda text: jwt.unverified_claims(text, max_length=LONGEST),
 }
 EXPECTED = (DomainError, MalformedRequest, OAuthError, ValidationError, ValueError, jwt.MalformedToken, UnicodeError)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from identity.domain.audit import EVENTS
+from identity.domain.audit import AuditEvent
 from identity.plugins.metrics.families import COUNTER_FAMILIES, FAMILIES, MetricFamily
 from tests.external_programs import judge
 from tests.house.service_processes import ROOT
@@ -84,7 +84,7 @@ def test_alerts_query_existing_metrics(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert re.fullmatch(r"\d+[smh]", rule.get("for", "0s"))
     events = set(re.findall(r'event="([^"]+)"', rule["expr"]))
-    assert events <= EVENTS
+    assert events <= AuditEvent.NAMES
 
 
 def test_each_alert_has_a_section_in_the_runbook_and_each_section_an_alert() -> None:

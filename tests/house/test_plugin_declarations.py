@@ -42,7 +42,7 @@ from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.scope import Scope
 from identity.services import applications
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
@@ -91,7 +91,7 @@ def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tup
 def register_origin(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         organization = services.organizations.create(CreateOrganization(name="Shop"))
-        project = services.projects.create(organization.id, CreateProject(name="Shop"), principal=OPERATOR_PRINCIPAL)
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), principal=Principal.OPERATOR)
         command = RegisterApplication.build(
             name="Shop",
             type=ApplicationType.WEB,
@@ -99,7 +99,7 @@ def register_origin(identity: IdentityApplication) -> None:
             response_types=frozenset({"id_token"}),
             redirect_uris=(f"{ORIGIN}/",),
         )
-        services.applications.register(project.id, command, principal=OPERATOR_PRINCIPAL)
+        services.applications.register(project.id, command, principal=Principal.OPERATOR)
 
 
 # --- declared attributes ---------------------------------------------------------------------------------------------
@@ -280,10 +280,10 @@ def register(identity: IdentityApplication, **members: Any) -> frozenset[str]:
     """The grant types of a new application with these settings."""
     with identity.transaction() as services:
         organization = services.organizations.create(CreateOrganization(name="Shop"))
-        project = services.projects.create(organization.id, CreateProject(name="Shop"), principal=OPERATOR_PRINCIPAL)
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), principal=Principal.OPERATOR)
         usual = {"name": "Shop", "type": ApplicationType.WEB, "redirect_uris": (f"{ORIGIN}/",)}
         command = RegisterApplication.build(**(usual | members))
-        return services.applications.register(project.id, command, principal=OPERATOR_PRINCIPAL).grant_types
+        return services.applications.register(project.id, command, principal=Principal.OPERATOR).grant_types
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from oic.oauth2.provider import Provider as OAuth2Provider
 from oic.oic.message import IdToken as PyoidcIdToken
 from oic.oic.provider import Provider
 
-from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey, generate_rsa_private_key
+from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 from identity.provider.pyoidc_messages import (
     AccessTokenResponse,
     AuthorizationResponse,
@@ -220,7 +220,7 @@ def test_response_matches_pyoidc(ours: type[Message]) -> None:
 
 @pytest.fixture(scope="module")
 def key() -> RsaPrivateKey:
-    return generate_rsa_private_key()
+    return RsaPrivateKey.generate()
 
 
 def content(**changed: Any) -> IdTokenContent:

@@ -4,7 +4,7 @@ import pyotp
 import pytest
 
 from identity.domain.attempts import FREE_ATTEMPTS
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.http.request import IdentityRequest
 from identity.password_hashing import PasswordHasher
 from identity.testing.browser import PASSWORD, Browser, set_password
@@ -90,7 +90,7 @@ def test_request_does_not_conflict_with_its_own_idempotency_key(
     isolated_world: World, contended: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     organization = isolated_world.make_organization()
-    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     domains = f"/organizations/{organization.id}/domains"
     api.post(domains, {"domain": "navy.example"})
     monkeypatch.setattr(isolated_world.identity.domain_verifier, "find_proof", lambda domain: "dns")

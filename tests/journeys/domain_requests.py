@@ -3,7 +3,7 @@
 from typing import Any
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
 
@@ -13,12 +13,12 @@ OWN_DOMAIN = "acme.example"
 
 def api_of(world: World, organization: Organization) -> ApiClient:
     robot = world.make_service_user_program(organization)
-    world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(organization.id))
+    world.assign_manager_role(robot, "ORG_OWNER", resource=Resource.of_organization(organization.id))
     return ApiClient.for_user(robot)
 
 
 def manager(world: World, role: str) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program(role, resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program(role, resource=Resource.INSTANCE))
 
 
 def path_of(organization: Organization, name: str = "") -> str:

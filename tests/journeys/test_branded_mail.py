@@ -8,7 +8,7 @@ import html5lib
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, set_password
@@ -32,7 +32,7 @@ def organization(world: World) -> Organization:
 
 def brand(world: World, organization: Organization, **members: Any) -> None:
     with world.transaction_services() as services:
-        services.branding.change(organization, ChangeBranding.build(**members), principal=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, ChangeBranding.build(**members), principal=Principal.OPERATOR)
 
 
 def make_user_with_password(world: World, organization: Organization, locale: str = "") -> str:

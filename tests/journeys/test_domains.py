@@ -12,7 +12,7 @@ from identity import domain_verification
 from identity.domain import domains
 from identity.domain.organizations import Organization
 from identity.fair_semaphore import FairSemaphore
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.organizations import ChangeOrganization
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldCache, WorldFactory
@@ -70,7 +70,7 @@ def organization(world: World) -> Iterator[Organization]:
         services.organizations.change(organization.id, ChangeOrganization(primary_domain=derived))
         for domain in services.domains.list_by_organization(organization.id):
             if domain.name != derived:
-                services.domains.remove(organization.id, domain.name, principal=OPERATOR_PRINCIPAL)
+                services.domains.remove(organization.id, domain.name, principal=Principal.OPERATOR)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_dns_record_does_not_verify_another_organization(
     request_domain(api, organization)
     refused_proof(api, organization)
     with world.transaction_services() as services:
-        services.domains.remove(other.id, OWN_DOMAIN, principal=OPERATOR_PRINCIPAL)
+        services.domains.remove(other.id, OWN_DOMAIN, principal=Principal.OPERATOR)
 
 
 def test_first_organization_to_prove_gets_the_domain(

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.service_user_keys import KeyFile
 from identity.testing.browser import Browser
 from identity.testing.jwt_assertions import sign_assertion
@@ -27,7 +27,7 @@ CALLBACK = "https://shop.example/callback"
 def owner(world: World) -> Browser:
     """A browser of an IAM_OWNER, like the first owner."""
     person = world.make_human_user()
-    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(person)
     return browser
@@ -83,7 +83,7 @@ def test_getting_started_in_the_console(world: World, owner: Browser) -> None:
 
 
 def test_getting_started_with_the_api(world: World) -> None:
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     organization = api.post("/organizations", {"name": "Newcomer"})
     root = f"/organizations/{organization['id']}"
     project = api.post(f"{root}/projects", {"name": "Shop"})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.storage.paging import iterate_rows
 from identity.storage.stores.users import UserKind
 from identity.testing.assembled_service import RsaKeyPool
@@ -57,7 +57,7 @@ def server(database_factory: DatabaseFactory, key_pool: RsaKeyPool, bound: socke
 
 @pytest.fixture
 def token(server: World) -> str:
-    return server.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
+    return server.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE).management_token()
 
 
 def document(domain: str, people: int = PEOPLE) -> bytes:
@@ -189,7 +189,7 @@ def test_unauthorized_large_body_is_not_read(
 def test_console_form_imports_a_large_file(server: World, connect: Connect) -> None:
     """The body is read if the session is valid, and processed if the form token is."""
     person, browser = server.make_human_user(), Browser(server)
-    server.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    server.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     browser.start_session(person)
     browser.open("/console/organizations/import")
     fields = dict(browser.find_form("page-form").submit_fields())

@@ -13,9 +13,9 @@ import pytest
 from identity import password_hashing
 from identity.domain.audit import AuditFilter
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.http.json_stream import parse_json_stream
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.organization_transfer import OrganizationTransfer, StreamedOrganizationImport
 from identity.storage.contract.factories import make_human_user
@@ -41,9 +41,9 @@ def large(isolated_world: World) -> Organization:
 
 def test_export_excludes_concurrent_writes(isolated_world: World, large: Organization) -> None:
     with isolated_world.identity.snapshot() as services:
-        before = list(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
+        before = list(OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR))
     with isolated_world.identity.snapshot() as services:
-        document = OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL)
+        document = OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR)
         documents = [next(document) for _ in range(20)]
         _disturb(isolated_world, large)
         documents += document
@@ -63,7 +63,7 @@ def _disturb(world: World, organization: Organization) -> None:
         stored.add(make_human_user(organization, user_name="u99999"))
         first = stored.find_by_name(organization.id, "u00000")
         assert first is not None
-        services.users.change(first.id, ChangeHumanUser(user_name="u99998"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(first.id, ChangeHumanUser(user_name="u99998"), principal=Principal.OPERATOR)
 
 
 def test_export_holds_one_page_in_memory(
@@ -81,7 +81,7 @@ def test_export_holds_one_page_in_memory(
             return page(*arguments)
 
         monkeypatch.setattr(store, "page", counted)
-        for piece in OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL):
+        for piece in OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR):
             sent += '"user_name"' in piece
     # Two pages of people that were full, the rest of them, and service users.
     assert requested == [0, MAX_PAGE_ROWS, 2 * MAX_PAGE_ROWS, PEOPLE]
@@ -90,9 +90,9 @@ def test_export_holds_one_page_in_memory(
 def test_export_and_import_round_trip(isolated_world: World, large: Organization) -> None:
     """With ids and all; what came in is in the audit trail, one event for each person."""
     with isolated_world.identity.snapshot() as services:
-        whole = "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
+        whole = "".join(OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR))
     with isolated_world.transaction_services() as services:
-        services.organizations.remove(large.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.remove(large.id, principal=Principal.OPERATOR)
     progress: list[int] = []
     with StreamedOrganizationImport() as incoming:
         document = incoming.document(parse_json_stream(io.BytesIO(whole.encode()), incoming.list_consumers))
@@ -100,10 +100,10 @@ def test_export_and_import_round_trip(isolated_world: World, large: Organization
         assert document.organization.users == ()
         with isolated_world.transaction_services() as services:
             OrganizationTransfer(services).import_document(
-                document, principal=OPERATOR_PRINCIPAL, progress=progress.append
+                document, principal=Principal.OPERATOR, progress=progress.append
             )
     with isolated_world.identity.snapshot() as services:
-        assert "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL)) == whole
+        assert "".join(OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR)) == whole
         created = AuditFilter(event="user.created", organization_id=large.id)
         assert sum(1 for _ in iterate_rows(lambda request: services.storage.audit.page(request, created))) == PEOPLE
     assert sum(progress) == PEOPLE
@@ -113,7 +113,7 @@ def test_export_and_import_round_trip(isolated_world: World, large: Organization
 def test_import_does_not_block_other_requests(isolated_world: World, large: Organization) -> None:
     """What comes in is read and checked before the one transaction in which it is written."""
     with isolated_world.identity.snapshot() as services:
-        text = "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
+        text = "".join(OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR))
     text = text.replace(large.primary_domain, "copy.localhost")
     with StreamedOrganizationImport() as incoming:
         values = parse_json_stream(
@@ -121,7 +121,7 @@ def test_import_does_not_block_other_requests(isolated_world: World, large: Orga
         )
         with isolated_world.transaction_services() as services:
             OrganizationTransfer(services).import_document(
-                incoming.document(values), principal=OPERATOR_PRINCIPAL, keep_ids=False
+                incoming.document(values), principal=Principal.OPERATOR, keep_ids=False
             )
     assert isolated_world.audit_events(event="user.changed", organization_id=large.id)
 
@@ -134,7 +134,7 @@ def _disturb_once(world: World, organization: Organization) -> None:
 def test_export_over_http_is_the_same_document(isolated_world: World, large: Organization) -> None:
     with isolated_world.identity.snapshot() as services:
         document = json.loads(
-            "".join(OrganizationTransfer(services).export_document(large.id, principal=OPERATOR_PRINCIPAL))
+            "".join(OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR))
         )
     assert json.loads(_received(isolated_world, large)) == document
 
@@ -187,7 +187,7 @@ def test_export_does_not_block_other_requests(
     monkeypatch.setattr(password_hashing, "released_slot", stepping_aside)
     watched("export_document")
     watched("import_document")
-    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     document = api.ask("POST", f"/organizations/{large.id}/export").json
     document["organization"]["primary_domain"] = "copy.localhost"
     answer = api.ask("POST", "/organizations/import?keep_ids=false", document)
@@ -197,7 +197,7 @@ def test_export_does_not_block_other_requests(
 
 
 def _received(world: World, organization: Organization) -> bytes:
-    token = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
+    token = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE).management_token()
     bound = loopback_socket()
     with running_http_server(world.app, bound):
         connection = http.client.HTTPConnection(*bound.getsockname())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
@@ -276,7 +276,7 @@ def test_new_browser_is_notified_by_mail(world: World, post: MailServer) -> None
     assert "Firefox on Windows" in message_text(letter)
     assert "https://id.example.com/account/activity/not-me" in message_text(letter)
     with world.transaction_services() as services:
-        services.users.end_sessions(person.id, principal=OPERATOR_PRINCIPAL)
+        services.users.end_sessions(person.id, principal=Principal.OPERATOR)
     for browser in (laptop, phone):
         sign_in(browser)
     assert post.received_messages == [], "both are known by now"

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from identity.domain.enrolments import Enrolment
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser, Profile, Subject
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeProfile
 from identity.services.container import Services
@@ -64,7 +64,7 @@ class MailLimitScenario:
 
     def manager(self) -> Browser:
         manager = self.world.make_human_user()
-        self.world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+        self.world.assign_manager_role(manager, "IAM_OWNER", resource=Resource.INSTANCE)
         return self.browser(manager)
 
 
@@ -201,7 +201,7 @@ def _stay(scene: MailLimitScenario) -> None:
     with scene.world.transaction_services() as services:
         person = services.users.get(scene.person.id)
         services.storage.users.update(replace(person, deletion_at=services.now, version=person.version + 1))
-        services.account_deletions.cancel(person.id, principal=OPERATOR_PRINCIPAL)
+        services.account_deletions.cancel(person.id, principal=Principal.OPERATOR)
 
 
 def _remove(scene: MailLimitScenario) -> None:
@@ -210,7 +210,7 @@ def _remove(scene: MailLimitScenario) -> None:
         services.storage.users.update_last_sign_in(person.id, services.now)
         services.users.change_profile(person.id, ChangeProfile(email=VICTIM))
     with scene.world.transaction_services() as services:
-        services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
+        services.users.remove(person.id, principal=Principal.OPERATOR)
 
 
 def _make_account(scene: MailLimitScenario) -> None:

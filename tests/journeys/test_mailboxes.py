@@ -13,7 +13,7 @@ from identity.domain.audit import ActorKind
 from identity.domain.organizations import Organization
 from identity.domain.users import EmailVerifier, HumanUser
 from identity.pages import transactional_mails
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser, set_password
 from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
@@ -179,8 +179,8 @@ def test_mailed_link_does_not_verify_another_address(world: World, post: MailSer
     person = invited(world, owner(world, organization), organization, first)
     [letter] = sent(world, post)
     with world.transaction_services() as services:
-        services.users.change(person.id, ChangeHumanUser(email=make_email_address()), principal=OPERATOR_PRINCIPAL)
-        services.users.change(person.id, ChangeHumanUser(email=first), principal=OPERATOR_PRINCIPAL)
+        services.users.change(person.id, ChangeHumanUser(email=make_email_address()), principal=Principal.OPERATOR)
+        services.users.change(person.id, ChangeHumanUser(email=first), principal=Principal.OPERATOR)
     assert Browser(world).open(extract_one_time_link(letter)).status_int == 410
     assert verifier_of(world, person) is None
 
@@ -210,7 +210,7 @@ def test_invitation_names_the_inviter_without_an_address(world: World, post: Mai
     with world.transaction_services() as services:
         [manager] = [item for item in services.storage.users.page(organization.id, None) if isinstance(item, HumanUser)]
         name = "Dr. Eve https://evil.example/now evil.example"
-        services.users.change(manager.id, ChangeHumanUser(display_name=name), principal=OPERATOR_PRINCIPAL)
+        services.users.change(manager.id, ChangeHumanUser(display_name=name), principal=Principal.OPERATOR)
     person = invited(world, browser, organization, make_email_address())
     [letter] = sent(world, post)
     text = " ".join(message_text(letter).split())
@@ -279,7 +279,7 @@ def test_reset_prefers_login_name_to_address(world: World, post: MailServer) -> 
         ask(world, login_name)
         assert sent(world, post) == []
         with world.transaction_services() as services:
-            services.users.remove(named.id, principal=OPERATOR_PRINCIPAL)
+            services.users.remove(named.id, principal=Principal.OPERATOR)
         ask(world, login_name)
         [letter] = sent(world, post)
         assert anothers in message_text(letter)
@@ -360,7 +360,7 @@ def test_accounts_without_password_are_listed_without_a_link(
             changed = replace(stored, profile=profile, email_verified_by=EmailVerifier.OWN_LINK, version=2)
             services.storage.users.update(changed)
             services.storage.users.update_last_sign_in(stored.id, services.now)
-            services.users.deactivate(person.id, principal=OPERATOR_PRINCIPAL)
+            services.users.deactivate(person.id, principal=Principal.OPERATOR)
             subject = services.storage.users.find_subject(stored.id)
             assert subject is not None
             login_name = subject.login_name

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from identity import bootstrap
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.services import instance_bootstrap
 from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.clock import FakeClock
@@ -66,7 +66,7 @@ def test_quickstart_from_first_start_to_first_management_call(
     assert world.client.introspect(token, client).json["aud"] == [outcome.project_id]
     check_api_error(world.client.call_management_api("/instance", token), 403, "forbidden")
     with world.transaction_services() as services:
-        resource = organization_resource(outcome.organization_id)
+        resource = Resource.of_organization(outcome.organization_id)
         instance_bootstrap.ensure_roles(services, file["userId"], resource, frozenset({"ORG_OWNER"}))
     assert world.client.call_management_api("/me", token).json["roles"][0]["roles"] == ["ORG_OWNER"]
     assert world.client.call_management_api("/instance", token).json["project_id"] == outcome.project_id

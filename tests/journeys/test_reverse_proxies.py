@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.assembled_service import THREE_HOST_SETTINGS, RsaKeyPool
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory
@@ -264,7 +264,7 @@ def test_proxy_accepts_large_import_documents(proxied: Proxied) -> None:
     head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
     organization = {"name": "Large", "primary_domain": "large.example.com", "users": users}
     body = json.dumps({**head, "organization": organization}).encode()
-    token = proxied.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
+    token = proxied.world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE).management_token()
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     answer = proxied.ask(host, path, method="POST", body=body, **headers)
     assert answer.status == 201, answer.content

@@ -18,7 +18,7 @@ from oic.oic.message import AuthorizationResponse, RegistrationResponse
 from oic.utils.authn.client import CLIENT_AUTHN_METHOD
 
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.service_users import AddServiceUserKey
 from identity.testing.browser import Browser, set_password
 from identity.testing.relying_party import RelyingParty
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.every_storage
 def key_file(robot: ServiceUserProgram) -> dict[str, str]:
     """The key file as downloaded from the console."""
     with robot.world.transaction_services() as services:
-        text = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL).to_json()
+        text = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=Principal.OPERATOR).to_json()
     members: dict[str, str] = json.loads(text)
     return members
 

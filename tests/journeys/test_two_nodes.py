@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.container import Services
 from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.service_test_client import Credentials
@@ -51,53 +51,53 @@ def scene(key_pool: RsaKeyPool, make_world: Callable[..., World]) -> Iterator[Tw
 
 
 def _end_sessions(scene: TwoNodeScenario, services: Services) -> None:
-    services.users.end_sessions(scene.person.id, principal=OPERATOR_PRINCIPAL)
+    services.users.end_sessions(scene.person.id, principal=Principal.OPERATOR)
 
 
 def _remove_key(scene: TwoNodeScenario, services: Services) -> None:
     [key] = services.service_users.page_keys(scene.robot.id)
-    services.service_users.remove_key(scene.robot.id, key.id, principal=OPERATOR_PRINCIPAL)
+    services.service_users.remove_key(scene.robot.id, key.id, principal=Principal.OPERATOR)
 
 
 def _remove_manager(scene: TwoNodeScenario, services: Services) -> None:
     [manager] = services.storage.managers.list_for_user(scene.robot.id)
-    services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+    services.managers.remove(manager.id, principal=Principal.OPERATOR)
 
 
 #: Change → what it ends.
 CHANGES: dict[str, tuple[Callable[[TwoNodeScenario, Services], object], set[str]]] = {
     "person deactivated": (
-        lambda scene, services: services.users.deactivate(scene.person.id, principal=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.users.deactivate(scene.person.id, principal=Principal.OPERATOR),
         {"userinfo", "introspection", "session"},
     ),
     "person removed": (
-        lambda scene, services: services.users.remove(scene.person.id, principal=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.users.remove(scene.person.id, principal=Principal.OPERATOR),
         {"userinfo", "introspection", "session"},
     ),
     "sessions ended": (_end_sessions, {"userinfo", "introspection", "session"}),
     "application deactivated": (
-        lambda scene, services: services.applications.deactivate(scene.client.client_id, principal=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.applications.deactivate(scene.client.client_id, principal=Principal.OPERATOR),
         {"userinfo", "introspection", "session"},
     ),
     "resource server deactivated": (
         lambda scene, services: services.applications.deactivate(
-            scene.resource.client_id, principal=OPERATOR_PRINCIPAL
+            scene.resource.client_id, principal=Principal.OPERATOR
         ),
         {"introspection"},
     ),
     "project deactivated": (
-        lambda scene, services: services.projects.deactivate(scene.project.id, principal=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.projects.deactivate(scene.project.id, principal=Principal.OPERATOR),
         {"userinfo", "introspection", "session"},
     ),
     "organization deactivated": (
         lambda scene, services: services.organizations.deactivate(
-            scene.robot.organization.id, principal=OPERATOR_PRINCIPAL
+            scene.robot.organization.id, principal=Principal.OPERATOR
         ),
         {"userinfo", "introspection", "session", "assertion", "management"},
     ),
     "key removed": (_remove_key, {"assertion", "management"}),
     "service user deactivated": (
-        lambda scene, services: services.service_users.deactivate(scene.robot.id, principal=OPERATOR_PRINCIPAL),
+        lambda scene, services: services.service_users.deactivate(scene.robot.id, principal=Principal.OPERATOR),
         {"assertion", "management"},
     ),
     "manager removed": (_remove_manager, {"management"}),

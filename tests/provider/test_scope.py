@@ -1,7 +1,7 @@
 import pytest
 
 from identity.provider.errors import InvalidScope
-from identity.provider.scope import require_scope_syntax
+from identity.provider.scope import Scope
 
 #: RFC 6749 §3.3: %x21 / %x23-5B / %x5D-7E.
 ALLOWED = {0x21, *range(0x23, 0x5C), *range(0x5D, 0x7F)}
@@ -11,7 +11,7 @@ def test_a_word_of_a_scope_has_the_characters_of_the_standard_alone() -> None:
     for number in range(0x180):
         scope_name = f"a{chr(number)}"
         if number in ALLOWED:
-            require_scope_syntax((scope_name, "openid"))
+            Scope.require_syntax((scope_name, "openid"))
             continue
         with pytest.raises(InvalidScope):
-            require_scope_syntax(("openid", scope_name))
+            Scope.require_syntax(("openid", scope_name))

@@ -1,9 +1,9 @@
 """Organizations, people and programs of tests, and what somebody may who has a manager role."""
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser, ServiceUser, Subject, User
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.access_control import Principal
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.service_users import CreateServiceUser
@@ -15,7 +15,7 @@ def make_organization(services: Services, name: str = "Acme", domain: str | None
     command = (
         CreateOrganization.build(name=name) if domain is None else CreateOrganization(name=name, primary_domain=domain)
     )
-    return services.organizations.create(command, principal=OPERATOR_PRINCIPAL)
+    return services.organizations.create(command, principal=Principal.OPERATOR)
 
 
 def make_human_user(services: Services, organization: Organization, name: str = "anna", email: str = "") -> HumanUser:
@@ -36,7 +36,7 @@ def subject_of(services: Services, user: User) -> Subject:
 
 def holding(services: Services, user: User, role: str) -> Principal:
     """The user, with this role at their organization or at the instance."""
-    resource = INSTANCE_RESOURCE if role.startswith("IAM") else organization_resource(user.organization_id)
+    resource = Resource.INSTANCE if role.startswith("IAM") else Resource.of_organization(user.organization_id)
     command = AddManager(user_id=user.id, roles=frozenset({role}))
-    services.managers.add(resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+    services.managers.add(resource, command, principal=Principal.OPERATOR, allow_without_sign_in_method=True)
     return services.access_control.load_principal(subject_of(services, user))

@@ -10,19 +10,17 @@ from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import (
     GRANTEE_PERMISSIONS,
-    INSTANCE_RESOURCE,
     PERMISSIONS,
     ManagerLevel,
     Resource,
     ResourceKey,
-    organization_resource,
     project_grant_resource,
     project_resource,
 )
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.users import ServiceUser
 from identity.plugins.manager_roles import ROLES
-from identity.services.access_control import OPERATOR_PRINCIPAL, AccessControl, Principal
+from identity.services.access_control import AccessControl, Principal
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import AddDomain
 from identity.services.commands.projects import AddProjectGrant, CreateProject
@@ -41,14 +39,14 @@ class House:
         self.acme = self.organization("Acme")
         self.other = self.organization("Other")
         self.project: Project = services.projects.create(
-            self.acme.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL
+            self.acme.id, CreateProject(name="Project"), principal=Principal.OPERATOR
         )
         self.grant: ProjectGrant = services.project_grants.add(
-            self.project.id, AddProjectGrant(organization_id=self.other.id), principal=OPERATOR_PRINCIPAL
+            self.project.id, AddProjectGrant(organization_id=self.other.id), principal=Principal.OPERATOR
         )
         self.resources: dict[ManagerLevel, Resource] = {
-            ManagerLevel.INSTANCE: INSTANCE_RESOURCE,
-            ManagerLevel.ORGANIZATION: organization_resource(self.acme.id),
+            ManagerLevel.INSTANCE: Resource.INSTANCE,
+            ManagerLevel.ORGANIZATION: Resource.of_organization(self.acme.id),
             ManagerLevel.PROJECT: project_resource(self.project),
             ManagerLevel.PROJECT_GRANT: project_grant_resource(self.grant, self.project),
         }
@@ -64,7 +62,7 @@ class House:
             by_level.setdefault(ROLE[role].level, set()).add(role)
         for level, names in by_level.items():
             roles_at_it = AddManager(user_id=user.id, roles=frozenset(names))
-            self.services.managers.add(at or self.resources[level], roles_at_it, principal=OPERATOR_PRINCIPAL)
+            self.services.managers.add(at or self.resources[level], roles_at_it, principal=Principal.OPERATOR)
         return user
 
     def principal(self, user: ServiceUser) -> Principal:
@@ -93,14 +91,14 @@ def test_a_role_reaches_its_resource_and_what_lies_below(house: House, role: obj
 def test_no_role_reaches_another_organization(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"))
     other_project = house.services.projects.create(
-        house.other.id, CreateProject(name="Theirs"), principal=OPERATOR_PRINCIPAL
+        house.other.id, CreateProject(name="Theirs"), principal=Principal.OPERATOR
     )
-    for resource in (organization_resource(house.other.id), project_resource(other_project), INSTANCE_RESOURCE):
+    for resource in (Resource.of_organization(house.other.id), project_resource(other_project), Resource.INSTANCE):
         assert house.services.access_control.list_permissions(principal, resource) == frozenset()
 
 
 def test_the_holder_of_a_grant_uses_it_and_cannot_widen_it(house: House) -> None:
-    principal = house.principal(house.user("u", "ORG_OWNER", at=organization_resource(house.other.id)))
+    principal = house.principal(house.user("u", "ORG_OWNER", at=Resource.of_organization(house.other.id)))
     permissions = house.services.access_control.list_permissions(principal, house.resources[ManagerLevel.PROJECT_GRANT])
     assert permissions == GRANTEE_PERMISSIONS
     assert "project_grant.write" not in permissions
@@ -122,8 +120,8 @@ def test_who_holds_nothing_may_nothing(house: House) -> None:
 def test_a_deactivated_manager_may_nothing(house: House) -> None:
     user = house.user("u", "IAM_OWNER")
     house.user("another", "IAM_OWNER")
-    house.services.service_users.deactivate(user.id, principal=OPERATOR_PRINCIPAL)
-    assert house.services.access_control.list_permissions(house.principal(user), INSTANCE_RESOURCE) == frozenset()
+    house.services.service_users.deactivate(user.id, principal=Principal.OPERATOR)
+    assert house.services.access_control.list_permissions(house.principal(user), Resource.INSTANCE) == frozenset()
 
 
 def test_a_role_that_no_plugin_offers_any_more_brings_nothing(house: House) -> None:
@@ -142,7 +140,7 @@ def test_a_veto_subtracts_and_says_why(house: House) -> None:
     access.require(principal, "organization.read", resource)
     with pytest.raises(Denied, match="Changes are frozen"):
         access.require(principal, "organization.write", resource)
-    assert access.is_permitted(OPERATOR_PRINCIPAL, "organization.write", resource)
+    assert access.is_permitted(Principal.OPERATOR, "organization.write", resource)
 
 
 def test_nobody_grants_more_than_they_hold(house: House) -> None:
@@ -169,29 +167,29 @@ def test_roles_have_their_level(house: House) -> None:
             house.services.managers.add(
                 house.resources[ManagerLevel.ORGANIZATION],
                 AddManager(user_id=user.id, roles=frozenset({name})),
-                principal=OPERATOR_PRINCIPAL,
+                principal=Principal.OPERATOR,
             )
 
 
 def test_the_last_owner_stays(house: House) -> None:
     first, second = house.user("first", "IAM_OWNER"), house.user("second", "IAM_OWNER")
-    house.services.managers.remove(house.manager_of(first).id, principal=OPERATOR_PRINCIPAL)
+    house.services.managers.remove(house.manager_of(first).id, principal=Principal.OPERATOR)
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
-        house.services.managers.remove(house.manager_of(second).id, principal=OPERATOR_PRINCIPAL)
+        house.services.managers.remove(house.manager_of(second).id, principal=Principal.OPERATOR)
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
         house.services.managers.change(
             house.manager_of(second).id,
             ChangeManager(roles=frozenset({"IAM_OWNER_VIEWER"})),
-            principal=OPERATOR_PRINCIPAL,
+            principal=Principal.OPERATOR,
         )
 
 
 def test_the_last_owner_is_neither_deactivated_nor_removed(house: House) -> None:
     owner = house.user("owner", "IAM_OWNER")
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
-        house.services.service_users.deactivate(owner.id, principal=OPERATOR_PRINCIPAL)
+        house.services.service_users.deactivate(owner.id, principal=Principal.OPERATOR)
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
-        house.services.service_users.remove(owner.id, principal=OPERATOR_PRINCIPAL)
+        house.services.service_users.remove(owner.id, principal=Principal.OPERATOR)
 
 
 def test_unknown_resources_are_not_found(house: House) -> None:
@@ -230,7 +228,7 @@ def test_managers_of_a_project_grant_see_the_side_that_they_belong_to(house: Hou
 
 
 def test_a_role_at_the_instance_shows_every_organization(house: House) -> None:
-    for principal in (OPERATOR_PRINCIPAL, house.principal(house.user("u", "IAM_USER_MANAGER"))):
+    for principal in (Principal.OPERATOR, house.principal(house.user("u", "IAM_USER_MANAGER"))):
         assert house.services.access_control.visible_organization_ids(principal) is None
         for organization_id in (house.acme.id, house.other.id, None):
             assert house.services.access_control.can_see_organization(principal, organization_id)
@@ -239,7 +237,7 @@ def test_a_role_at_the_instance_shows_every_organization(house: House) -> None:
 def test_who_holds_nothing_sees_nothing(house: House) -> None:
     deactivated = house.user("deactivated", "IAM_OWNER")
     house.user("another", "IAM_OWNER")
-    house.services.service_users.deactivate(deactivated.id, principal=OPERATOR_PRINCIPAL)
+    house.services.service_users.deactivate(deactivated.id, principal=Principal.OPERATOR)
     former_owner = house.principal(house.user("gone", "ORG_OWNER"))
     for access, principal in (
         (house.services.access_control, house.principal(house.user("plain"))),
@@ -259,12 +257,12 @@ def test_grantable_roles_are_those_of_the_level_that_one_holds(house: House) -> 
     organization = house.resources[ManagerLevel.ORGANIZATION]
     owner = house.principal(house.user("owner", "ORG_OWNER"))
     everything = [role.name for role in ROLES if role.level is ManagerLevel.ORGANIZATION]
-    assert names(owner, organization) == names(OPERATOR_PRINCIPAL, organization) == everything
+    assert names(owner, organization) == names(Principal.OPERATOR, organization) == everything
     assert everything[0] == "ORG_OWNER"
-    assert names(owner, organization_resource(house.other.id)) == names(owner, INSTANCE_RESOURCE) == []
+    assert names(owner, Resource.of_organization(house.other.id)) == names(owner, Resource.INSTANCE) == []
     editor = house.principal(house.user("editor", "ORG_PROJECT_PERMISSION_EDITOR"))
     assert names(editor, organization) == ["ORG_USER_PERMISSION_EDITOR", "ORG_PROJECT_PERMISSION_EDITOR"]
-    holder = house.principal(house.user("holder", "ORG_OWNER", at=organization_resource(house.other.id)))
+    holder = house.principal(house.user("holder", "ORG_OWNER", at=Resource.of_organization(house.other.id)))
     assert names(holder, house.resources[ManagerLevel.PROJECT_GRANT]) == [
         "PROJECT_GRANT_OWNER",
         "PROJECT_GRANT_OWNER_VIEWER",
@@ -273,11 +271,11 @@ def test_grantable_roles_are_those_of_the_level_that_one_holds(house: House) -> 
 
 def test_nobody_makes_a_manager_of_a_user_whom_they_may_not_see(house: House) -> None:
     """Their own administrators could no longer manage that user."""
-    owner = house.principal(house.user("owner", "ORG_OWNER", at=organization_resource(house.other.id)))
+    owner = house.principal(house.user("owner", "ORG_OWNER", at=Resource.of_organization(house.other.id)))
     foreign = house.user("foreign")
     command = AddManager(user_id=foreign.id, roles=frozenset({"ORG_OWNER"}))
     with pytest.raises(Invalid, match="There is no such user"):
-        house.services.managers.add(organization_resource(house.other.id), command, principal=owner)
+        house.services.managers.add(Resource.of_organization(house.other.id), command, principal=owner)
 
 
 def test_nobody_but_managers_of_the_instance_asserts_a_domain(house: House) -> None:
@@ -295,17 +293,17 @@ def test_managers_are_listed_by_resource(house: House) -> None:
     first, second = house.user("first", "ORG_OWNER"), house.user("second", "ORG_OWNER_VIEWER")
     house.user("elsewhere", "IAM_OWNER")
     managers, organization = house.services.managers, house.resources[ManagerLevel.ORGANIZATION]
-    page = managers.page(organization, PageRequest(limit=1), principal=OPERATOR_PRINCIPAL)
-    rest = managers.page(organization, PageRequest(cursor=page.next_cursor), principal=OPERATOR_PRINCIPAL)
+    page = managers.page(organization, PageRequest(limit=1), principal=Principal.OPERATOR)
+    rest = managers.page(organization, PageRequest(cursor=page.next_cursor), principal=Principal.OPERATOR)
     assert {item.user_id for item in (*page, *rest)} == {first.id, second.id}
 
 
 def test_who_creates_a_project_without_rights_over_projects_becomes_its_owner(house: House) -> None:
     creator = house.principal(house.user("creator", "ORG_PROJECT_CREATOR"))
     project = house.services.projects.create(house.acme.id, CreateProject(name="Mine"), principal=creator)
-    [manager] = house.services.managers.page(project_resource(project), principal=OPERATOR_PRINCIPAL)
+    [manager] = house.services.managers.page(project_resource(project), principal=Principal.OPERATOR)
     assert (manager.user_id, manager.roles) == (creator.id, {"PROJECT_OWNER"})
     assert house.services.audit.recorded_events[-1].event == "manager.added"
-    for principal in (OPERATOR_PRINCIPAL, house.principal(house.user("owner", "ORG_OWNER"))):
+    for principal in (Principal.OPERATOR, house.principal(house.user("owner", "ORG_OWNER"))):
         project = house.services.projects.create(house.acme.id, CreateProject(name="Theirs"), principal=principal)
-        assert not house.services.managers.page(project_resource(project), principal=OPERATOR_PRINCIPAL).items
+        assert not house.services.managers.page(project_resource(project), principal=Principal.OPERATOR).items

@@ -8,7 +8,7 @@ import pytest
 from identity.domain.applications import Application
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.projects import Project
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import decode
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.projects import CreateProject
@@ -28,17 +28,17 @@ def plugins() -> str:
 @pytest.fixture
 def project(services: Services) -> Project:
     organization = make_organization(services)
-    return services.projects.create(organization.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL)
+    return services.projects.create(organization.id, CreateProject(name="Project"), principal=Principal.OPERATOR)
 
 
 def register(services: Services, project: Project, **values: Any) -> tuple[Application, str | None]:
     return services.applications.register_with_secret(
-        project.id, decode(RegisterApplication, values), principal=OPERATOR_PRINCIPAL
+        project.id, decode(RegisterApplication, values), principal=Principal.OPERATOR
     )
 
 
 def change(services: Services, application: Application, **values: Any) -> Application:
-    return services.applications.change(application.id, decode(ChangeApplication, values), principal=OPERATOR_PRINCIPAL)
+    return services.applications.change(application.id, decode(ChangeApplication, values), principal=Principal.OPERATOR)
 
 
 def refused(services: Services, project: Project, **values: Any) -> dict[str, str]:
@@ -151,18 +151,18 @@ def test_the_type_stays() -> None:
 
 def test_an_application_that_becomes_public_loses_its_secrets(services: Services, project: Project) -> None:
     application, first = register(services, project, **_WEB)
-    services.applications.add_secret(application.id, principal=OPERATOR_PRINCIPAL)
+    services.applications.add_secret(application.id, principal=Principal.OPERATOR)
     change(services, application, authentication_method="none")
     assert services.applications.list_secrets(application.id) == ()
     assert first is not None
     assert services.applications.authenticate(application.id, first) is None
     with pytest.raises(Conflict, match="public"):
-        services.applications.add_secret(application.id, principal=OPERATOR_PRINCIPAL)
+        services.applications.add_secret(application.id, principal=Principal.OPERATOR)
 
 
 def test_one_that_was_public_gets_a_secret_on_request(services: Services, project: Project) -> None:
     application, _ = register(services, project, **{**_WEB, "type": "browser"})
     change(services, application, authentication_method="client_secret_post")
     assert services.applications.list_secrets(application.id) == ()
-    _, secret = services.applications.add_secret(application.id, principal=OPERATOR_PRINCIPAL)
+    _, secret = services.applications.add_secret(application.id, principal=Principal.OPERATOR)
     assert services.applications.authenticate(application.id, secret) is not None

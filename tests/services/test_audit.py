@@ -7,12 +7,12 @@ import pytest
 
 from identity.application import IdentityApplication
 from identity.domain.applications import ApplicationClient
-from identity.domain.audit import EVENTS, AuditFilter
+from identity.domain.audit import AuditEvent, AuditFilter
 from identity.domain.domains import DomainProof
 from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.login_names import LoginName
-from identity.domain.permissions import organization_resource
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.legal_holds import CreateLegalHold
@@ -55,61 +55,61 @@ def everything(services: Services) -> set[str]:
     for domain in ("own.example", "owned.example"):
         services.domains.add(organization.id, AddDomain(domain=domain))
     services.domains.verify(services.domains.get(organization.id, "own.example"), DomainProof.DNS)
-    services.domains.assert_domain(organization.id, "owned.example", principal=OPERATOR_PRINCIPAL)
-    services.domains.remove(organization.id, "owned.example", principal=OPERATOR_PRINCIPAL)
-    services.organizations.deactivate(other.id, principal=OPERATOR_PRINCIPAL)
-    services.organizations.reactivate(other.id, principal=OPERATOR_PRINCIPAL)
-    project = services.projects.create(organization.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL)
-    services.projects.change(project.id, ChangeProject(check_roles=True), principal=OPERATOR_PRINCIPAL)
-    services.projects.deactivate(project.id, principal=OPERATOR_PRINCIPAL)
-    services.projects.reactivate(project.id, principal=OPERATOR_PRINCIPAL)
+    services.domains.assert_domain(organization.id, "owned.example", principal=Principal.OPERATOR)
+    services.domains.remove(organization.id, "owned.example", principal=Principal.OPERATOR)
+    services.organizations.deactivate(other.id, principal=Principal.OPERATOR)
+    services.organizations.reactivate(other.id, principal=Principal.OPERATOR)
+    project = services.projects.create(organization.id, CreateProject(name="Project"), principal=Principal.OPERATOR)
+    services.projects.change(project.id, ChangeProject(check_roles=True), principal=Principal.OPERATOR)
+    services.projects.deactivate(project.id, principal=Principal.OPERATOR)
+    services.projects.reactivate(project.id, principal=Principal.OPERATOR)
     services.projects.add_role(project.id, AddProjectRole(key="editor", display_name="Editor"))
     services.projects.change_role(project.id, "editor", ChangeProjectRole(display_name="Writer"))
     grant = services.project_grants.add(
-        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
+        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), principal=Principal.OPERATOR
     )
-    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()), principal=OPERATOR_PRINCIPAL)
-    services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
-    services.project_grants.reactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()), principal=Principal.OPERATOR)
+    services.project_grants.deactivate(grant.id, principal=Principal.OPERATOR)
+    services.project_grants.reactivate(grant.id, principal=Principal.OPERATOR)
     services.project_grants.change(
-        grant.id, ChangeProjectGrant(roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
+        grant.id, ChangeProjectGrant(roles=frozenset({"editor"})), principal=Principal.OPERATOR
     )
     guest = services.users.create(other.id, CreateHumanUser(user_name="guest", given_name="G", family_name="H"))
     user_grant = services.user_grants.add(
-        AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
+        AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), principal=Principal.OPERATOR
     )
-    services.user_grants.change(user_grant.id, ChangeUserGrant(roles=frozenset()), principal=OPERATOR_PRINCIPAL)
-    services.user_grants.deactivate(user_grant.id, principal=OPERATOR_PRINCIPAL)
-    services.user_grants.reactivate(user_grant.id, principal=OPERATOR_PRINCIPAL)
-    services.user_grants.remove(user_grant.id, principal=OPERATOR_PRINCIPAL)
-    services.users.deactivate(guest.id, principal=OPERATOR_PRINCIPAL)
-    services.users.reactivate(guest.id, principal=OPERATOR_PRINCIPAL)
-    services.users.remove(guest.id, principal=OPERATOR_PRINCIPAL)
+    services.user_grants.change(user_grant.id, ChangeUserGrant(roles=frozenset()), principal=Principal.OPERATOR)
+    services.user_grants.deactivate(user_grant.id, principal=Principal.OPERATOR)
+    services.user_grants.reactivate(user_grant.id, principal=Principal.OPERATOR)
+    services.user_grants.remove(user_grant.id, principal=Principal.OPERATOR)
+    services.users.deactivate(guest.id, principal=Principal.OPERATOR)
+    services.users.reactivate(guest.id, principal=Principal.OPERATOR)
+    services.users.remove(guest.id, principal=Principal.OPERATOR)
     invited = InviteHumanUser(user_name="ida", given_name="I", family_name="J")
-    ida, invitation = services.users.invite(organization.id, invited, principal=OPERATOR_PRINCIPAL)
-    initial = services.users.set_one_time_password(ida.id, principal=OPERATOR_PRINCIPAL)
-    services.project_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
+    ida, invitation = services.users.invite(organization.id, invited, principal=Principal.OPERATOR)
+    initial = services.users.set_one_time_password(ida.id, principal=Principal.OPERATOR)
+    services.project_grants.remove(grant.id, principal=Principal.OPERATOR)
     services.projects.remove_role(project.id, "editor")
     application, secret = services.applications.register_with_secret(
-        project.id, RegisterApplication(name="API", type="api"), principal=OPERATOR_PRINCIPAL
+        project.id, RegisterApplication(name="API", type="api"), principal=Principal.OPERATOR
     )
     assert secret is not None
-    _, second = services.applications.add_secret(application.id, principal=OPERATOR_PRINCIPAL)
+    _, second = services.applications.add_secret(application.id, principal=Principal.OPERATOR)
     services.applications.remove_secret(
-        application.id, services.storage.applications.list_secrets(application.id)[0].id, principal=OPERATOR_PRINCIPAL
+        application.id, services.storage.applications.list_secrets(application.id)[0].id, principal=Principal.OPERATOR
     )
-    services.applications.change(application.id, ChangeApplication(name="The API"), principal=OPERATOR_PRINCIPAL)
-    services.branding.change(organization, ChangeBranding(accent="#2540ad"), principal=OPERATOR_PRINCIPAL)
-    services.applications.deactivate(application.id, principal=OPERATOR_PRINCIPAL)
-    services.applications.reactivate(application.id, principal=OPERATOR_PRINCIPAL)
-    services.applications.remove(application.id, principal=OPERATOR_PRINCIPAL)
+    services.applications.change(application.id, ChangeApplication(name="The API"), principal=Principal.OPERATOR)
+    services.branding.change(organization, ChangeBranding(accent="#2540ad"), principal=Principal.OPERATOR)
+    services.applications.deactivate(application.id, principal=Principal.OPERATOR)
+    services.applications.reactivate(application.id, principal=Principal.OPERATOR)
+    services.applications.remove(application.id, principal=Principal.OPERATOR)
     person = services.users.create(
         organization.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B", email="a@b.example")
     )
     password = services.passwords.set_one_time_password(person.id)
     recovered = services.users.recover(person.id)
     services.passwords.begin_attempt(LoginName.parse("anna"), {})
-    services.users.unlock(person.id, principal=OPERATOR_PRINCIPAL)
+    services.users.unlock(person.id, principal=Principal.OPERATOR)
     services.users.change_profile(person.id, ChangeProfile(nickname="Anni"))
     link = services.passwords.issue_reset_link(person.id)
     services.passwords.reset(link.rpartition("/")[2], services.passwords.hash(_PASSWORD))
@@ -143,17 +143,17 @@ def everything(services: Services) -> set[str]:
         CreateUpstreamProvider(
             name="Elsewhere", issuer="https://elsewhere.example", client_id="us", client_secret="their secret of ours"
         ),
-        principal=OPERATOR_PRINCIPAL,
+        principal=Principal.OPERATOR,
     )
     services.upstream_providers.change(
-        other_provider.id, ChangeUpstreamProvider(name="There"), principal=OPERATOR_PRINCIPAL
+        other_provider.id, ChangeUpstreamProvider(name="There"), principal=Principal.OPERATOR
     )
-    services.upstream_providers.deactivate(other_provider.id, principal=OPERATOR_PRINCIPAL)
-    services.upstream_providers.reactivate(other_provider.id, principal=OPERATOR_PRINCIPAL)
-    services.upstream_providers.remove(other_provider.id, principal=OPERATOR_PRINCIPAL)
+    services.upstream_providers.deactivate(other_provider.id, principal=Principal.OPERATOR)
+    services.upstream_providers.reactivate(other_provider.id, principal=Principal.OPERATOR)
+    services.upstream_providers.remove(other_provider.id, principal=Principal.OPERATOR)
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(organization, registered, services.passwords.hash(_PASSWORD))
-    web = services.applications.register_with_secret(project.id, _WEB, principal=OPERATOR_PRINCIPAL)[0]
+    web = services.applications.register_with_secret(project.id, _WEB, principal=Principal.OPERATOR)[0]
     family = make_token_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
     services.tokens.store_family(family)
     client = ApplicationClient(web, (), project, organization)
@@ -163,31 +163,31 @@ def everything(services: Services) -> set[str]:
     services.tokens.revoke_replayed_family(family.id, client, "refresh_token")
     services.sessions.end(account)
     robot = services.service_users.create(organization.id, CreateServiceUser(user_name="robot", display_name="Robot"))
-    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), principal=OPERATOR_PRINCIPAL)
-    file = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
-    services.service_users.remove_key(robot.id, file.key_id, principal=OPERATOR_PRINCIPAL)
-    _, robot_secret = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), principal=Principal.OPERATOR)
+    file = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=Principal.OPERATOR)
+    services.service_users.remove_key(robot.id, file.key_id, principal=Principal.OPERATOR)
+    _, robot_secret = services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)
     [stored] = services.service_users.list_secrets(robot.id)
-    services.service_users.remove_secret(robot.id, stored.id, principal=OPERATOR_PRINCIPAL)
+    services.service_users.remove_secret(robot.id, stored.id, principal=Principal.OPERATOR)
     named = AddPersonalAccessToken(name="Nightly")
-    personal, token = services.service_users.add_personal_access_token(robot.id, named, principal=OPERATOR_PRINCIPAL)
-    services.service_users.remove_personal_access_token(robot.id, personal.id, principal=OPERATOR_PRINCIPAL)
-    services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
-    services.service_users.reactivate(robot.id, principal=OPERATOR_PRINCIPAL)
+    personal, token = services.service_users.add_personal_access_token(robot.id, named, principal=Principal.OPERATOR)
+    services.service_users.remove_personal_access_token(robot.id, personal.id, principal=Principal.OPERATOR)
+    services.service_users.deactivate(robot.id, principal=Principal.OPERATOR)
+    services.service_users.reactivate(robot.id, principal=Principal.OPERATOR)
     manager = services.managers.add(
-        organization_resource(organization.id),
+        Resource.of_organization(organization.id),
         AddManager(user_id=robot.id, roles=frozenset({"ORG_OWNER"})),
-        principal=OPERATOR_PRINCIPAL,
+        principal=Principal.OPERATOR,
     )
     services.managers.change(
-        manager.id, ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"})), principal=OPERATOR_PRINCIPAL
+        manager.id, ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"})), principal=Principal.OPERATOR
     )
-    services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
-    services.service_users.remove(robot.id, principal=OPERATOR_PRINCIPAL)
+    services.managers.remove(manager.id, principal=Principal.OPERATOR)
+    services.service_users.remove(robot.id, principal=Principal.OPERATOR)
     services.signing_keys.add_first()
     services.signing_keys.rotate()
-    services.projects.remove(project.id, principal=OPERATOR_PRINCIPAL)
-    services.organizations.remove(other.id, principal=OPERATOR_PRINCIPAL)
+    services.projects.remove(project.id, principal=Principal.OPERATOR)
+    services.organizations.remove(other.id, principal=Principal.OPERATOR)
     links = {item.rpartition("/")[2] for item in (link, email_link, invitation.secret)}
     passwords = {password, recovered, initial, _PASSWORD}
     secrets = {
@@ -219,7 +219,7 @@ def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) 
         # By the plugin that knows them.
         *("linked_identity.added", "linked_identity.removed"),
     }
-    assert EVENTS - written == other_events, "\n".join(sorted((EVENTS - written) ^ other_events))
+    assert AuditEvent.NAMES - written == other_events, "\n".join(sorted((AuditEvent.NAMES - written) ^ other_events))
     stored = {event.id for event in services.storage.audit.page().items}
     assert {event.id for event in services.audit.recorded_events[-20:]} <= stored
 

@@ -12,7 +12,7 @@ from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import EmailVerifier
 from identity.services import instance_bootstrap
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.testing.clock import FakeClock
 
 
@@ -69,7 +69,7 @@ def test_a_key_that_was_removed_is_replaced(identity: IdentityApplication, tmp_p
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     old = KeyFile.from_json(file.read_text())
     with identity.transaction() as services:
-        services.service_users.remove_key(old.user_id, old.key_id, principal=OPERATOR_PRINCIPAL)
+        services.service_users.remove_key(old.user_id, old.key_id, principal=Principal.OPERATOR)
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     assert KeyFile.from_json(file.read_text()).key_id != old.key_id
 

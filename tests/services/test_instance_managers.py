@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from identity.application import IdentityApplication
-from identity.domain.authentication import PASSWORD_FACTOR, PASSWORD_METHOD, Proof
+from identity.domain.authentication import Proof
 from identity.domain.errors import DomainError
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, ManagerLevel, organization_resource
+from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.policies import SecondFactorRule
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, Subject
 from identity.plugins.manager_roles import ROLES
-from identity.services.access_control import OPERATOR_PRINCIPAL, AccessControl, Principal
+from identity.services.access_control import AccessControl, Principal
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.commands.policies import ChangePolicy
@@ -77,28 +77,30 @@ class InstanceManagerFixture:
         command = CreateUpstreamProvider(
             name="Company", client_id="us", issuer="https://login.example", client_secret="s", instance_managed=managed
         )
-        return self.services.upstream_providers.create(organization.id, command, principal=OPERATOR_PRINCIPAL)
+        return self.services.upstream_providers.create(organization.id, command, principal=Principal.OPERATOR)
 
     def _person(self, organization: Organization, number: int) -> HumanUser:
         user = make_human_user(self.services, organization, f"person-{number}", email=f"p{number}@people.example")
         subject = subject_of(self.services, user)
         self.services.passwords.change(subject, "a hash")
-        proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), self.services.now)
+        proof = Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), self.services.now)
         self.services.sessions.start(subject, (), proofs=(proof,), user_agent="")
         return user
 
     def _give(self, user: HumanUser, level: ManagerLevel) -> Manager:
-        resource = INSTANCE_RESOURCE if level is ManagerLevel.INSTANCE else organization_resource(user.organization_id)
+        resource = (
+            Resource.INSTANCE if level is ManagerLevel.INSTANCE else Resource.of_organization(user.organization_id)
+        )
         command = AddManager(user_id=user.id, roles=frozenset({self.random.choice(_AT[level])}))
-        manager = self.services.managers.add(resource, command, principal=OPERATOR_PRINCIPAL)
-        proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), self.services.now)
+        manager = self.services.managers.add(resource, command, principal=Principal.OPERATOR)
+        proof = Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), self.services.now)
         self.services.sessions.start(subject_of(self.services, user), (), proofs=(proof,), user_agent="")
         return manager
 
     def _has_more(self, user: HumanUser) -> bool:
         principal = self.services.access_control.load_principal(subject_of(self.services, user))
         list_permissions = self.services.access_control.list_permissions
-        return not list_permissions(principal, INSTANCE_RESOURCE) <= list_permissions(self.principal, INSTANCE_RESOURCE)
+        return not list_permissions(principal, Resource.INSTANCE) <= list_permissions(self.principal, Resource.INSTANCE)
 
     def state_of(self, user: HumanUser) -> dict[str, object]:
         """All that the person's sign-in depends on."""
@@ -109,13 +111,13 @@ class InstanceManagerFixture:
         password = services.storage.users.find_password(user.id)
         policy = services.policies.subject_policy(subject)
         rules = {name: getattr(policy, name) for name in _RULES if name not in _OF_ORGANIZATION}
-        proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), services.now)
+        proof = Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), services.now)
         return {
             "active": subject.is_active,
             "login name": subject.login_name,
             "address": user.profile.email == _profile(subject).email,
             "password": None if password is None else (password.hash, password.must_change),
-            "allowed": services.policies.allows_factor(subject, PASSWORD_FACTOR)
+            "allowed": services.policies.allows_factor(subject, Proof.PASSWORD_FACTOR)
             and bool(services.policies.filter_valid_proofs(subject, (proof,))),
             "met": services.policies.can_meet_second_factor(subject),
             "sessions": sum(session.ended_at is None for session in services.sessions.list_by_user(user.id)),
@@ -123,7 +125,7 @@ class InstanceManagerFixture:
             "roles": {
                 manager.roles
                 for manager in services.storage.managers.list_for_user(user.id)
-                if manager.resource == INSTANCE_RESOURCE.key
+                if manager.resource == Resource.INSTANCE.key
             },
             "providers": frozenset(
                 (provider.id, provider.effective_issuer, provider.is_usable, provider.secret)
@@ -144,7 +146,7 @@ class InstanceManagerFixture:
         return name
 
     def require(self, permission: str, organization_id: str) -> None:
-        self.services.access_control.require(self.principal, permission, organization_resource(organization_id))
+        self.services.access_control.require(self.principal, permission, Resource.of_organization(organization_id))
 
 
 def _profile(subject: Subject) -> Any:
@@ -210,13 +212,13 @@ def end_organization(estate: InstanceManagerFixture, person: HumanUser, organiza
 def give_role(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
     estate.require("organization_manager.write", organization.id)
     command = AddManager(user_id=person.id, roles=frozenset({estate.random.choice(_AT[ManagerLevel.ORGANIZATION])}))
-    estate.services.managers.add(organization_resource(organization.id), command, principal=estate.principal)
+    estate.services.managers.add(Resource.of_organization(organization.id), command, principal=estate.principal)
 
 
 def change_role(estate: InstanceManagerFixture, person: HumanUser, organization: Organization) -> None:
-    estate.services.access_control.require(estate.principal, "instance_manager.write", INSTANCE_RESOURCE)
+    estate.services.access_control.require(estate.principal, "instance_manager.write", Resource.INSTANCE)
     for manager in estate.services.storage.managers.list_for_user(person.id):
-        if manager.resource == INSTANCE_RESOURCE.key:
+        if manager.resource == Resource.INSTANCE.key:
             roles = frozenset({estate.random.choice(_AT[ManagerLevel.INSTANCE])})
             estate.services.managers.change(manager.id, ChangeManager(roles=roles), principal=estate.principal)
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from identity.application import IdentityApplication
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.projects import CreateProject
 from identity.storage.errors import StorageUnavailable
@@ -21,16 +21,16 @@ class ServiceUserProgramCase:
         self.identity = identity
         with identity.transaction() as services:
             organization = make_organization(services)
-            project = services.projects.create(organization.id, CreateProject(name="P"), principal=OPERATOR_PRINCIPAL)
+            project = services.projects.create(organization.id, CreateProject(name="P"), principal=Principal.OPERATOR)
             command = RegisterApplication(name="API", type="api")
             application, secret = services.applications.register_with_secret(
-                project.id, command, principal=OPERATOR_PRINCIPAL
+                project.id, command, principal=Principal.OPERATOR
             )
             robot = make_service_user(services, organization)
             self.application_id, self.secret = application.id, secret or ""
             self.robot_id, self.robot_secret = (
                 robot.id,
-                services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)[1],
+                services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)[1],
             )
 
     def use(self) -> None:
@@ -109,6 +109,6 @@ def test_the_end_of_the_process_loses_nothing(
 def test_secrets_that_are_gone_are_no_trouble(identity: IdentityApplication, program: ServiceUserProgramCase) -> None:
     program.use()
     with identity.transaction() as services:
-        services.applications.remove(program.application_id, principal=OPERATOR_PRINCIPAL)
-        services.service_users.remove(program.robot_id, principal=OPERATOR_PRINCIPAL)
+        services.applications.remove(program.application_id, principal=Principal.OPERATOR)
+        services.service_users.remove(program.robot_id, principal=Principal.OPERATOR)
     identity.background_jobs.flush_last_used()

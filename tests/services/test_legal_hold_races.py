@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.errors import Invalid
 from identity.domain.legal_holds import LegalHoldKind
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.testing.world import World
 
@@ -22,7 +22,7 @@ def test_hold_on_user_under_removal_waits_and_is_refused(world: World) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         with world.transaction_services() as services:
-            services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
+            services.users.remove(person.id, principal=Principal.OPERATOR)
             placing = pool.submit(create_hold)
             with pytest.raises(StillWaits):
                 placing.result(0.5)

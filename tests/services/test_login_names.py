@@ -8,7 +8,7 @@ import pytest
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser
@@ -49,7 +49,7 @@ class LoginNameScenario:
                 )
             )
         if holder:
-            self.world.assign_manager_role(person, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+            self.world.assign_manager_role(person, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
         return person
 
     def proves(self, organization: Organization, proof: DomainProof = DomainProof.DNS) -> None:

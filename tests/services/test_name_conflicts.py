@@ -8,7 +8,7 @@ import pytest
 from identity.domain.errors import Invalid
 from identity.domain.organizations import Organization
 from identity.domain.users import EmailVerifier, HumanUser, Profile
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, RegisterUser
@@ -51,7 +51,7 @@ def _create(services: Services, scene: NameConflictScenario, name: str) -> objec
 
 
 def _rename(services: Services, scene: NameConflictScenario, name: str) -> object:
-    return services.users.change(scene.other.id, ChangeHumanUser(user_name=name), principal=OPERATOR_PRINCIPAL)
+    return services.users.change(scene.other.id, ChangeHumanUser(user_name=name), principal=Principal.OPERATOR)
 
 
 def _create_service_user(services: Services, scene: NameConflictScenario, name: str) -> object:
@@ -61,7 +61,7 @@ def _create_service_user(services: Services, scene: NameConflictScenario, name: 
 
 def _rename_service_user(services: Services, scene: NameConflictScenario, name: str) -> object:
     robot = _create_service_user(services, scene, f"robot-{name}")
-    return services.service_users.change(robot.id, ChangeServiceUser(user_name=name), principal=OPERATOR_PRINCIPAL)  # type: ignore[attr-defined]
+    return services.service_users.change(robot.id, ChangeServiceUser(user_name=name), principal=Principal.OPERATOR)  # type: ignore[attr-defined]
 
 
 def _register(services: Services, scene: NameConflictScenario, name: str) -> object:
@@ -88,15 +88,15 @@ def test_user_name_is_refused_whose_login_name_is_anothers_verified_address(
         assert refused.value.fields.keys() == {"user_name"}
     with scene.world.transaction_services() as services:
         stored = services.users.get(scene.reader.id)
-        services.users.change(stored.id, ChangeHumanUser(email="other@elsewhere.example"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(stored.id, ChangeHumanUser(email="other@elsewhere.example"), principal=Principal.OPERATOR)
         NAMING[change](services, scene, scene.name)
 
 
 def test_own_address_may_be_the_own_login_name(scene: NameConflictScenario) -> None:
     with scene.world.transaction_services() as services:
-        services.users.change(scene.reader.id, ChangeHumanUser(user_name=scene.name), principal=OPERATOR_PRINCIPAL)
+        services.users.change(scene.reader.id, ChangeHumanUser(user_name=scene.name), principal=Principal.OPERATOR)
         renamed = services.users.change(
-            scene.reader.id, ChangeHumanUser(user_name=scene.name.upper()), principal=OPERATOR_PRINCIPAL
+            scene.reader.id, ChangeHumanUser(user_name=scene.name.upper()), principal=Principal.OPERATOR
         )
     assert renamed.profile.email_verified
 
@@ -108,7 +108,7 @@ def test_person_from_a_provider_gets_another_name_than_anothers_address(scene: N
 
 
 def _set(services: Services, scene: NameConflictScenario, address: str) -> object:
-    return services.users.change(scene.reader.id, ChangeHumanUser(email=address), principal=OPERATOR_PRINCIPAL)
+    return services.users.change(scene.reader.id, ChangeHumanUser(email=address), principal=Principal.OPERATOR)
 
 
 def _say(services: Services, scene: NameConflictScenario, address: str) -> object:
@@ -140,7 +140,7 @@ def test_address_is_refused_that_is_anothers_login_name(
 def test_link_confirms_no_address_that_became_anothers_login_name(scene: NameConflictScenario) -> None:
     address = f"carl@{scene.organization.primary_domain}"
     with scene.world.transaction_services() as services:
-        services.users.change(scene.reader.id, ChangeHumanUser(email=address), principal=OPERATOR_PRINCIPAL)
+        services.users.change(scene.reader.id, ChangeHumanUser(email=address), principal=Principal.OPERATOR)
         reset = services.passwords.issue_reset_link(scene.reader.id, mailed_to=address).rpartition("/")[2]
         confirm = services.users.issue_email_link(scene.reader.id, address).rpartition("/")[2]
     with scene.world.transaction_services() as services:
@@ -160,9 +160,9 @@ def test_primary_domain_is_refused_that_makes_an_address_anothers_login_name(sce
         services.storage.users.update(replace(stored, profile=profile, version=stored.version + 1))
     change = ChangeOrganization(primary_domain=domain)
     with pytest.raises(Invalid) as refused, scene.world.transaction_services() as services:
-        services.organizations.change(scene.organization.id, change, principal=OPERATOR_PRINCIPAL)
+        services.organizations.change(scene.organization.id, change, principal=Principal.OPERATOR)
     assert refused.value.fields.keys() == {"primary_domain"}
     with scene.world.transaction_services() as services:
-        services.users.remove(scene.other.id, principal=OPERATOR_PRINCIPAL)
-        changed = services.organizations.change(scene.organization.id, change, principal=OPERATOR_PRINCIPAL)
+        services.users.remove(scene.other.id, principal=Principal.OPERATOR)
+        changed = services.organizations.change(scene.organization.id, change, principal=Principal.OPERATOR)
     assert changed.primary_domain == domain

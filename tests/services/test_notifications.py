@@ -6,10 +6,10 @@ import pytest
 
 from identity.application import IdentityApplication
 from identity.background_worker import BackgroundWorker
-from identity.domain.audit import EVENTS
+from identity.domain.audit import AuditEvent
 from identity.domain.users import HumanUser
 from identity.services import notifications
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.services.container import Services
@@ -48,7 +48,7 @@ def queued_notifications(identity: IdentityApplication) -> list[Notification]:
 
 
 def _manager_changes_address(services: Services, person: HumanUser) -> None:
-    services.users.change(person.id, ChangeHumanUser(email="eve@acme.example"), principal=OPERATOR_PRINCIPAL)
+    services.users.change(person.id, ChangeHumanUser(email="eve@acme.example"), principal=Principal.OPERATOR)
 
 
 def _person_drops_address(services: Services, person: HumanUser) -> None:
@@ -72,7 +72,7 @@ CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
     ),
     "one-time password": (
         "password_set",
-        lambda services, person: services.users.set_one_time_password(person.id, principal=OPERATOR_PRINCIPAL),
+        lambda services, person: services.users.set_one_time_password(person.id, principal=Principal.OPERATOR),
     ),
     "recovery by the operator": ("password_set", lambda services, person: services.users.recover(person.id)),
     "deletion": ("deletion_asked", _person_wants_to_go),
@@ -111,7 +111,7 @@ def test_unchanged_account_sends_no_notification(identity: IdentityApplication, 
 def test_other_profile_changes_send_no_notification(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, nickname="Ada"))
-        services.users.change(ada.id, ChangeHumanUser(user_name="ada"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(user_name="ada"), principal=Principal.OPERATOR)
     assert queued_notifications(identity) == []
 
 
@@ -121,10 +121,10 @@ def test_deletion_and_its_cancellation_are_notified(identity: IdentityApplicatio
         login_name = subject_of(services, ada).login_name
     queued_notifications(identity)
     with identity.transaction() as services:
-        services.account_deletions.cancel(ada.id, principal=OPERATOR_PRINCIPAL)
+        services.account_deletions.cancel(ada.id, principal=Principal.OPERATOR)
     assert [notification.template for notification in queued_notifications(identity)] == ["deletion_withdrawn"]
     with identity.transaction() as services:
-        services.users.remove(ada.id, principal=OPERATOR_PRINCIPAL)
+        services.users.remove(ada.id, principal=Principal.OPERATOR)
     [notice] = queued_notifications(identity)
     assert (notice.to, notice.template, notice.values) == (ADDRESS, "removed", {"login_name": login_name})
 
@@ -132,7 +132,7 @@ def test_deletion_and_its_cancellation_are_notified(identity: IdentityApplicatio
 def test_the_first_password_of_a_new_account_is_no_news(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         person = make_human_user(services, make_organization(services, "Bolt"), "bob", "bob@bolt.example")
-        services.users.set_one_time_password(person.id, principal=OPERATOR_PRINCIPAL)
+        services.users.set_one_time_password(person.id, principal=Principal.OPERATOR)
     assert queued_notifications(identity) == []
 
 
@@ -161,4 +161,4 @@ def test_a_notice_waits_for_days_for_a_mail_server_that_is_away(
 
 
 def test_notified_events_are_audit_events() -> None:
-    assert notifications.NOTIFIED_EVENTS <= EVENTS
+    assert notifications.NOTIFIED_EVENTS <= AuditEvent.NAMES

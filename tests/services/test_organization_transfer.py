@@ -16,9 +16,9 @@ from identity.crypto.rsa_keys import RsaPublicKey
 from identity.crypto.secrets import new_client_id, new_id
 from identity.domain.errors import Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.http.json_stream import parse_json_stream
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.access_control import Principal
 from identity.services.commands.service_users import CreateServiceUser
 from identity.services.container import Services
 from identity.services.images import sanitize_image
@@ -217,7 +217,7 @@ def undone(world: World) -> Iterator[Services]:
 
 
 def imported(services: Services, values: dict[str, Any], **options: Any) -> Organization:
-    options = {"principal": OPERATOR_PRINCIPAL, **options}
+    options = {"principal": Principal.OPERATOR, **options}
     with StreamedOrganizationImport() as incoming:
         document = incoming.document(
             parse_json_stream(io.BytesIO(json.dumps(values).encode()), incoming.list_consumers)
@@ -226,9 +226,9 @@ def imported(services: Services, values: dict[str, Any], **options: Any) -> Orga
 
 
 def exported(services: Services, organization: Organization) -> dict[str, Any]:
-    OrganizationTransfer(services).begin_export(organization.id, principal=OPERATOR_PRINCIPAL)
+    OrganizationTransfer(services).begin_export(organization.id, principal=Principal.OPERATOR)
     values: dict[str, Any] = json.loads(
-        "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
+        "".join(OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR))
     )
     return values
 
@@ -255,7 +255,7 @@ class TestComingBack:
         robot = isolated_world.make_service_user_program()
         with isolated_world.transaction_services() as services:
             before = exported(services, robot.organization)
-            services.organizations.remove(robot.organization.id, principal=OPERATOR_PRINCIPAL)
+            services.organizations.remove(robot.organization.id, principal=Principal.OPERATOR)
             imported(services, before)
             assert exported(services, robot.organization) == before
         # The key file that the program has works again.
@@ -314,7 +314,7 @@ class TestContent:
 
     def test_an_unknown_organization_is_not_found(self, isolated_world: World) -> None:
         with undone(isolated_world) as services, pytest.raises(NotFound):
-            OrganizationTransfer(services).begin_export(new_id(), principal=OPERATOR_PRINCIPAL)
+            OrganizationTransfer(services).begin_export(new_id(), principal=Principal.OPERATOR)
 
 
 class TestProblems:
@@ -397,7 +397,7 @@ class TestPermissions:
 
 def _principal(world: World, role: str) -> Principal:
     person = world.make_human_user()
-    world.assign_manager_role(person, role, resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, role, resource=Resource.INSTANCE)
     with world.read_only_services() as services:
         subject = services.storage.users.find_subject(person.id)
         assert subject is not None

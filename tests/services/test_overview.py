@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from identity.application import IdentityApplication
 from identity.domain.deletion_impact import DeletionTarget
-from identity.domain.permissions import organization_resource
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager
 from identity.services.commands.projects import CreateProject
@@ -30,8 +30,8 @@ def test_expiring_credentials_are_sorted_soonest_first(services: Services) -> No
     late, soon, foreign = add_key(services, own_id, 29), add_key(services, own_id, 1), add_key(services, other_id, 2)
     add_key(services, own_id, 31)
     command = AddPersonalAccessToken(name="CI", expires_at=services.now + timedelta(days=7))
-    token, _ = services.service_users.add_personal_access_token(own_id, command, principal=OPERATOR_PRINCIPAL)
-    expiring_credentials = services.overview.list_expiring(acme.id, principal=OPERATOR_PRINCIPAL)
+    token, _ = services.service_users.add_personal_access_token(own_id, command, principal=Principal.OPERATOR)
+    expiring_credentials = services.overview.list_expiring(acme.id, principal=Principal.OPERATOR)
     assert [
         (expiring_credential.kind, expiring_credential.credential.id) for expiring_credential in expiring_credentials
     ] == [
@@ -46,7 +46,7 @@ def test_expiring_credentials_are_sorted_soonest_first(services: Services) -> No
     assert expiring_credentials[0].expires_at == services.now + timedelta(days=1)
     assert [
         expiring_credential.credential.id
-        for expiring_credential in services.overview.list_expiring(None, principal=OPERATOR_PRINCIPAL)
+        for expiring_credential in services.overview.list_expiring(None, principal=Principal.OPERATOR)
     ] == [
         soon,
         foreign,
@@ -59,16 +59,16 @@ def test_a_signing_key_that_is_about_to_retire_is_the_instance_s_concern(identit
     with identity.transaction() as services:
         organization = make_organization(services)
         first = services.signing_keys.add_first()
-        assert services.overview.list_expiring(None, principal=OPERATOR_PRINCIPAL) == ()
+        assert services.overview.list_expiring(None, principal=Principal.OPERATOR) == ()
         following = services.signing_keys.rotate()
-        [expiring_credential] = services.overview.list_expiring(None, principal=OPERATOR_PRINCIPAL)
+        [expiring_credential] = services.overview.list_expiring(None, principal=Principal.OPERATOR)
         assert (expiring_credential.kind, expiring_credential.credential, expiring_credential.owner) == (
             "signing_key",
             first,
             None,
         )
         assert expiring_credential.expires_at == following.active_at
-        assert services.overview.list_expiring(organization.id, principal=OPERATOR_PRINCIPAL) == ()
+        assert services.overview.list_expiring(organization.id, principal=Principal.OPERATOR) == ()
 
 
 def refuse(identity: IdentityApplication, reason: str, organization_id: str | None = None) -> None:
@@ -87,8 +87,8 @@ def test_refusals_of_a_day_are_taken_together(identity: IdentityApplication, clo
         clock.advance(minutes=1)
     refuse(identity, "wrong password", "acme")
     with identity.read_session() as services:
-        refusal_summaries = services.overview.list_refused("acme", principal=OPERATOR_PRINCIPAL)
-        everywhere = services.overview.list_refused(None, principal=OPERATOR_PRINCIPAL)
+        refusal_summaries = services.overview.list_refused("acme", principal=Principal.OPERATOR)
+        everywhere = services.overview.list_refused(None, principal=Principal.OPERATOR)
     assert [
         (refusal_summary.reason, refusal_summary.count, refusal_summary.last_at)
         for refusal_summary in refusal_summaries
@@ -104,7 +104,7 @@ def test_refusals_are_limited_to_twenty(identity: IdentityApplication) -> None:
     for number in range(25):
         refuse(identity, f"reason {number}")
     with identity.read_session() as services:
-        assert len(services.overview.list_refused(None, principal=OPERATOR_PRINCIPAL)) == 20
+        assert len(services.overview.list_refused(None, principal=Principal.OPERATOR)) == 20
 
 
 def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
@@ -115,10 +115,10 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
 
     nothing = GettingStarted(project=False, application=False, service_user=False, key=False, manager=False)
     assert steps() == nothing
-    project = services.projects.create(organization.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL)
+    project = services.projects.create(organization.id, CreateProject(name="Project"), principal=Principal.OPERATOR)
     assert (steps().project, steps().application) == (True, False)
     services.applications.register_with_secret(
-        project.id, RegisterApplication(name="API", type="api"), principal=OPERATOR_PRINCIPAL
+        project.id, RegisterApplication(name="API", type="api"), principal=Principal.OPERATOR
     )
     assert (steps().application, steps().service_user) == (True, False)
     user_id = make_service_user(services, organization).id
@@ -126,13 +126,13 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
     add_key(services, user_id, 40)
     assert (steps().key, steps().manager) == (True, False)
     command = AddManager(user_id=user_id, roles=frozenset({"ORG_OWNER"}))
-    services.managers.add(organization_resource(organization.id), command, principal=OPERATOR_PRINCIPAL)
+    services.managers.add(Resource.of_organization(organization.id), command, principal=Principal.OPERATOR)
     assert steps() == GettingStarted(project=True, application=True, service_user=True, key=True, manager=True)
 
 
 def test_what_falls_with_an_organization_is_counted(services: Services) -> None:
     organization = make_organization(services)
-    services.projects.create(organization.id, CreateProject(name="Project"), principal=OPERATOR_PRINCIPAL)
+    services.projects.create(organization.id, CreateProject(name="Project"), principal=Principal.OPERATOR)
     add_key(services, make_service_user(services, organization).id, 40)
     deletion_impact = services.deletion_impact(DeletionTarget.ORGANIZATION, organization.id)
     assert (deletion_impact.projects, deletion_impact.service_users, deletion_impact.keys, deletion_impact.users) == (

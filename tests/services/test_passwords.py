@@ -13,7 +13,7 @@ from identity.domain.errors import Invalid, NotFound
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.users import Subject
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.attempts import TooManyAttempts
 from identity.services.commands.policies import ChangePolicy
 from identity.services.container import Services
@@ -85,7 +85,7 @@ def test_unlock_is_recorded_once_after_failures(identity: IdentityApplication, a
     tried(identity, "anna")
     for _ in range(2):
         with identity.transaction() as services:
-            services.users.unlock(anna.user.id, principal=OPERATOR_PRINCIPAL)
+            services.users.unlock(anna.user.id, principal=Principal.OPERATOR)
     with identity.read_session() as services:
         events = services.storage.audit.page(FIRST_PAGE, AuditFilter(event="user.unlocked")).items
         assert [event.object_id for event in events] == [anna.user.id]
@@ -94,7 +94,7 @@ def test_unlock_is_recorded_once_after_failures(identity: IdentityApplication, a
 
 def test_a_deactivated_person_is_refused_with_the_right_password(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
-        services.organizations.deactivate(anna.organization.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.deactivate(anna.organization.id, principal=Principal.OPERATOR)
     with identity.transaction() as services:
         assert services.passwords.complete_attempt(attempt(services, "anna")) is None
 

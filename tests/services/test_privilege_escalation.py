@@ -11,22 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from identity.application import IdentityApplication
-from identity.crypto.rsa_keys import generate_rsa_private_key
+from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.domain.audit import OPERATOR
 from identity.domain.errors import Denied, DomainError
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.organizations import Organization
-from identity.domain.permissions import (
-    INSTANCE_RESOURCE,
-    ManagerLevel,
-    Resource,
-    organization_resource,
-    project_grant_resource,
-    project_resource,
-)
+from identity.domain.permissions import ManagerLevel, Resource, project_grant_resource, project_resource
 from identity.domain.users import HumanUser, ServiceUser, User
 from identity.plugins.manager_roles import ROLES
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.access_control import Principal
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.projects import AddProjectGrant, CreateProject
 from identity.services.commands.service_users import (
@@ -41,7 +34,7 @@ from identity.services.container import Services
 from identity.transaction_manager import ExplicitTransactionManager
 from tests.services.factories import holding, make_human_user, make_organization, make_service_user
 
-_MY_KEY = UploadServiceUserKey(public_key=generate_rsa_private_key().public_key().to_pem())
+_MY_KEY = UploadServiceUserKey(public_key=RsaPrivateKey.generate().public_key().to_pem())
 _A_KEY, _MY_TOKEN = AddServiceUserKey(), AddPersonalAccessToken(name="Mine")
 _MY_ADDRESS, _MY_NAME = ChangeHumanUser(email="mine@example.com"), ChangeServiceUser(display_name="Mine")
 _MANAGER_WRITE = {
@@ -83,15 +76,15 @@ class Graph:
         self.organizations = [make_organization(services, name) for name in ("Acme", "Other")]
         acme, organization = self.organizations
         self.projects = [
-            services.projects.create(item.id, CreateProject(name=item.name), principal=OPERATOR_PRINCIPAL)
+            services.projects.create(item.id, CreateProject(name=item.name), principal=Principal.OPERATOR)
             for item in (acme, organization)
         ]
         grant = services.project_grants.add(
-            self.projects[0].id, AddProjectGrant(organization_id=organization.id), principal=OPERATOR_PRINCIPAL
+            self.projects[0].id, AddProjectGrant(organization_id=organization.id), principal=Principal.OPERATOR
         )
         self.resources: list[Resource] = [
-            INSTANCE_RESOURCE,
-            *(organization_resource(item.id) for item in self.organizations),
+            Resource.INSTANCE,
+            *(Resource.of_organization(item.id) for item in self.organizations),
             *(project_resource(project) for project in self.projects),
             project_grant_resource(grant, self.projects[0]),
         ]
@@ -102,7 +95,7 @@ class Graph:
             for resource in random.sample(home, 2 if user is self.users[0] else random.randint(0, 2)):
                 command = AddManager(user_id=user.id, roles=self._roles(resource))
                 services.managers.add(
-                    resource, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True
+                    resource, command, principal=Principal.OPERATOR, allow_without_sign_in_method=True
                 )
         self.controlled = {self.users[0].id}
         self.at_first = {resource: self.power(resource) for resource in self.resources}
@@ -166,7 +159,7 @@ class Graph:
     def require_at_home(self, principal: Principal, user: User, action: str) -> Any:
         """Let it through as the user's route does; returns the service for this kind of user."""
         kind = "user" if isinstance(user, HumanUser) else "service_user"
-        self.require(principal, f"{kind}.{action}", organization_resource(user.organization_id))
+        self.require(principal, f"{kind}.{action}", Resource.of_organization(user.organization_id))
         return self.services.users if isinstance(user, HumanUser) else self.services.service_users
 
     def manager(self, target: User, resource: Resource, principal: Principal) -> Manager:

@@ -10,7 +10,7 @@ from identity.application import IdentityApplication
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.legal_holds import ALL_TARGETS, LegalHold, LegalHoldKind
 from identity.services import legal_holds, purge
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.container import Services
 from identity.services.leases import acquire_lease
@@ -58,7 +58,7 @@ def test_others_are_relieved_after_each_batch_and_whoever_watches_hears_of_it(
 
     class Watching(instrumentation.InstrumentationObserver):
         def record_duration(self, kind: str, name: str, seconds: float) -> None:
-            if kind == instrumentation.PURGE:
+            if kind == instrumentation.Measurement.PURGE:
                 recorded.append(name)
 
     def relieve() -> None:
@@ -428,16 +428,16 @@ class TestLegalHold:
             placed = hold(services, kind, retained[kind])
         with identity.transaction() as services:
             with pytest.raises(Conflict, match="legal hold"):
-                services.users.remove(anna.id, principal=OPERATOR_PRINCIPAL)
+                services.users.remove(anna.id, principal=Principal.OPERATOR)
             with pytest.raises(Conflict, match="legal hold"):
-                services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
-            services.users.deactivate(anna.id, principal=OPERATOR_PRINCIPAL)
+                services.organizations.remove(organization.id, principal=Principal.OPERATOR)
+            services.users.deactivate(anna.id, principal=Principal.OPERATOR)
             if kind is not LegalHoldKind.INSTANCE:
-                services.users.remove(bert.id, principal=OPERATOR_PRINCIPAL)
-                services.organizations.remove(other.id, principal=OPERATOR_PRINCIPAL)
+                services.users.remove(bert.id, principal=Principal.OPERATOR)
+                services.organizations.remove(other.id, principal=Principal.OPERATOR)
             services.legal_holds.release(placed.id)
-            services.users.remove(anna.id, principal=OPERATOR_PRINCIPAL)
-            services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
+            services.users.remove(anna.id, principal=Principal.OPERATOR)
+            services.organizations.remove(organization.id, principal=Principal.OPERATOR)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from identity.application import IdentityApplication
-from identity.crypto.rsa_keys import RsaPrivateKey, generate_rsa_private_key
+from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.crypto.secrets import token_digest
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Conflict, Invalid, NotFound
@@ -13,7 +13,7 @@ from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser
 from identity.services import service_users
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import decode
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
@@ -41,12 +41,12 @@ def robot(services: Services, organization: Organization) -> ServiceUser:
 
 @pytest.fixture(scope="module")
 def public_key() -> str:
-    return generate_rsa_private_key().public_key().to_pem()
+    return RsaPrivateKey.generate().public_key().to_pem()
 
 
 def upload(services: Services, user: ServiceUser, public_key: str, expires_at: datetime | None = None) -> str:
     command = UploadServiceUserKey(public_key=public_key, expires_at=expires_at)
-    return services.service_users.upload_key(user.id, command, principal=OPERATOR_PRINCIPAL).id
+    return services.service_users.upload_key(user.id, command, principal=Principal.OPERATOR).id
 
 
 def test_every_wrong_field_is_named_at_once() -> None:
@@ -59,7 +59,7 @@ def test_every_wrong_field_is_named_at_once() -> None:
 def test_the_key_file_is_the_only_copy_of_a_working_private_key(
     services: Services, robot: ServiceUser, clock: FakeClock
 ) -> None:
-    file = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
+    file = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=Principal.OPERATOR)
     stored = services.storage.credentials.find(ServiceUserKey, file.key_id, robot.id)
     assert stored is not None
     assert stored.expires_at == clock() + timedelta(days=365)
@@ -92,7 +92,7 @@ def test_a_longest_span_can_be_set(services: Services, robot: ServiceUser, publi
             upload(services, robot, public_key, expires_at)
         command = AddPersonalAccessToken(name="CI", expires_at=expires_at)
         with pytest.raises(Invalid, match="at the latest"):
-            users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
+            users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
     upload(services, robot, public_key, clock() + timedelta(days=90))
 
 
@@ -103,12 +103,12 @@ def test_signer_is_found_while_active(
     users = services.service_users
     assert users.find_signing_key(key_id, robot.id) is not None
     assert users.find_signing_key(key_id, "somebody else") is None
-    users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
+    users.deactivate(robot.id, principal=Principal.OPERATOR)
     assert users.find_signing_key(key_id, robot.id) is None
-    users.reactivate(robot.id, principal=OPERATOR_PRINCIPAL)
-    services.organizations.deactivate(robot.organization_id, principal=OPERATOR_PRINCIPAL)
+    users.reactivate(robot.id, principal=Principal.OPERATOR)
+    services.organizations.deactivate(robot.organization_id, principal=Principal.OPERATOR)
     assert users.find_signing_key(key_id, robot.id) is None
-    services.organizations.reactivate(robot.organization_id, principal=OPERATOR_PRINCIPAL)
+    services.organizations.reactivate(robot.organization_id, principal=Principal.OPERATOR)
     assert users.find_signing_key(key_id, robot.id) is not None
     users._now = clock() + timedelta(seconds=10)
     assert users.find_signing_key(key_id, robot.id) is None
@@ -148,10 +148,10 @@ def test_a_person_is_no_service_user(services: Services, organization: Organizat
         services.service_users.get(person.id)
     users = services.service_users
     for attempt in (
-        lambda: users.add_key(person.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL),
+        lambda: users.add_key(person.id, AddServiceUserKey(), principal=Principal.OPERATOR),
         lambda: users.list_secrets(person.id),
-        lambda: users.add_secret(person.id, principal=OPERATOR_PRINCIPAL),
-        lambda: users.remove_secret(person.id, make_id(), principal=OPERATOR_PRINCIPAL),
+        lambda: users.add_secret(person.id, principal=Principal.OPERATOR),
+        lambda: users.remove_secret(person.id, make_id(), principal=Principal.OPERATOR),
     ):
         with pytest.raises(NotFound, match="service user"):
             attempt()
@@ -184,7 +184,7 @@ def test_keys_that_expire_soon_are_spoken_of_once_per_step(
 
 
 def test_a_secret_is_shown_once_and_its_digest_kept(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
-    _, text = services.service_users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+    _, text = services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)
     assert len(text) == 43
     assert text.isalnum()
     [stored] = services.service_users.list_secrets(robot.id)
@@ -195,17 +195,17 @@ def test_a_secret_is_shown_once_and_its_digest_kept(services: Services, robot: S
 def test_two_secrets_are_live_and_not_three(services: Services, robot: ServiceUser) -> None:
     """Security 3.2."""
     users = services.service_users
-    first, second = (users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)[1] for _ in range(2))
+    first, second = (users.add_secret(robot.id, principal=Principal.OPERATOR)[1] for _ in range(2))
     assert users.authenticate(robot.id, first) is not None
     assert users.authenticate(robot.id, second) is not None
     with pytest.raises(Conflict, match="two live secrets"):
-        users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+        users.add_secret(robot.id, principal=Principal.OPERATOR)
     oldest, service_user_secret = users.list_secrets(robot.id)
-    users.remove_secret(robot.id, oldest.id, principal=OPERATOR_PRINCIPAL)
+    users.remove_secret(robot.id, oldest.id, principal=Principal.OPERATOR)
     assert users.list_secrets(robot.id) == (service_user_secret,)
     assert users.authenticate(robot.id, first) is None
     assert users.authenticate(robot.id, second) is not None
-    users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+    users.add_secret(robot.id, principal=Principal.OPERATOR)
 
 
 def test_a_secret_is_its_service_user_s_alone(
@@ -213,8 +213,8 @@ def test_a_secret_is_its_service_user_s_alone(
 ) -> None:
     users = services.service_users
     service_user = make_service_user(services, organization, "other")
-    _, text = users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
-    users.add_secret(service_user.id, principal=OPERATOR_PRINCIPAL)
+    _, text = users.add_secret(robot.id, principal=Principal.OPERATOR)
+    users.add_secret(service_user.id, principal=Principal.OPERATOR)
     [stored] = users.list_secrets(robot.id)
     client = users.authenticate(robot.id, text)
     assert client is not None
@@ -224,21 +224,21 @@ def test_a_secret_is_its_service_user_s_alone(
     assert users.authenticate(robot.id, text.swapcase()) is None
     assert users.authenticate(robot.id, "") is None
     with pytest.raises(NotFound, match="secret"):
-        users.remove_secret(service_user.id, stored.id, principal=OPERATOR_PRINCIPAL)
+        users.remove_secret(service_user.id, stored.id, principal=Principal.OPERATOR)
     assert users.list_secrets(robot.id) == (stored,)
 
 
 def test_secret_works_while_user_is_active(services: Services, robot: ServiceUser) -> None:
     users = services.service_users
-    _, text = users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
-    users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
+    _, text = users.add_secret(robot.id, principal=Principal.OPERATOR)
+    users.deactivate(robot.id, principal=Principal.OPERATOR)
     assert users.authenticate(robot.id, text) is None
-    users.reactivate(robot.id, principal=OPERATOR_PRINCIPAL)
-    services.organizations.deactivate(robot.organization_id, principal=OPERATOR_PRINCIPAL)
+    users.reactivate(robot.id, principal=Principal.OPERATOR)
+    services.organizations.deactivate(robot.organization_id, principal=Principal.OPERATOR)
     assert users.authenticate(robot.id, text) is None
-    services.organizations.reactivate(robot.organization_id, principal=OPERATOR_PRINCIPAL)
+    services.organizations.reactivate(robot.organization_id, principal=Principal.OPERATOR)
     assert users.authenticate(robot.id, text) is not None
-    users.remove(robot.id, principal=OPERATOR_PRINCIPAL)
+    users.remove(robot.id, principal=Principal.OPERATOR)
     assert users.authenticate(robot.id, text) is None
 
 
@@ -248,7 +248,7 @@ def test_the_same_work_for_who_is_known_and_who_is_not(
     """Security 3.2: an unknown service user, and one without a secret, is compared against a dummy."""
     users = services.service_users
     idle = make_service_user(services, organization, "idle")
-    users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+    users.add_secret(robot.id, principal=Principal.OPERATOR)
     compared: list[bytes] = []
 
     def noting(stored: bytes, presented: bytes) -> bool:
@@ -267,12 +267,12 @@ def test_the_same_work_for_who_is_known_and_who_is_not(
 def test_a_removed_secret_takes_the_tokens_that_it_obtained_along(services: Services, robot: ServiceUser) -> None:
     users = services.service_users
     for _ in range(2):
-        users.add_secret(robot.id, principal=OPERATOR_PRINCIPAL)
+        users.add_secret(robot.id, principal=Principal.OPERATOR)
     removed, service_user_secret = users.list_secrets(robot.id)
     tokens = [make_access_token(robot, secret_id=secret.id) for secret in (removed, service_user_secret)]
     for token in tokens:
         services.tokens.store_access_token(token)
-    users.remove_secret(robot.id, removed.id, principal=OPERATOR_PRINCIPAL)
+    users.remove_secret(robot.id, removed.id, principal=Principal.OPERATOR)
     presented_access_tokens = [services.storage.tokens.find_access_token(token.digest) for token in tokens]
     assert [
         presented_access_token and presented_access_token.token for presented_access_token in presented_access_tokens
@@ -295,7 +295,7 @@ def test_a_personal_access_token_has_the_shape_of_other_secrets(
     services: Services, robot: ServiceUser, clock: FakeClock
 ) -> None:
     token, text = services.service_users.add_personal_access_token(
-        robot.id, AddPersonalAccessToken(name="CI"), principal=OPERATOR_PRINCIPAL
+        robot.id, AddPersonalAccessToken(name="CI"), principal=Principal.OPERATOR
     )
     assert len(text) == 43
     assert text not in repr(token)
@@ -306,7 +306,7 @@ def test_a_personal_access_token_has_the_shape_of_other_secrets(
 @pytest.mark.parametrize("scope", ["openid profile", "openid openid profile "])
 def test_words_of_a_scope_are_taken_once(services: Services, robot: ServiceUser, scope: str) -> None:
     command = decode(AddPersonalAccessToken, {"name": "CI", "scope": scope})
-    token, _ = services.service_users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
+    token, _ = services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
     assert token.scope == ("openid", "profile")
 
 
@@ -316,7 +316,7 @@ def test_a_scope_names_no_projects_and_has_the_form_of_one(services: Services, r
     assert set(refusal.value.fields) == {"scope"}
     command = AddPersonalAccessToken(name="CI", scope="openid urn:service:iam:org:project:id:1:aud")
     with pytest.raises(Invalid) as refusal:
-        services.service_users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
+        services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
     assert set(refusal.value.fields) == {"scope"}
 
 
@@ -324,7 +324,7 @@ def test_tokens_that_expire_soon_are_spoken_of_like_keys(identity: IdentityAppli
     with identity.transaction() as services:
         robot = make_service_user(services, make_organization(services))
         soon = AddPersonalAccessToken(name="CI", expires_at=clock() + timedelta(days=5))
-        token, _ = services.service_users.add_personal_access_token(robot.id, soon, principal=OPERATOR_PRINCIPAL)
+        token, _ = services.service_users.add_personal_access_token(robot.id, soon, principal=Principal.OPERATOR)
     for _ in range(2):
         with identity.transaction() as services:
             services.service_users.record_expiring()

@@ -10,7 +10,7 @@ from identity.domain.authentication import Proof
 from identity.domain.errors import NotFound
 from identity.domain.sessions import SignedInAccount
 from identity.domain.users import Subject
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.container import Services
 from identity.storage.contract.factories import NOW
 from identity.testing.clock import FakeClock
@@ -160,5 +160,5 @@ def test_all_sessions_but_one_can_be_ended(identity: IdentityApplication, sign_i
 def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:
     subject = subject_of(services, make_human_user(services, make_organization(services)))
     _, secret = services.sessions.start(subject, (), proofs=BY_PASSWORD, user_agent="")
-    services.organizations.deactivate(subject.organization.id, principal=OPERATOR_PRINCIPAL)
+    services.organizations.deactivate(subject.organization.id, principal=Principal.OPERATOR)
     assert services.sessions.find_current([secret]) is None

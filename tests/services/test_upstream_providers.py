@@ -8,7 +8,7 @@ import pytest
 from identity.domain.errors import Denied, Invalid
 from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind
 from identity.domain.users import Subject
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.access_control import Principal
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.organization_transfer import OrganizationTransfer
 from identity.testing.world import World
@@ -105,7 +105,7 @@ def test_an_export_holds_it_without_its_secret(world: World) -> None:
     organization = world.make_organization()
     provider = world.make_upstream_provider(organization, client_secret=SECRET, claims=("family_name = sn",))
     with world.read_only_services() as services:
-        text = "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
+        text = "".join(OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR))
     assert SECRET not in text
     [described] = json.loads(text)["organization"]["upstream_providers"]
     assert described["name"] == provider.name
@@ -117,7 +117,7 @@ def test_a_secret_that_replaces_another_within_the_same_second_is_kept(world: Wo
     provider = world.make_upstream_provider(client_secret=SECRET)
     with world.transaction_services() as services:
         command = ChangeUpstreamProvider(client_secret="an-other-one")
-        services.upstream_providers.change(provider.id, command, principal=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, command, principal=Principal.OPERATOR)
     with world.read_only_services() as services:
         stored = services.upstream_providers.get(provider.id)
         assert services.upstream_providers.has_secret(stored, "an-other-one")

@@ -7,17 +7,10 @@ import pytest
 from identity.application import IdentityApplication
 from identity.domain.errors import Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
-from identity.domain.permissions import (
-    INSTANCE_RESOURCE,
-    ManagerLevel,
-    Resource,
-    organization_resource,
-    project_grant_resource,
-    project_resource,
-)
+from identity.domain.permissions import ManagerLevel, Resource, project_grant_resource, project_resource
 from identity.domain.projects import UserGrant
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.access_control import Principal
 from identity.services.commands.managers import AddManager
 from identity.services.commands.projects import AddProjectGrant, AddProjectRole, ChangeProjectGrant, CreateProject
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
@@ -31,11 +24,11 @@ class Shop:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.acme, self.other, self.third = (self.organization(name) for name in ("Acme", "Other", "Third"))
-        self.project = services.projects.create(self.acme.id, CreateProject(name="Shop"), principal=OPERATOR_PRINCIPAL)
+        self.project = services.projects.create(self.acme.id, CreateProject(name="Shop"), principal=Principal.OPERATOR)
         for key in ("reader", "editor"):
             services.projects.add_role(self.project.id, AddProjectRole(key=key, display_name=key))
         command = AddProjectGrant(organization_id=self.other.id, roles=frozenset({"reader"}))
-        self.grant = services.project_grants.add(self.project.id, command, principal=OPERATOR_PRINCIPAL)
+        self.grant = services.project_grants.add(self.project.id, command, principal=Principal.OPERATOR)
         self.of_project = project_resource(self.project)
         self.of_grant = project_grant_resource(self.grant, self.project)
 
@@ -48,10 +41,10 @@ class Shop:
     def manager(self, role: str, at: Resource, organization: Organization | None = None) -> Principal:
         user = self.person(organization or self.third, f"{role}-{at.key.id}".lower())
         command = AddManager(user_id=user.id, roles=frozenset({role}))
-        self.services.managers.add(at, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+        self.services.managers.add(at, command, principal=Principal.OPERATOR, allow_without_sign_in_method=True)
         return self.services.access_control.load_principal(subject_of(self.services, user))
 
-    def give(self, user: HumanUser, *roles: str, principal: Principal = OPERATOR_PRINCIPAL) -> UserGrant:
+    def give(self, user: HumanUser, *roles: str, principal: Principal = Principal.OPERATOR) -> UserGrant:
         command = AddUserGrant(user_id=user.id, project_id=self.project.id, roles=frozenset(roles))
         return self.services.user_grants.add(command, principal=principal)
 
@@ -83,7 +76,7 @@ def test_a_user_of_another_organization_has_one_that_derives_from_its_grant(shop
     grant = shop.give(otto, "reader")
     assert (grant.project_grant_id, grant.organization_id) == (shop.grant.id, shop.other.id)
     assert shop.services.user_grants.grant_resource(grant) == shop.of_grant
-    shop.services.project_grants.remove(shop.grant.id, principal=OPERATOR_PRINCIPAL)
+    shop.services.project_grants.remove(shop.grant.id, principal=Principal.OPERATOR)
     assert shop.effective(otto) == set()
 
 
@@ -96,10 +89,10 @@ def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
     grant = shop.give(otto, "reader")
     with pytest.raises(Invalid, match="does not hold the role editor"):
         shop.services.user_grants.change(
-            grant.id, ChangeUserGrant(roles=frozenset({"editor"})), principal=OPERATOR_PRINCIPAL
+            grant.id, ChangeUserGrant(roles=frozenset({"editor"})), principal=Principal.OPERATOR
         )
     shop.services.project_grants.change(
-        shop.grant.id, ChangeProjectGrant(roles=frozenset()), principal=OPERATOR_PRINCIPAL
+        shop.grant.id, ChangeProjectGrant(roles=frozenset()), principal=Principal.OPERATOR
     )
     assert shop.effective(otto) == set()
 
@@ -110,11 +103,11 @@ def test_unknown_roles_projects_and_users_are_named(shop: Shop) -> None:
         shop.give(anna, "owner", "admin")
     assert fields(refusal) == {"roles": "The project has no role admin, owner. Choose from editor, reader."}
     with pytest.raises(Invalid) as refusal:
-        shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), principal=OPERATOR_PRINCIPAL)
+        shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), principal=Principal.OPERATOR)
     assert fields(refusal) == {"project_id": "There is no such project."}
     with pytest.raises(Invalid) as refusal:
         shop.services.user_grants.add(
-            AddUserGrant(user_id="nobody", project_id=shop.project.id), principal=OPERATOR_PRINCIPAL
+            AddUserGrant(user_id="nobody", project_id=shop.project.id), principal=Principal.OPERATOR
         )
     assert fields(refusal) == {"user_id": "There is no such user."}
 
@@ -127,18 +120,18 @@ def test_one_grant_each(shop: Shop) -> None:
 
 
 def test_an_organization_without_an_active_grant_has_none(shop: Shop) -> None:
-    owner = shop.manager("IAM_OWNER", INSTANCE_RESOURCE)
+    owner = shop.manager("IAM_OWNER", Resource.INSTANCE)
     with pytest.raises(Invalid) as refusal:
         shop.give(shop.person(shop.third), "reader", principal=owner)
     assert fields(refusal) == {"user_id": "The organization of this user has no grant of the project."}
-    shop.services.project_grants.deactivate(shop.grant.id, principal=OPERATOR_PRINCIPAL)
+    shop.services.project_grants.deactivate(shop.grant.id, principal=Principal.OPERATOR)
     with pytest.raises(Invalid, match="has no grant of the project"):
         shop.give(shop.person(shop.other), "reader", principal=owner)
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "ORG_USER_MANAGER", "ORG_USER_PERMISSION_EDITOR"])
 def test_the_holder_gives_on_what_it_was_granted(shop: Shop, role: str) -> None:
-    principal = shop.manager(role, organization_resource(shop.other.id))
+    principal = shop.manager(role, Resource.of_organization(shop.other.id))
     otto = shop.person(shop.other)
     grant = shop.give(otto, "reader", principal=principal)
     shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset()), principal=principal)
@@ -148,8 +141,8 @@ def test_the_holder_gives_on_what_it_was_granted(shop: Shop, role: str) -> None:
 
 
 def test_the_holder_learns_nothing_of_other_projects(shop: Shop) -> None:
-    principal = shop.manager("ORG_OWNER", organization_resource(shop.other.id))
-    hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), principal=OPERATOR_PRINCIPAL)
+    principal = shop.manager("ORG_OWNER", Resource.of_organization(shop.other.id))
+    hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), principal=Principal.OPERATOR)
     for project_id in (hidden.id, "nothing"):
         command = AddUserGrant(user_id=shop.person(shop.other, f"u-{project_id}").id, project_id=project_id)
         with pytest.raises(Invalid) as refusal:
@@ -158,7 +151,7 @@ def test_the_holder_learns_nothing_of_other_projects(shop: Shop) -> None:
 
 
 def test_nobody_gives_roles_to_users_whom_they_may_not_see(shop: Shop) -> None:
-    principal = shop.manager("ORG_OWNER", organization_resource(shop.acme.id))
+    principal = shop.manager("ORG_OWNER", Resource.of_organization(shop.acme.id))
     for organization in (shop.other, shop.third):
         with pytest.raises(Invalid) as refusal:
             shop.give(shop.person(organization), "reader", principal=principal)
@@ -166,7 +159,7 @@ def test_nobody_gives_roles_to_users_whom_they_may_not_see(shop: Shop) -> None:
 
 
 def test_who_may_not_write_is_denied(shop: Shop) -> None:
-    principal = shop.manager("ORG_OWNER_VIEWER", organization_resource(shop.acme.id))
+    principal = shop.manager("ORG_OWNER_VIEWER", Resource.of_organization(shop.acme.id))
     anna = shop.person(shop.acme)
     with pytest.raises(Denied):
         shop.give(anna, "reader", principal=principal)
@@ -194,11 +187,11 @@ def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
 def test_a_deactivated_grant_gives_nothing(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     grant = shop.give(anna, "reader")
-    shop.services.user_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+    shop.services.user_grants.deactivate(grant.id, principal=Principal.OPERATOR)
     assert shop.effective(anna) == set()
-    shop.services.user_grants.reactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+    shop.services.user_grants.reactivate(grant.id, principal=Principal.OPERATOR)
     assert shop.effective(anna) == {"reader"}
-    shop.services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
+    shop.services.user_grants.remove(grant.id, principal=Principal.OPERATOR)
     with pytest.raises(NotFound):
         shop.services.user_grants.get(grant.id)
 

@@ -7,9 +7,9 @@ import pytest
 from identity.application import IdentityApplication
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import decode
 from identity.services.commands.managers import AddManager
 from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
@@ -42,7 +42,7 @@ def state(services: Services, user: HumanUser) -> UserState:
 
 
 def test_an_invited_person_chooses_a_password_by_the_link(services: Services, organization: Organization) -> None:
-    user, initial = services.users.invite(organization.id, decode(InviteHumanUser, _ANNA), principal=OPERATOR_PRINCIPAL)
+    user, initial = services.users.invite(organization.id, decode(InviteHumanUser, _ANNA), principal=Principal.OPERATOR)
     assert initial.kind == "link"
     assert initial.secret not in repr(initial)
     assert state(services, user) is UserState.INVITED
@@ -52,7 +52,7 @@ def test_an_invited_person_chooses_a_password_by_the_link(services: Services, or
 
 def test_or_signs_in_with_a_one_time_password(services: Services, organization: Organization) -> None:
     command = decode(InviteHumanUser, {**_ANNA, "initial": "one_time_password"})
-    user, initial = services.users.invite(organization.id, command, principal=OPERATOR_PRINCIPAL)
+    user, initial = services.users.invite(organization.id, command, principal=Principal.OPERATOR)
     assert initial.kind == "one_time_password"
     assert state(services, user) is UserState.MUST_CHANGE_PASSWORD
     with pytest.raises(Invalid) as refusal:
@@ -66,7 +66,7 @@ def test_states_of_many_users_are_read_at_once(services: Services, organization:
     services.passwords.set_one_time_password(users[2].id)
     link = services.passwords.issue_reset_link(users[2].id)
     services.passwords.reset(link.rpartition("/")[2], services.passwords.hash("correct horse battery"))
-    services.users.deactivate(users[3].id, principal=OPERATOR_PRINCIPAL)
+    services.users.deactivate(users[3].id, principal=Principal.OPERATOR)
     found = services.users.user_states([services.users.get(user.id) for user in users])
     assert [found[user.id] for user in users] == ["invited", "must_change_password", "active", "deactivated"]
     assert services.users.user_states([]) == {}
@@ -74,7 +74,7 @@ def test_states_of_many_users_are_read_at_once(services: Services, organization:
 
 def test_a_change_is_of_name_and_profile(services: Services, anna: HumanUser) -> None:
     command = decode(ChangeHumanUser, {"user_name": "annika", "nickname": "Anni"})
-    after = services.users.change(anna.id, command, principal=OPERATOR_PRINCIPAL, expected_version=1)
+    after = services.users.change(anna.id, command, principal=Principal.OPERATOR, expected_version=1)
     assert (after.user_name, after.profile.nickname, after.profile.email) == ("annika", "Anni", "anna@acme.example")
     assert services.users.get(anna.id) == after
     assert services.audit.recorded_events[-1].event == "user.changed"
@@ -83,13 +83,13 @@ def test_a_change_is_of_name_and_profile(services: Services, anna: HumanUser) ->
 def test_user_names_are_unique(services: Services, organization: Organization, anna: HumanUser) -> None:
     make_human_user(services, organization, "bert")
     with pytest.raises(Invalid) as refusal:
-        services.users.change(anna.id, ChangeHumanUser(user_name="Bert"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(anna.id, ChangeHumanUser(user_name="Bert"), principal=Principal.OPERATOR)
     assert set(refusal.value.fields) == {"user_name"}
 
 
 def test_a_new_address_ends_links_that_went_to_the_old_one(services: Services, anna: HumanUser) -> None:
-    link = services.users.issue_password_link(anna.id, principal=OPERATOR_PRINCIPAL)
-    services.users.change(anna.id, ChangeHumanUser(email="anna@b.example"), principal=OPERATOR_PRINCIPAL)
+    link = services.users.issue_password_link(anna.id, principal=Principal.OPERATOR)
+    services.users.change(anna.id, ChangeHumanUser(email="anna@b.example"), principal=Principal.OPERATOR)
     with pytest.raises(InvalidOneTimeLink):
         services.passwords.find_by_reset_link(link.rpartition("/")[2])
 
@@ -97,7 +97,7 @@ def test_a_new_address_ends_links_that_went_to_the_old_one(services: Services, a
 def test_an_invitation_waits_for_a_week_and_a_new_password_for_an_hour(services: Services, anna: HumanUser) -> None:
     """Who has no password yet may read it when they start; a link for an account in use is a risk."""
     assert services.passwords.reset_link_lifetime(anna.id) == timedelta(days=7)
-    services.users.set_one_time_password(anna.id, principal=OPERATOR_PRINCIPAL)
+    services.users.set_one_time_password(anna.id, principal=Principal.OPERATOR)
     assert services.passwords.reset_link_lifetime(anna.id) == timedelta(hours=1)
 
 
@@ -115,12 +115,12 @@ def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna
     session_id = sign_in(services, anna)
     token = make_access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))
     services.tokens.store_access_token(token)
-    services.users.deactivate(anna.id, principal=OPERATOR_PRINCIPAL)
+    services.users.deactivate(anna.id, principal=Principal.OPERATOR)
     assert state(services, anna) is UserState.DEACTIVATED
     stored = services.storage.sessions.find(session_id)
     assert stored is not None
     assert stored.ended_at == services.now
-    services.users.reactivate(anna.id, principal=OPERATOR_PRINCIPAL)
+    services.users.reactivate(anna.id, principal=Principal.OPERATOR)
     assert services.users.list_sessions(anna.id) == ()
     issued = services.storage.tokens.find_access_token(token.digest)
     assert issued is not None
@@ -128,12 +128,12 @@ def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna
 
 
 def test_a_sign_in_that_raced_with_the_deactivation_does_not_come_back(services: Services, anna: HumanUser) -> None:
-    services.users.deactivate(anna.id, principal=OPERATOR_PRINCIPAL)
+    services.users.deactivate(anna.id, principal=Principal.OPERATOR)
     sign_in(services, anna)
-    services.users.reactivate(anna.id, principal=OPERATOR_PRINCIPAL)
+    services.users.reactivate(anna.id, principal=Principal.OPERATOR)
     assert services.users.list_sessions(anna.id) == ()
     session_id = sign_in(services, anna)
-    services.users.reactivate(anna.id, principal=OPERATOR_PRINCIPAL)
+    services.users.reactivate(anna.id, principal=Principal.OPERATOR)
     assert [session.id for session in services.users.list_sessions(anna.id)] == [session_id]
 
 
@@ -141,7 +141,7 @@ def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Serv
     services.passwords.set_one_time_password(anna.id)
     before = services.storage.users.find_password(anna.id)
     session_id = sign_in(services, anna)
-    link = services.users.issue_password_link(anna.id, principal=OPERATOR_PRINCIPAL)
+    link = services.users.issue_password_link(anna.id, principal=Principal.OPERATOR)
     assert services.storage.users.find_password(anna.id) == before
     assert [session.id for session in services.users.list_sessions(anna.id)] == [session_id]
     owner, _ = services.one_time_links.read(OneTimeLinkKind.PASSWORD_RESET, link.rpartition("/")[2])
@@ -149,10 +149,10 @@ def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Serv
 
 
 def test_a_deactivated_person_gets_no_new_password(services: Services, anna: HumanUser) -> None:
-    services.users.deactivate(anna.id, principal=OPERATOR_PRINCIPAL)
+    services.users.deactivate(anna.id, principal=Principal.OPERATOR)
     for attempt in (services.users.issue_password_link, services.users.set_one_time_password):
         with pytest.raises(Conflict, match="Reactivate it first"):
-            attempt(anna.id, principal=OPERATOR_PRINCIPAL)
+            attempt(anna.id, principal=Principal.OPERATOR)
 
 
 def test_sessions_are_ended_one_by_one_and_together(
@@ -160,30 +160,30 @@ def test_sessions_are_ended_one_by_one_and_together(
 ) -> None:
     first, second, third = (sign_in(services, anna) for _ in range(3))
     bert = make_human_user(services, organization, "bert")
-    services.users.end_session(anna.id, first, principal=OPERATOR_PRINCIPAL)
+    services.users.end_session(anna.id, first, principal=Principal.OPERATOR)
     assert {session.id for session in services.users.list_sessions(anna.id)} == {second, third}
     for user_id, session_id in ((anna.id, first), (bert.id, second)):
         with pytest.raises(NotFound, match="session"):
-            services.users.end_session(user_id, session_id, principal=OPERATOR_PRINCIPAL)
-    assert services.users.end_sessions(anna.id, principal=OPERATOR_PRINCIPAL) == 2
+            services.users.end_session(user_id, session_id, principal=Principal.OPERATOR)
+    assert services.users.end_sessions(anna.id, principal=Principal.OPERATOR) == 2
     assert services.users.list_sessions(anna.id) == ()
 
 
 def test_the_last_owner_stays(services: Services, anna: HumanUser) -> None:
     command = AddManager(user_id=anna.id, roles=frozenset({"IAM_OWNER"}))
-    services.managers.add(INSTANCE_RESOURCE, command, principal=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+    services.managers.add(Resource.INSTANCE, command, principal=Principal.OPERATOR, allow_without_sign_in_method=True)
     for attempt in (services.users.deactivate, services.users.remove):
         with pytest.raises(Conflict, match="last active IAM_OWNER"):
-            attempt(anna.id, principal=OPERATOR_PRINCIPAL)
+            attempt(anna.id, principal=Principal.OPERATOR)
 
 
 def test_a_service_user_is_no_person(services: Services, organization: Organization) -> None:
     robot = make_service_user(services, organization)
     for attempt in (
-        lambda: services.users.change(robot.id, ChangeHumanUser(), principal=OPERATOR_PRINCIPAL),
-        lambda: services.users.issue_password_link(robot.id, principal=OPERATOR_PRINCIPAL),
+        lambda: services.users.change(robot.id, ChangeHumanUser(), principal=Principal.OPERATOR),
+        lambda: services.users.issue_password_link(robot.id, principal=Principal.OPERATOR),
         lambda: services.users.list_sessions(robot.id),
-        lambda: services.users.remove(robot.id, principal=OPERATOR_PRINCIPAL),
+        lambda: services.users.remove(robot.id, principal=Principal.OPERATOR),
     ):
         with pytest.raises(NotFound):
             attempt()
@@ -200,6 +200,6 @@ def test_the_last_sign_in_is_remembered(identity: IdentityApplication, clock: Fa
         user = services.users.get(anna.id)
         assert (user.last_sign_in_at, user.version) == (clock(), anna.version)
         services.users.change(
-            anna.id, ChangeHumanUser(nickname="A"), principal=OPERATOR_PRINCIPAL, expected_version=anna.version
+            anna.id, ChangeHumanUser(nickname="A"), principal=Principal.OPERATOR, expected_version=anna.version
         )
         assert services.users.get(anna.id).last_sign_in_at == clock()

@@ -22,7 +22,7 @@ from identity.password_hashing import PasswordHasher
 from identity.plugins.sql.statements import StatementText
 from identity.plugins.upstream.http_client import ProviderHttpClient
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, BrowserRequest, encode_form, origin, set_password
 from identity.testing.jwt_assertions import sign_assertion
@@ -153,7 +153,7 @@ def _with_factors(scene: AnonymousScenario, user: HumanUser) -> None:
 def _deactivated(scene: AnonymousScenario, user: HumanUser) -> None:
     set_password(scene.world, user)
     with scene.world.transaction_services() as services:
-        services.users.deactivate(user.id, principal=OPERATOR_PRINCIPAL)
+        services.users.deactivate(user.id, principal=Principal.OPERATOR)
 
 
 def _leaving(scene: AnonymousScenario, user: HumanUser) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.errors import Invalid
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.testing.response_checks import check_api_error, check_inactive_token, check_oauth_error
 from identity.testing.world import ServiceUserProgram, World
@@ -149,7 +149,7 @@ def test_removed_token_is_inactive(world: World, robot: ServiceUserProgram) -> N
     token, other = world.make_personal_access_token(robot), world.make_personal_access_token(robot)
     with world.transaction_services() as services:
         _, first = services.service_users.page_personal_access_tokens(robot.id)
-        services.service_users.remove_personal_access_token(robot.id, first.id, principal=OPERATOR_PRINCIPAL)
+        services.service_users.remove_personal_access_token(robot.id, first.id, principal=Principal.OPERATOR)
     assert world.client.fetch_userinfo(token).status_int == 401
     assert world.client.fetch_userinfo(other).status_int == 200
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
 from identity.services.instance_bootstrap import ensure_key
 from identity.storage.paging import iterate_rows
@@ -43,7 +43,7 @@ class Doors:
 
     @cached_property
     def api(self) -> ApiClient:
-        return ApiClient.for_user(self.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+        return ApiClient.for_user(self.world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
     def api_key(self, expires_at: str | None) -> Expiring:
         return self._of_api("keys", {}, expires_at)
@@ -127,7 +127,7 @@ class Doors:
         state = parse_desired_state({"version": 1, "organizations": [organization]})
         for changes in (1, 0):
             with self.world.transaction_services() as services:
-                assert len(apply_desired_state(services, state, principal=OPERATOR_PRINCIPAL).state_changes) == changes
+                assert len(apply_desired_state(services, state, principal=Principal.OPERATOR).state_changes) == changes
         return self._newest(robot.id)
 
     def _newest(self, user_id: str, kind: str = "keys") -> Expiring:

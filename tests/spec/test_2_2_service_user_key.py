@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 from identity.crypto.rsa_keys import RsaPublicKey
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import decode
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
 from identity.testing.fixtures import WorldFactory
@@ -39,7 +39,7 @@ def make_key_file(world: World, user_id: str, **values: Any) -> dict[str, str]:
 def upload(world: World, user_id: str, public_key: str, **values: Any) -> str:
     command = decode(UploadServiceUserKey, {"public_key": public_key, **values})
     with world.transaction_services() as services:
-        return services.service_users.upload_key(user_id, command, principal=OPERATOR_PRINCIPAL).id
+        return services.service_users.upload_key(user_id, command, principal=Principal.OPERATOR).id
 
 
 @pytest.mark.shows("2.2.5", "2.2.6", "2.2.7", "2.2.8")
@@ -106,7 +106,7 @@ def test_private_key_is_not_stored(isolated_world: World) -> None:
 
 def test_key_file_repr_hides_key(world: World, robot: ServiceUserProgram) -> None:
     with world.transaction_services() as services:
-        file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=OPERATOR_PRINCIPAL)
+        file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=Principal.OPERATOR)
     assert "PRIVATE" not in f"{file!r} {file}"
     [event] = [event for event in world.audit_events(object_id=file.key_id) if event.event == "service_user_key.added"]
     assert "PRIVATE" not in repr(event)
@@ -182,7 +182,7 @@ def test_removed_key_is_refused_and_its_tokens_end(world: World, robot: ServiceU
 def test_foreign_key_cannot_be_removed(world: World, robot: ServiceUserProgram) -> None:
     program = world.make_service_user_program(robot.organization)
     with pytest.raises(NotFound), world.transaction_services() as services:
-        services.service_users.remove_key(program.id, robot.key_id, principal=OPERATOR_PRINCIPAL)
+        services.service_users.remove_key(program.id, robot.key_id, principal=Principal.OPERATOR)
     check_token_response(robot.request_token())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.users import TokenFormat
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.organizations import ChangeOrganization
 from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import decode_jwt_unverified
@@ -77,8 +77,8 @@ def test_deactivated_organization_looks_unknown(
 ) -> None:
     deleted, deactivated = world.make_organization(), world.make_organization()
     with world.transaction_services() as services:
-        services.organizations.deactivate(deactivated.id, principal=OPERATOR_PRINCIPAL)
-        services.organizations.remove(deleted.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.deactivate(deactivated.id, principal=Principal.OPERATOR)
+        services.organizations.remove(deleted.id, principal=Principal.OPERATOR)
     errors = []
     for organization in (deleted, deactivated):
         scope = scope_of(organization)

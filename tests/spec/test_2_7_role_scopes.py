@@ -6,7 +6,7 @@ import pytest
 
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.projects import ChangeProject
 from identity.storage.memory.user_grants import MemoryUserGrantStore
 from identity.testing.fixtures import WorldFactory
@@ -162,7 +162,7 @@ def test_removed_role_disappears_from_claims(world: World, scene: RoleScopeScena
     roles = scene.roles_of_token(token["access_token"])
     assert roles[project_claim(project)] == {"reader"}
     with world.transaction_services() as services:
-        services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+        services.project_grants.deactivate(grant.id, principal=Principal.OPERATOR)
         services.storage.user_grants.delete(scene.grant.id)
     assert scene.roles_of_token(token["access_token"]) == {}
 

@@ -7,7 +7,7 @@ import pytest
 
 from identity.crypto.secrets import token_digest
 from identity.domain.records import CORE_NAMESPACE
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.container import Services
 from identity.services.one_time_links import OneTimeLinkKind
 from identity.testing.fixtures import WorldFactory
@@ -84,12 +84,12 @@ ALL = {"session", "waiting sign-in", "reset link", "address link", "access token
 #: Password changes without the current password: they end all access, whatever the settings.
 BY_OTHERS: dict[str, Callable[[Services, OpenedAccess], object]] = {
     "one-time password": lambda services, opened: services.users.set_one_time_password(
-        opened.session.user.id, principal=OPERATOR_PRINCIPAL
+        opened.session.user.id, principal=Principal.OPERATOR
     ),
     "recovered": lambda services, opened: services.users.recover(opened.session.user.id),
     "reset": lambda services, opened: services.passwords.reset(opened.reset_link.rpartition("/")[2], "$hash$"),
     "deactivated": lambda services, opened: services.users.deactivate(
-        opened.session.user.id, principal=OPERATOR_PRINCIPAL
+        opened.session.user.id, principal=Principal.OPERATOR
     ),
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project, ProjectGrant
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.testing.response_checks import check_token_response
 from identity.testing.service_test_client import Credentials
 from identity.testing.world import ServiceUserProgram, World
@@ -169,7 +169,7 @@ def test_removed_manager_keeps_token_without_permissions(scene: EntityStateScena
     """Security 14.3: with the same token, at the next request."""
     with scene.world.transaction_services() as services:
         [manager] = services.storage.managers.list_for_user(scene.robot.id)
-        services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager.id, principal=Principal.OPERATOR)
     assert scene.status() == ALL_WELL | {"management": "403", "by secret: management": "403"}
 
 

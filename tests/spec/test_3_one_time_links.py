@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from identity.domain.users import HumanUser, PasswordHash
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, RegisterUser
 from identity.services.container import Services
@@ -32,7 +32,7 @@ class Ada:
         organization = world.make_organization()
         with world.transaction_services() as services:
             services.organizations.change(
-                organization.id, ChangeOrganization(registration=True), principal=OPERATOR_PRINCIPAL
+                organization.id, ChangeOrganization(registration=True), principal=Principal.OPERATOR
             )
             command = CreateHumanUser(user_name="ada", email=ADDRESS, **NAMES)
             person = services.users.create(organization.id, command)
@@ -66,10 +66,10 @@ def _registration(services: Services, person: HumanUser) -> str:
 LINKS: dict[str, Callable[[Services, HumanUser], str]] = {
     "asked": _link(_request_reset),
     "handed out": _link(
-        lambda services, person: services.users.issue_password_link(person.id, principal=OPERATOR_PRINCIPAL)
+        lambda services, person: services.users.issue_password_link(person.id, principal=Principal.OPERATOR)
     ),
     "invitation": _link(
-        lambda services, person: services.users.issue_password_link(person.id, principal=OPERATOR_PRINCIPAL)
+        lambda services, person: services.users.issue_password_link(person.id, principal=Principal.OPERATOR)
     ),
     "own address": _link(lambda services, person: services.users.issue_email_link(person.id, ADDRESS)),
     "new address": _link(lambda services, person: services.users.issue_email_link(person.id, "new@acme.example")),
@@ -93,7 +93,7 @@ def _opens(services: Services, kind: str, code: str) -> bool:
 def _move(services: Services, person: HumanUser) -> None:
     """There and back: the mailbox was another's for a while."""
     for email in ("other@acme.example", ADDRESS):
-        services.users.change(person.id, ChangeHumanUser(email=email), principal=OPERATOR_PRINCIPAL)
+        services.users.change(person.id, ChangeHumanUser(email=email), principal=Principal.OPERATOR)
 
 
 def _leave(services: Services, person: HumanUser) -> None:
@@ -124,18 +124,18 @@ def _reset(services: Services, person: HumanUser) -> None:
 
 
 def _deactivate(services: Services, person: HumanUser) -> None:
-    services.users.deactivate(person.id, principal=OPERATOR_PRINCIPAL)
-    services.users.reactivate(person.id, principal=OPERATOR_PRINCIPAL)
+    services.users.deactivate(person.id, principal=Principal.OPERATOR)
+    services.users.reactivate(person.id, principal=Principal.OPERATOR)
 
 
 def _make_again(services: Services, person: HumanUser) -> None:
-    services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
+    services.users.remove(person.id, principal=Principal.OPERATOR)
     command = CreateHumanUser(user_name=person.user_name, email=ADDRESS, **NAMES)
     services.users.create(person.organization_id, command, id=person.id)
 
 
 def _rename(services: Services, person: HumanUser) -> None:
-    services.users.change(person.id, ChangeHumanUser(user_name="countess"), principal=OPERATOR_PRINCIPAL)
+    services.users.change(person.id, ChangeHumanUser(user_name="countess"), principal=Principal.OPERATOR)
 
 
 #: Change → links that still work afterwards.
@@ -148,7 +148,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
     "password changed": (_change_password, set()),
     "password reset": (_reset, set()),
     "one-time password": (
-        lambda services, person: services.users.set_one_time_password(person.id, principal=OPERATOR_PRINCIPAL),
+        lambda services, person: services.users.set_one_time_password(person.id, principal=Principal.OPERATOR),
         set(),
     ),
     "recovered": (lambda services, person: services.users.recover(person.id), set()),
@@ -156,7 +156,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
     "removed and made again": (_make_again, set()),
     # The mail lies where it should; links for an address are good only within a session anyway.
     "signed out everywhere": (
-        lambda services, person: services.users.end_sessions(person.id, principal=OPERATOR_PRINCIPAL),
+        lambda services, person: services.users.end_sessions(person.id, principal=Principal.OPERATOR),
         RESETS | ADDRESSES,
     ),
     "renamed": (_rename, RESETS | ADDRESSES),

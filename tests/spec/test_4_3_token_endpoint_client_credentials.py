@@ -9,7 +9,7 @@ import pytest
 from identity.domain.errors import Conflict
 from identity.domain.users import TokenFormat
 from identity.plugins import client_credentials
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.response_checks import (
@@ -290,7 +290,7 @@ def test_secret_rotation_has_no_gap(world: World, robot: ServiceUserProgram, sec
     tokens.append(robot.access_token(scope))
     with world.transaction_services() as services:
         [oldest, _] = services.service_users.list_secrets(robot.id)
-        services.service_users.remove_secret(robot.id, oldest.id, principal=OPERATOR_PRINCIPAL)
+        services.service_users.remove_secret(robot.id, oldest.id, principal=Principal.OPERATOR)
     check_oauth_error(ask(world, secret), "invalid_client", status=401)
     check_token_response(ask(world, second))
     assert [world.client.fetch_userinfo(token).status_int for token in tokens] == [401, 200, 200]
@@ -305,7 +305,7 @@ def test_secret_removed_during_request_is_refused(
     def remove() -> None:
         with world.transaction_services() as services:
             [stored] = services.service_users.list_secrets(robot.id)
-            services.service_users.remove_secret(robot.id, stored.id, principal=OPERATOR_PRINCIPAL)
+            services.service_users.remove_secret(robot.id, stored.id, principal=Principal.OPERATOR)
 
     def remove_meanwhile(arguments: tuple[str, ...]) -> None:
         # Another request, and so another thread and transaction.

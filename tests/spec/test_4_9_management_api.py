@@ -2,7 +2,7 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE, project_resource
+from identity.domain.permissions import Resource, project_resource
 from identity.services.commands.managers import ChangeManager
 from identity.testing.response_checks import check_api_error
 from identity.testing.service_test_client import basic_auth_header
@@ -114,7 +114,7 @@ def test_roles_are_read_at_request_time(world: World, robot: ServiceUserProgram)
 @pytest.mark.shows("2.6.6")
 def test_me_returns_roles_of_every_level(world: World, robot: ServiceUserProgram) -> None:
     project = world.make_project(robot.organization)
-    world.assign_manager_role(robot, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(robot, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(project))
     roles = world.client.call_management_api("/me", robot.management_token()).json["roles"]
     assert sorted((role["level"], role["resource_id"], *role["roles"]) for role in roles) == [

@@ -8,7 +8,7 @@ import pytest
 
 from identity.crypto.secrets import new_token, token_digest
 from identity.domain.audit import Actor, ActorKind
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser, TokenFormat
 from identity.services.audit import AuditRecorder
 from identity.services.commands.service_users import AddServiceUserKey
@@ -185,7 +185,7 @@ def test_sign_in_event_names_user_and_application(
         request_id=event.actor.request_id,
     )
     assert (event.object_kind, event.organization_id) == ("user", person.organization_id)
-    owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    owner = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)
     for named in ("actor_id", "object_id"):
         path = f"/organizations/{person.organization_id}/audit-events?event=session&{named}={person.id}"
         [listed] = ApiClient.for_user(owner).list(path)
@@ -203,7 +203,7 @@ def test_session_end_event_names_actor(
     assert (event.actor.session_id, event.detail["session_id"]) == (session_id, session_id)
     other = Browser(world)
     session = other.start_session(person)
-    owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    owner = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)
     ApiClient.for_user(owner).delete(f"/users/{person.id}/sessions/{session.id}")
     [event] = world.audit_events(event="session.ended", actor_id=owner.id, object_id=person.id)
     assert (event.actor.session_id, event.detail["session_id"]) == (None, session.id)

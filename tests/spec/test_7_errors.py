@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from identity.provider import token_issuance
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.service_users import ChangeServiceUser
 from identity.services.tokens import TokenService
 from identity.storage.errors import StorageUnavailable
@@ -259,7 +259,7 @@ def test_background_jobs_continue_after_failed_commit(
     def change() -> None:
         with world.transaction_services() as services:
             services.service_users.change(
-                robot.id, ChangeServiceUser(display_name="Lost"), principal=OPERATOR_PRINCIPAL
+                robot.id, ChangeServiceUser(display_name="Lost"), principal=Principal.OPERATOR
             )
 
     with monkeypatch.context() as failing:

@@ -14,8 +14,8 @@ from PIL import Image
 
 from identity.domain.errors import Invalid
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
 from identity.services.organization_transfer import OrganizationTransfer
@@ -192,7 +192,7 @@ def test_branding_needs_write_permission_of_owner(
 def test_instance_application_branding_needs_instance_manager(
     world: World, api: ApiClient, of_application: str, party: RelyingParty
 ) -> None:
-    instance_owner = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    instance_owner = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     with world.transaction_services() as services:
         application = services.storage.applications.find(party.client_id)
         services.storage.applications.update(replace(application, may_manage=True, version=application.version + 1))
@@ -275,7 +275,7 @@ def test_requested_organization_branding_applies(
 ) -> None:
     tenant = world.make_organization()
     with world.transaction_services() as services:
-        services.branding.change(tenant, ChangeBranding.build(display_name="Tenant"), principal=OPERATOR_PRINCIPAL)
+        services.branding.change(tenant, ChangeBranding.build(display_name="Tenant"), principal=Principal.OPERATOR)
     api.patch(of_organization, {"display_name": "Acme"})
     page = sign_in_page(world, party, scope=f"openid urn:service:iam:org:id:{tenant.id}")
     assert page.html.find(class_="brand").text.strip() == "Tenant"
@@ -418,7 +418,7 @@ def test_light_and_dark_logos_belong_together(
     with world.transaction_services() as services:
         owner, command = services.organizations.get(of_organization.split("/")[2]), ChangeBranding(logo_dark="bm8=")
         with pytest.raises(Invalid) as refused:
-            services.branding.change(owner, command, principal=OPERATOR_PRINCIPAL)
+            services.branding.change(owner, command, principal=Principal.OPERATOR)
     assert list(refused.value.fields) == ["logo_dark"]
 
 
@@ -437,7 +437,7 @@ def test_branding_is_deleted_with_owner(
     with world.transaction_services() as services:
         assert services.branding.find_logo(organization.id, name)
         assert services.branding.find_logo(party.client_id, name)
-        services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.remove(organization.id, principal=Principal.OPERATOR)
     with world.read_only_services() as services:
         assert services.branding.find_logo(organization.id, name) is None
         assert services.branding.find_logo(party.client_id, name) is None
@@ -449,7 +449,7 @@ def test_export_contains_branding(
     api.patch(of_organization, {**ALL, "logo": LOGO, "logo_dark": LOGO_DARK})
     with world.read_only_services() as services:
         document = json.loads(
-            "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
+            "".join(OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR))
         )
     branding = api.get(of_organization)
     assert document["organization"]["branding"] == {name: branding[name] for name in EMPTY}
@@ -473,13 +473,13 @@ def test_state_file_sets_branding_once(world: World, organization: Organization)
         ],
     }
     with world.transaction_services() as services:
-        first = apply_desired_state(services, parse_desired_state(described), principal=OPERATOR_PRINCIPAL)
+        first = apply_desired_state(services, parse_desired_state(described), principal=Principal.OPERATOR)
         assert [state_change.kind for state_change in first.state_changes if state_change.kind == "branding"] == [
             "branding"
         ] * 2
     with world.transaction_services() as services:
         assert (
-            apply_desired_state(services, parse_desired_state(described), principal=OPERATOR_PRINCIPAL).state_changes
+            apply_desired_state(services, parse_desired_state(described), principal=Principal.OPERATOR).state_changes
             == ()
         )
         found = services.organizations.get(organization.id)
@@ -494,7 +494,7 @@ def test_state_file_problems_name_their_path(world: World, organization: Organiz
         ],
     }
     with pytest.raises(Invalid) as refused, world.transaction_services() as services:
-        apply_desired_state(services, parse_desired_state(described), principal=OPERATOR_PRINCIPAL)
+        apply_desired_state(services, parse_desired_state(described), principal=Principal.OPERATOR)
     assert set(refused.value.fields) == {f"organizations[0].branding.{name}" for name in ("accent", "logo")}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from identity.domain.applications import ConsentRule
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.services.commands.projects import AddProjectRole, ChangeProject
 from identity.testing.assembled_service import DEFAULT_PLUGINS
 from identity.testing.fixtures import WorldFactory
@@ -83,7 +83,7 @@ def _with_the_project(scene: ConsentScenario, roles: tuple[str, ...]) -> ApiClie
     robot = scene.world.make_service_user_program(scene.owner)
     scene.world.assign_manager_role(robot, "ORG_OWNER")
     for role in roles:
-        scene.world.assign_manager_role(robot, role, resource=organization_resource(scene.home.id))
+        scene.world.assign_manager_role(robot, role, resource=Resource.of_organization(scene.home.id))
     return ApiClient.for_user(robot)
 
 

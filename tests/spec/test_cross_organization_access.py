@@ -8,8 +8,8 @@ import pytest
 
 from identity.domain.applications import Application, ConsentRule
 from identity.domain.errors import Denied
-from identity.domain.permissions import INSTANCE_RESOURCE
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.applications import ApplicationService
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.desired_state import OrganizationDocument
@@ -67,7 +67,7 @@ def test_organization_owner_cannot_enable_cross_organization_access(tenant: Tena
     for request in (new, change):
         check_api_error(api.ask(*request), 403, "forbidden")
     assert tenant.application == before
-    owner = ApiClient.for_user(tenant.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    owner = ApiClient.for_user(tenant.world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     for request in (new, change):
         answer = owner.ask(*request)
         assert answer.status_int in (200, 201)
@@ -81,7 +81,7 @@ def test_managing_application_is_changed_by_instance_manager_only(tenant: Tenant
     """A manager who could redirect its codes could manage in the name of every consenting user."""
     with tenant.world.transaction_services() as services:
         marked = ChangeApplication(may_manage=True)
-        services.applications.change(tenant.client.client_id, marked, principal=OPERATOR_PRINCIPAL)
+        services.applications.change(tenant.client.client_id, marked, principal=Principal.OPERATOR)
         [secret] = services.applications.list_secrets(tenant.client.client_id)
     api, before = ApiClient.for_user(tenant.robot), tenant.application
     names = {"project": tenant.project.id, "client_id": tenant.client.client_id, "secret": secret.id}
@@ -115,7 +115,7 @@ def test_console_refuses_cross_organization_access_by_organization_owner(tenant:
 def test_console_offers_cross_organization_access_to_instance_manager(tenant: Tenant) -> None:
     party = RelyingParty.register(tenant.world, project_id=tenant.project.id, consent=ConsentRule.WHEN_FOREIGN)
     owner = tenant.world.make_human_user()
-    tenant.world.assign_manager_role(owner, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    tenant.world.assign_manager_role(owner, "IAM_OWNER", resource=Resource.INSTANCE)
     for person, consent, offered in ((owner, "never", True), (tenant.person, "always", False)):
         browser = Browser(tenant.world)
         browser.start_session(person)
@@ -152,13 +152,13 @@ def _document(values: dict[str, Any]) -> OrganizationDocument:
 @pytest.mark.parametrize("beyond", BEYOND)
 def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: str) -> None:
     """A manager who may create organizations can import everything else of an export."""
-    importer = tenant.world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
+    importer = tenant.world.make_manager_program("IAM_ORG_MANAGER", resource=Resource.INSTANCE)
     with tenant.world.transaction_services() as services:
         command = ChangeApplication(**BEYOND[beyond])
-        services.applications.change(tenant.client.client_id, command, principal=OPERATOR_PRINCIPAL)
+        services.applications.change(tenant.client.client_id, command, principal=Principal.OPERATOR)
         values = json.loads(
             "".join(
-                OrganizationTransfer(services).export_document(tenant.organization.id, principal=OPERATOR_PRINCIPAL)
+                OrganizationTransfer(services).export_document(tenant.organization.id, principal=Principal.OPERATOR)
             )
         )
     values["organization"]["primary_domain"] = f"copy-{tenant.organization.primary_domain}"

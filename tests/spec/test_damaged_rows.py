@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Boolean, Column, Integer, LargeBinary
 
 from identity.domain.login_names import LoginName
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.plugins.sql.tables import metadata
 from identity.services.leases import acquire_lease
 from identity.services.mails import Mail, MailReason
@@ -67,11 +67,11 @@ class DamagedRowScenario:
         self.bystander.access_token()
         estate = make_fixture_data(world)
         owner = world.make_human_user(estate.organization)
-        world.assign_manager_role(owner, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+        world.assign_manager_role(owner, "IAM_OWNER", resource=Resource.INSTANCE)
         self.browser = Browser(world)
         self.browser.start_session(owner)
         self.api = bearer_headers(
-            world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
+            world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE).management_token()
         )
         self.party = RelyingParty.register(world, project_id=estate.project.id)
         answer = self.browser.open(

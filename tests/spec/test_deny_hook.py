@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE, ManagerLevel, Resource, ResourceKey
+from identity.domain.permissions import ManagerLevel, Resource, ResourceKey
 from identity.plugins.management.operation_table import OPERATIONS
 from identity.services.access_control import Principal
 from identity.services.lookup import Lookup
@@ -54,7 +54,7 @@ def scene(make_world: WorldFactory) -> DenyHookScenario:
     application = world.make_application(project.id)
     user_grant = world.make_user_grant(person, project, "reader")
     boss = world.make_human_user(estate.organization)
-    world.assign_manager_role(boss, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(boss, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(boss)
     hidden = {
@@ -65,7 +65,7 @@ def scene(make_world: WorldFactory) -> DenyHookScenario:
     return DenyHookScenario(
         world,
         estate,
-        ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)),
         browser,
         hidden,
     )

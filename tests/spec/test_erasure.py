@@ -5,9 +5,9 @@
 import pytest
 
 from identity.domain.audit import ERASED
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
@@ -28,7 +28,7 @@ def make_named_user(world: World) -> HumanUser:
     project = world.make_project()
     person = world.make_human_user()
     world.make_user_grant(person, project)
-    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     party = RelyingParty.register(world)
     browser = Browser(world)
     browser.open("/login")
@@ -37,7 +37,7 @@ def make_named_user(world: World) -> HumanUser:
     with world.transaction_services() as services:
         for name in ("Formerly", "Ada Later"):
             command = ChangeHumanUser(family_name=name, email="ada.later@mail.example")
-            person = services.users.change(person.id, command, principal=OPERATOR_PRINCIPAL)
+            person = services.users.change(person.id, command, principal=Principal.OPERATOR)
     return person
 
 

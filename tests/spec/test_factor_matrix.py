@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.policies import SecondFactorRule
 from identity.plugin_host import installed_plugins
 from identity.services.commands.policies import ChangePolicy
@@ -122,7 +122,7 @@ def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactor
     if role == MANAGER:
         world.assign_manager_role(person.user, "ORG_OWNER")
     if role == OWNER:
-        world.assign_manager_role(person.user, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+        world.assign_manager_role(person.user, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(person.user)
     authorization = opened(browser, party, scope=f"openid offline_access {world.audience_scope()}")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser, RegisterUser
 from identity.testing.browser import PASSWORD, Browser, set_password
@@ -87,7 +87,7 @@ def rename_user_in_other_organization(world: World, own_domain: str, tenant: str
     world.clock.advance(1)
     with world.transaction_services() as services:
         [old] = services.storage.users.page(tenant, None).items
-        services.users.change(old.id, ChangeHumanUser(user_name="ada"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(old.id, ChangeHumanUser(user_name="ada"), principal=Principal.OPERATOR)
 
 
 def create_service_user_in_other_organization(world: World, own_domain: str, tenant: str) -> None:
@@ -194,7 +194,7 @@ def test_cli_finds_owner_by_instance_organization_name(world: World) -> None:
 
     make_user_with_password(world, world.make_organization().id, "deploy")
     with world.transaction_services() as services, pytest.raises(CommandError, match="There is no user deploy"):
-        find_user(services, "deploy", INSTANCE_RESOURCE.organization_id)
+        find_user(services, "deploy", Resource.INSTANCE.organization_id)
     ours = make_user_with_password(world, world.instance.organization_id, "deploy")
     with world.read_only_services() as services:
-        assert find_user(services, "deploy", INSTANCE_RESOURCE.organization_id).user.id == ours.id
+        assert find_user(services, "deploy", Resource.INSTANCE.organization_id).user.id == ours.id

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE, PERMISSIONS, organization_resource, project_grant_resource
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import PERMISSIONS, Resource, project_grant_resource
+from identity.services.access_control import Principal
 from identity.testing.response_checks import check_api_error, format_response
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData, level_of, make_fixture_data
@@ -372,7 +372,7 @@ def test_anonymous_requests_are_refused_everywhere(world: World, own_estate: Api
 def test_role_without_audience_scope_is_refused(world: World, own_estate: ApiFixtureData) -> None:
     """Security 14.3."""
     robot = world.make_service_user_program(own_estate.organization)
-    world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(robot, "IAM_OWNER", resource=Resource.INSTANCE)
     api = ApiClient(world, robot.access_token("openid profile"))
     assert differences(api, world, own_estate, dict.fromkeys(CELLS, 401)) == {}
 
@@ -397,13 +397,13 @@ def test_removed_manager_is_refused_at_once(world: World, own_estate: ApiFixture
 @pytest.mark.parametrize("deactivated", ["user", "organization"])
 def test_deactivated_manager_is_refused_at_once(world: World, own_estate: ApiFixtureData, deactivated: str) -> None:
     robot = world.make_manager_program("ORG_OWNER")
-    world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
+    world.assign_manager_role(robot, "ORG_OWNER", resource=Resource.of_organization(own_estate.organization.id))
     api = ApiClient.for_user(robot)
     with world.transaction_services() as services:
         if deactivated == "user":
-            services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
+            services.service_users.deactivate(robot.id, principal=Principal.OPERATOR)
         else:
-            services.organizations.deactivate(robot.organization.id, principal=OPERATOR_PRINCIPAL)
+            services.organizations.deactivate(robot.organization.id, principal=Principal.OPERATOR)
     assert differences(api, world, own_estate, dict.fromkeys(CELLS, 401)) == {}
 
 
@@ -413,7 +413,7 @@ def test_foreign_entities_look_unknown(
 ) -> None:
     """The responses differ only in the requested id and the request id. Instance paths are refused."""
     owner = world.make_service_user_program(own_estate.organization)
-    world.assign_manager_role(owner, "ORG_OWNER", resource=organization_resource(own_estate.organization.id))
+    world.assign_manager_role(owner, "ORG_OWNER", resource=Resource.of_organization(own_estate.organization.id))
     api = ApiClient.for_user(owner)
     nothing = dict.fromkeys(foreign.path_values, "01980000-0000-7000-8000-000000000000")
     answers = []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.plugins.management.operation import one_time_members, readable_representations
 from identity.plugins.management.operation_table import OPERATIONS
 from identity.testing.response_checks import check_api_error, format_response
@@ -58,7 +58,7 @@ def test_one_time_members_are_listed() -> None:
 def test_one_time_secrets_are_never_stored(world: World, name: str) -> None:
     """Not even sealed: a replay has status and location only."""
     estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
-    manager = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    manager = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)
     api, path, (once, members) = ApiClient.for_user(manager), estate.address(operation.path), SHOWN_ONCE[name]
     first, second = (api.ask("POST", path, members, Idempotency_Key="the-first-time") for _ in range(2))
     assert first.status_int in (200, 201), format_response(first)
@@ -75,7 +75,7 @@ def test_one_time_secrets_are_never_stored(world: World, name: str) -> None:
 @pytest.mark.parametrize("name", ["preview_instance_policy", "preview_organization_policy"])
 def test_read_only_operation_can_be_repeated_with_its_key(world: World, name: str) -> None:
     estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     path, members = estate.address(operation.path), {"second_factor": "required"}
     first, second = (api.post(path, members, Idempotency_Key="asked", status=200) for _ in range(2))
     assert first == second

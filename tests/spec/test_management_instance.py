@@ -2,7 +2,7 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
@@ -10,14 +10,14 @@ from tests.plugins.management.api_fixture_data import ApiClient
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
 
 # --- signing keys -----------------------------------------------------------------------------------------------------
 
 
 def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
-    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     [first] = api.list("/instance/signing-keys")
     assert (first["state"], first["generation"], first["retires_at"]) == ("active", 1, None)
     assert "PRIVATE" not in str(first)
@@ -36,7 +36,7 @@ def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
 
 
 def test_signing_key_is_withdrawn(isolated_world: World) -> None:
-    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     [first] = api.list("/instance/signing-keys")
     waiting = api.post("/instance/signing-keys/rotate", status=200)
     api.delete(f"/instance/signing-keys/{first['id']}")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
@@ -14,7 +14,7 @@ HOLDS = "/instance/legal-holds"
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
 
 def ids(api: ApiClient) -> list[str]:
@@ -48,7 +48,7 @@ def test_legal_hold_life_cycle(world: World, api: ApiClient) -> None:
 def test_legal_hold_on_organization_and_everything(isolated_world: World) -> None:
     world = isolated_world
     api, organization = (
-        ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)),
         world.make_organization(),
     )
     whole = api.post(HOLDS, {"kind": "organization", "held_id": organization.id, "reason": "Case 1"})
@@ -108,7 +108,7 @@ def test_service_user_cannot_be_held(world: World, api: ApiClient, owner: Servic
 
 def test_service_users_of_held_organization_stay(isolated_world: World) -> None:
     api, robot = (
-        ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)),
         isolated_world.make_service_user_program(),
     )
     api.post(HOLDS, {"kind": "organization", "held_id": robot.organization.id, "reason": "Case 12"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource, project_resource
+from identity.domain.permissions import Resource, project_resource
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient, make_fixture_data
@@ -50,7 +50,7 @@ def test_manager_life_cycle(world: World, owner: ServiceUserProgram, api: ApiCli
 def test_each_level_has_managers(world: World, path: str, role: str) -> None:
     estate = make_fixture_data(world)
     robot = world.make_service_user_program(estate.organization)
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     managers = estate.address(path)
     created = api.post(managers, {"user_id": robot.id, "roles": [role]})
     assert created["id"] in [manager["id"] for manager in api.list(managers)]
@@ -105,8 +105,8 @@ def test_higher_manager_cannot_be_changed(
     world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
 ) -> None:
     higher = world.make_service_user_program(owner.organization)
-    world.assign_manager_role(higher, "IAM_OWNER", resource=INSTANCE_RESOURCE)
-    manager = world.assign_manager_role(higher, "ORG_OWNER", resource=organization_resource(owner.organization.id))
+    world.assign_manager_role(higher, "IAM_OWNER", resource=Resource.INSTANCE)
+    manager = world.assign_manager_role(higher, "ORG_OWNER", resource=Resource.of_organization(owner.organization.id))
     check_api_error(api.ask("PATCH", f"/managers/{manager.id}", {"roles": ["ORG_OWNER_VIEWER"]}), 403, "forbidden")
     check_api_error(api.ask("DELETE", f"/managers/{manager.id}"), 403, "forbidden")
     assert api.get(f"/managers/{manager.id}")["roles"] == ["ORG_OWNER"]

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.plugins.management.operation_table import OPERATIONS
 from identity.testing.fixtures import DatabaseFactory
 from identity.testing.response_checks import check_page, format_response
@@ -40,7 +40,7 @@ def document(world: World) -> dict[str, Any]:
 
 def owner_of_all(world: World) -> dict[str, str]:
     robot = world.make_service_user_program()
-    world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(robot, "IAM_OWNER", resource=Resource.INSTANCE)
     return bearer_headers(robot.management_token())
 
 

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE, project_resource
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource, project_resource
+from identity.services.access_control import Principal
 from identity.storage.paging import iterate_rows
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
@@ -14,7 +14,7 @@ from tests.plugins.management.api_fixture_data import ApiClient
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
 
 def test_organization_life_cycle(world: World, api: ApiClient) -> None:
@@ -58,9 +58,9 @@ def test_organization_of_higher_manager_cannot_be_deleted(world: World, role: st
     """Security 14.4: users who cannot be changed protect their organization, too."""
     organization = world.make_organization()
     higher = world.make_human_user(organization) if of_a_person else world.make_service_user_program(organization)
-    manager = world.assign_manager_role(higher, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    manager = world.assign_manager_role(higher, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     lower = world.make_service_user_program(organization if role == "ORG_OWNER" else None)
-    world.assign_manager_role(lower, role, resource=INSTANCE_RESOURCE if role.startswith("IAM") else None)
+    world.assign_manager_role(lower, role, resource=Resource.INSTANCE if role.startswith("IAM") else None)
     lower_api, path = ApiClient.for_user(lower), f"/organizations/{organization.id}"
     for method, operation in (("POST", "/deactivate"), ("POST", "/reactivate"), ("DELETE", "")):
         check_api_error(lower_api.ask(method, path + operation), 403, "forbidden")
@@ -71,13 +71,13 @@ def test_organization_of_higher_manager_cannot_be_deleted(world: World, role: st
 
 def test_last_owner_check_ignores_deactivated_owners(world: World) -> None:
     """One of two instance owners belongs to a deactivated organization."""
-    [first, second] = [world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE) for _ in range(2)]
+    [first, second] = [world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE) for _ in range(2)]
     with world.transaction_services() as services:
         for manager in list(
-            iterate_rows(partial(services.managers.page, INSTANCE_RESOURCE, principal=OPERATOR_PRINCIPAL))
+            iterate_rows(partial(services.managers.page, Resource.INSTANCE, principal=Principal.OPERATOR))
         ):
             if manager.user_id not in (first.id, second.id):
-                services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+                services.managers.remove(manager.id, principal=Principal.OPERATOR)
     api = ApiClient.for_user(first)
     api.post(f"/organizations/{second.organization.id}/deactivate", status=200)
     check_api_error(api.ask("POST", f"/service-users/{first.id}/deactivate"), 409, "conflict")

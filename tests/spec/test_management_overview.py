@@ -1,6 +1,6 @@
 """Overview and token preview of the management API."""
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.response_checks import check_api_error, check_token_response
 from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
@@ -33,7 +33,7 @@ def test_overview_counts_refusals(world: World, owner: ServiceUserProgram, api: 
 
 
 def test_instance_overview(world: World) -> None:
-    found = ApiClient.for_user(world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)).get(
+    found = ApiClient.for_user(world.make_manager_program("IAM_OWNER_VIEWER", resource=Resource.INSTANCE)).get(
         "/instance/overview"
     )
     assert set(found) == {"expiring", "refused"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.policies import Policy, SecondFactorRule
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.policies import ChangePolicy
 from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
 from identity.services.organization_transfer import OrganizationTransfer
@@ -19,14 +19,14 @@ _LOOSER = "The instance does not allow that much."
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
 
 def test_policy_shows_own_and_effective_rules(isolated_world: World) -> None:
     """On a separate instance without rules."""
     world, api = (
         isolated_world,
-        ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)),
     )
     path = f"/organizations/{world.make_organization().id}/policy"
     before = api.get(path)
@@ -90,7 +90,9 @@ def test_invalid_policy_rule_is_named(world: World, api: ApiClient, members: dic
 
 def test_organization_manager_cannot_read_instance_policy(world: World) -> None:
     organization = world.make_organization()
-    api = ApiClient.for_user(world.make_manager_program("ORG_OWNER", resource=organization_resource(organization.id)))
+    api = ApiClient.for_user(
+        world.make_manager_program("ORG_OWNER", resource=Resource.of_organization(organization.id))
+    )
     assert api.patch(f"/organizations/{organization.id}/policy", {"second_factor": "required_for_iam"})["version"] == 1
     assert api.ask("GET", "/instance/policy").status_int == 403
     assert api.ask("PATCH", f"/organizations/{world.make_organization().id}/policy", {}).status_int == 404
@@ -123,7 +125,7 @@ def test_state_file_sets_policy_rules_once(world: World) -> None:
             return [
                 state_change.detail
                 for state_change in apply_desired_state(
-                    services, parse_desired_state(state(**rules)), principal=OPERATOR_PRINCIPAL
+                    services, parse_desired_state(state(**rules)), principal=Principal.OPERATOR
                 ).state_changes
             ]
 
@@ -138,7 +140,7 @@ def test_state_file_sets_policy_rules_once(world: World) -> None:
         assert services.policies.organization_policy(organization.id).second_factor is SecondFactorRule.OFFERED
         assert services.policies.get_stored_policy(INSTANCE_POLICY).policy == Policy(remember_browser=14)
         assert '"policy": {"remember_browser": 7}' in "".join(
-            OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL)
+            OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR)
         )
     with world.transaction_services() as services:
         services.policies.change(INSTANCE_POLICY, ChangePolicy.build(remember_browser=None))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from identity.domain.domains import MAX_DOMAINS
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.plugins.management.operation import Operation
 from identity.plugins.management.operation_table import OPERATIONS
 from identity.testing.world import World
@@ -69,7 +69,7 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", POSTS, ids=lambda item: item.name)
 def test_concurrent_posts_succeed_or_conflict(world: World, rounds: int, operation: Operation) -> None:
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
         estate = make_fixture_data(world)
@@ -93,7 +93,7 @@ def test_concurrent_posts_succeed_or_conflict(world: World, rounds: int, operati
 @pytest.mark.parametrize("path", ["/service-users/{service_user}/secrets", "/applications/{application}/secrets"])
 def test_concurrent_secrets_stay_within_limit(world: World, rounds: int, path: str) -> None:
     """Security 3.2: one existed before; each response names its own secret."""
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
         address = make_fixture_data(world).address(path)
@@ -113,7 +113,7 @@ def test_concurrent_secrets_stay_within_limit(world: World, rounds: int, path: s
 
 def test_concurrent_domains_stay_within_limit(world: World, rounds: int) -> None:
     """One more was allowed."""
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
         address = make_fixture_data(world).address("/organizations/{organization}/domains")

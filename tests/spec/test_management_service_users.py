@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.response_checks import check_api_error, check_token_response
 from identity.testing.service_test_client import Credentials
 from identity.testing.world import ServiceUserProgram, World
@@ -158,7 +158,7 @@ def test_invalid_personal_access_token_is_refused(api: ApiClient, path: str) -> 
 def test_credentials_of_higher_service_user_are_refused(world: World, owner: ServiceUserProgram) -> None:
     """Security 14.4: its credentials would be a privilege escalation."""
     higher = world.make_service_user_program(owner.organization)
-    world.assign_manager_role(higher, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(higher, "IAM_OWNER", resource=Resource.INSTANCE)
     api = ApiClient.for_user(owner)
     path = f"/service-users/{higher.id}"
     for method, address, members in (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.fixtures import WorldFactory
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
@@ -17,7 +17,7 @@ NEW_IDS = f"{IMPORT}?keep_ids=false"
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_import_refuses_invalid_parameters(api: ApiClient) -> None:
 
 def test_import_has_its_own_size_limit(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     users = [{"user_name": f"u{number}", "given_name": "A" * 50, "family_name": "B"} for number in range(1000)]
     created = api.post(IMPORT, make_document(users=users, primary_domain="large.localhost"))
     assert len(exported(api, created["id"])["organization"]["users"]) == 1000
@@ -186,14 +186,14 @@ def test_export_of_foreign_organization_looks_unknown(world: World, estate: ApiF
 
 def test_import_needs_create_permission(world: World) -> None:
     for role in ("ORG_OWNER", "IAM_USER_MANAGER", "IAM_OWNER_VIEWER"):
-        robot = world.make_manager_program(role, resource=INSTANCE_RESOURCE if role.startswith("IAM") else None)
+        robot = world.make_manager_program(role, resource=Resource.INSTANCE if role.startswith("IAM") else None)
         check_api_error(ApiClient.for_user(robot).ask("POST", IMPORT, make_document()), 403, "forbidden")
 
 
 def test_keeping_ids_needs_instance_owner(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     api.delete(f"/organizations/{estate.organization.id}")
-    manager = ApiClient.for_user(world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE))
+    manager = ApiClient.for_user(world.make_manager_program("IAM_ORG_MANAGER", resource=Resource.INSTANCE))
     for path in (IMPORT, f"{IMPORT}?keep_ids=true"):
         check_api_error(manager.ask("POST", path, document), 403, "forbidden")
     # The domain is still in use by the original organization.

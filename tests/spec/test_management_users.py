@@ -3,7 +3,7 @@
 import pytest
 
 from identity.domain.login_names import LoginName
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.response_checks import check_api_error
 from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.management.api_fixture_data import ApiClient
@@ -175,7 +175,7 @@ def test_deactivated_user_is_signed_out(world: World, owner: ServiceUserProgram,
 def test_credentials_of_higher_user_are_refused(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     """Security 14.4."""
     person = world.make_human_user(owner.organization)
-    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     session = world.make_browser_session(person)
     path = f"/users/{person.id}"
     for method, address, members in (
@@ -193,9 +193,9 @@ def test_credentials_of_higher_user_are_refused(world: World, owner: ServiceUser
 
 def test_last_owner_cannot_be_removed(isolated_world: World) -> None:
     with isolated_world.read_only_services() as services:
-        [owner] = services.storage.managers.page(INSTANCE_RESOURCE.key).items
+        [owner] = services.storage.managers.page(Resource.INSTANCE.key).items
     robot = isolated_world.make_service_user_program()
-    second = isolated_world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    second = isolated_world.assign_manager_role(robot, "IAM_OWNER", resource=Resource.INSTANCE)
     api = ApiClient.for_user(robot)
     api.delete(f"/managers/{owner.id}")
     check_api_error(api.ask("DELETE", f"/managers/{second.id}"), 409, "conflict")

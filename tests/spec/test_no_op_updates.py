@@ -9,11 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.plugins.console.pages import _MODULES
 from identity.plugins.management.operation import Operation
 from identity.plugins.management.operation_table import OPERATIONS
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
 from identity.testing.browser import Browser
 from identity.testing.response_checks import format_response
@@ -34,7 +34,7 @@ def estate(world: World) -> ApiFixtureData:
 
 @pytest.fixture
 def api(world: World) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
 
 def named(operation: Operation) -> str:
@@ -87,7 +87,7 @@ def test_state_request_without_change_is_no_op(
 @pytest.mark.parametrize("route", FORMS, ids=lambda route: route.path)
 def test_unchanged_console_form_is_no_op(world: World, estate: ApiFixtureData, route: Any) -> None:
     person = world.make_human_user()
-    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(person)
     page = browser.open(f"/console{address(estate, route.path)}")
@@ -137,8 +137,8 @@ def test_repeated_state_file_is_no_op(world: World) -> None:
         }
     )
     with world.transaction_services() as services:
-        assert apply_desired_state(services, state, principal=OPERATOR_PRINCIPAL, with_secrets=True).state_changes
+        assert apply_desired_state(services, state, principal=Principal.OPERATOR, with_secrets=True).state_changes
     before = latest(world)
     with world.transaction_services() as services:
-        assert apply_desired_state(services, state, principal=OPERATOR_PRINCIPAL, with_secrets=True).state_changes == ()
+        assert apply_desired_state(services, state, principal=Principal.OPERATOR, with_secrets=True).state_changes == ()
     assert latest(world) == before

@@ -9,7 +9,7 @@ import pytest
 
 from identity import outbound_http
 from identity.domain.organizations import Organization
-from identity.fair_semaphore import FairSemaphore, NoFreeSlot, client_network_scope, organization_scope
+from identity.fair_semaphore import FairSemaphore, NoFreeSlot, client_network_scope
 from identity.outbound_http import DeadlineResolver
 from identity.password_hashing import ServerBusy
 from identity.services.commands.organizations import AddDomain
@@ -39,7 +39,7 @@ def world(isolated_world: World) -> World:
 def fill(shares: FairSemaphore, organization_id: str, stack: ExitStack) -> None:
     """Take all that one organization can have, from networks all over the world."""
     for number in range(100):
-        with client_network_scope(f"192.{number}.2.0/24"), organization_scope(organization_id):
+        with client_network_scope(f"192.{number}.2.0/24"), FairSemaphore.organization_scope(organization_id):
             try:
                 stack.callback(shares.acquire())
             except NoFreeSlot:
@@ -73,12 +73,16 @@ def _guess(world: World, login_name: str) -> int:
 
 
 def test_imports_of_one_organization_do_not_block_others(stack: ExitStack) -> None:
-    with client_network_scope("192.0.2.0/24"), organization_scope("acme"):
+    with client_network_scope("192.0.2.0/24"), FairSemaphore.organization_scope("acme"):
         for _ in range(2):
             stack.enter_context(StreamedOrganizationImport())
         with pytest.raises(ServerBusy):
             StreamedOrganizationImport().__enter__()
-    with client_network_scope("198.51.100.0/24"), organization_scope("bolt"), StreamedOrganizationImport():
+    with (
+        client_network_scope("198.51.100.0/24"),
+        FairSemaphore.organization_scope("bolt"),
+        StreamedOrganizationImport(),
+    ):
         pass
 
 
@@ -114,9 +118,13 @@ def test_silent_name_servers_of_one_organization_do_not_block_others(monkeypatch
     resolver = DeadlineResolver()
     try:
         for number in range(40):
-            with client_network_scope(f"192.{number}.2.0/24"), organization_scope("acme"), pytest.raises(TimeoutError):
+            with (
+                client_network_scope(f"192.{number}.2.0/24"),
+                FairSemaphore.organization_scope("acme"),
+                pytest.raises(TimeoutError),
+            ):
                 resolver("slow.example", 0.001)
-        with client_network_scope("198.51.100.0/24"), organization_scope("bolt"):
+        with client_network_scope("198.51.100.0/24"), FairSemaphore.organization_scope("bolt"):
             assert resolver("quick.example", 30) == ["192.0.2.1"]
     finally:
         go_on.set()

@@ -8,8 +8,8 @@ import pytest
 
 from identity.domain.errors import Denied, Invalid
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE as OF_INSTANCE
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import RegisterUser
@@ -136,7 +136,7 @@ def test_policy_does_not_open_closed_organization(world: World) -> None:
 
 def test_organization_can_only_close_registration(world: World) -> None:
     """API, state files and exports."""
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     organization = world.make_organization()
     path = f"/organizations/{organization.id}/policy"
     assert api.get(path)["effective"]["registration"] == "allowed"
@@ -147,13 +147,13 @@ def test_organization_can_only_close_registration(world: World) -> None:
     described = {"id": organization.id, "name": organization.name, "policy": {"registration": "off"}}
     state = {"version": 1, "organizations": [described]}
     with world.transaction_services() as services:
-        apply_desired_state(services, parse_desired_state(state), principal=OPERATOR_PRINCIPAL)
+        apply_desired_state(services, parse_desired_state(state), principal=Principal.OPERATOR)
     after = api.get(path)
     assert (after["own"]["registration"], after["effective"]["registration"]) == ("off", "off")
     assert {item["rule"]: item["source"] for item in after["sources"]}["registration"] == "organization"
     with world.read_only_services() as services:
         assert '"registration": "off"' in "".join(
-            OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL)
+            OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR)
         )
 
 
@@ -172,7 +172,7 @@ def after_sign_in(world: World, login_name: str, password: str) -> str | None:
 def test_password_set_by_manager_is_changed_by_rule(
     world: World, instance: bool | None, organization_rule: bool | None
 ) -> None:
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     organization = world.make_organization()
     api.patch("/instance/policy", {"password_change_after_reset": instance})
     api.patch(f"/organizations/{organization.id}/policy", {"password_change_after_reset": organization_rule})

@@ -8,10 +8,10 @@ import pytest
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.policies import SecondFactorRule
 from identity.domain.users import HumanUser, Subject
-from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.access_control import Principal
 from identity.services.attempts import TooManyAttempts
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import ChangeOrganization
@@ -34,7 +34,7 @@ def organization(world: World) -> Organization:
 def ada(world: World, organization: Organization) -> LoginUser:
     """A user of the organization who holds an instance role."""
     person = LoginUser(world, organization)
-    world.assign_manager_role(person.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person.user, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     return person
 
 
@@ -121,7 +121,7 @@ def test_second_factor_disallowed_by_instance_is_not_required_of_holder(
 ) -> None:
     organization = isolated_world.make_organization()
     ada = LoginUser(isolated_world, organization)
-    isolated_world.assign_manager_role(ada.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    isolated_world.assign_manager_role(ada.user, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     ruled(isolated_world, organization.id, second_factor="required")
     ruled(isolated_world, OF_INSTANCE, factors=("password",))
     assert signs_in(isolated_world, ada)
@@ -133,9 +133,9 @@ def test_upstream_second_factor_is_not_required_of_holder(isolated_world: World)
     provider = isolated_world.make_upstream_provider(organization)
     with isolated_world.transaction_services() as services:
         trusted = ChangeUpstreamProvider.build(trust_methods=True)
-        services.upstream_providers.change(provider.id, trusted, principal=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, trusted, principal=Principal.OPERATOR)
     ada, bert = LoginUser(isolated_world, organization), LoginUser(isolated_world, organization)
-    isolated_world.assign_manager_role(ada.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    isolated_world.assign_manager_role(ada.user, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     ruled(isolated_world, OF_INSTANCE, factors=("password", "upstream"))
     ruled(isolated_world, organization.id, second_factor="required")
     assert not signs_in(isolated_world, bert)
@@ -170,7 +170,7 @@ class TestRoleAtTheInstance:
     def give(self, world: World, user: HumanUser) -> None:
         with world.transaction_services() as services:
             command = AddManager(user_id=user.id, roles=frozenset({"IAM_OWNER_VIEWER"}))
-            services.managers.add(INSTANCE_RESOURCE, command, principal=OPERATOR_PRINCIPAL)
+            services.managers.add(Resource.INSTANCE, command, principal=Principal.OPERATOR)
 
     def test_role_needs_a_permitted_sign_in_method(self, world: World, organization: Organization) -> None:
         user = world.make_human_user(organization)
@@ -180,7 +180,7 @@ class TestRoleAtTheInstance:
 
     def test_role_is_refused_while_manager_knows_password(self, world: World, bert: LoginUser) -> None:
         with world.transaction_services() as services:
-            services.users.set_one_time_password(bert.user.id, principal=OPERATOR_PRINCIPAL)
+            services.users.set_one_time_password(bert.user.id, principal=Principal.OPERATOR)
         with pytest.raises(Invalid) as refused:
             self.give(world, bert.user)
         assert "Somebody else knows the password" in refused.value.fields["roles"]
@@ -189,20 +189,20 @@ class TestRoleAtTheInstance:
         browser = Browser(world)
         browser.start_session(bert.user)
         with world.transaction_services() as services:
-            link = services.users.issue_password_link(bert.user.id, principal=OPERATOR_PRINCIPAL)
-            assert services.managers.count_sessions_to_end(bert.user.id, INSTANCE_RESOURCE) == 1
+            link = services.users.issue_password_link(bert.user.id, principal=Principal.OPERATOR)
+            assert services.managers.count_sessions_to_end(bert.user.id, Resource.INSTANCE) == 1
         self.give(world, bert.user)
         browser.open("/account")
         assert browser.path.startswith("/login/")
         assert Browser(world).open(link).status_int >= 400
         with world.read_only_services() as services:
-            assert services.managers.count_sessions_to_end(bert.user.id, INSTANCE_RESOURCE) == 0, (
+            assert services.managers.count_sessions_to_end(bert.user.id, Resource.INSTANCE) == 0, (
                 "who holds a role already loses nothing"
             )
 
     def test_check_names_role_holder_without_sign_in_method(self, isolated_world: World) -> None:
         user = isolated_world.make_human_user()
-        isolated_world.assign_manager_role(user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+        isolated_world.assign_manager_role(user, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
         assert user.user_name in (isolated_world.identity.system_checks.policies() or "")
 
 
@@ -278,7 +278,7 @@ def test_foreign_organization_role_does_not_restrict_home_managers(
     world: World, organization: Organization, bert: LoginUser, change: str
 ) -> None:
     other_organization = world.make_organization()
-    world.assign_manager_role(bert.user, "ORG_OWNER", resource=organization_resource(other_organization.id))
+    world.assign_manager_role(bert.user, "ORG_OWNER", resource=Resource.of_organization(other_organization.id))
     caller = make_owner(world, organization, "ORG_USER_MANAGER")
     with world.transaction_services() as services:
         CHANGES[change](services, subject_of(world, bert.user), caller)
@@ -295,14 +295,14 @@ def test_instance_organization_sign_in_is_managed_by_instance(world: World, perm
         organization = services.organizations.get(instance.organization_id)
     caller = make_owner(world, organization)
     boss = world.make_human_user(organization)
-    world.assign_manager_role(boss, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(boss, "IAM_OWNER", resource=Resource.INSTANCE)
     with world.read_only_services() as services:
-        assert not services.access_control.is_permitted(caller, permission, organization_resource(organization.id))
+        assert not services.access_control.is_permitted(caller, permission, Resource.of_organization(organization.id))
         assert services.access_control.is_permitted(
-            caller, "organization.write", organization_resource(organization.id)
+            caller, "organization.write", Resource.of_organization(organization.id)
         )
         assert services.access_control.is_permitted(
-            principal(world, boss), permission, organization_resource(organization.id)
+            principal(world, boss), permission, Resource.of_organization(organization.id)
         )
 
 
@@ -317,7 +317,7 @@ def test_instance_managed_providers_need_instance_manager(world: World, organiza
         )
     with world.transaction_services() as services:
         mark = ChangeUpstreamProvider.build(instance_managed=True)
-        services.upstream_providers.change(provider.id, mark, principal=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, mark, principal=Principal.OPERATOR)
     for act in (
         lambda services: services.upstream_providers.change(
             provider.id, ChangeUpstreamProvider.build(name="X"), principal=caller
@@ -339,15 +339,15 @@ def test_organization_with_instance_provider_is_not_deleted_by_others(
     provider = world.make_upstream_provider(organization)
     with world.transaction_services() as services:
         marked = ChangeUpstreamProvider.build(**{member: True})
-        services.upstream_providers.change(provider.id, marked, principal=OPERATOR_PRINCIPAL)
+        services.upstream_providers.change(provider.id, marked, principal=Principal.OPERATOR)
     manager = world.make_human_user()
-    world.assign_manager_role(manager, "IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(manager, "IAM_ORG_MANAGER", resource=Resource.INSTANCE)
     for caller in (make_owner(world, organization), principal(world, manager)):
         with pytest.raises(Denied), world.transaction_services() as services:
             services.organizations.remove(organization.id, principal=caller)
     with world.transaction_services() as services:
         assert services.upstream_providers.find(provider.id) is not None
-        services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.remove(organization.id, principal=Principal.OPERATOR)
 
 
 def test_password_reset_of_holder_needs_verified_email(
@@ -356,7 +356,7 @@ def test_password_reset_of_holder_needs_verified_email(
     for person in (ada, bert):
         with world.transaction_services() as services:
             services.users.change(
-                person.user.id, ChangeHumanUser(email="eve@evil.example"), principal=OPERATOR_PRINCIPAL
+                person.user.id, ChangeHumanUser(email="eve@evil.example"), principal=Principal.OPERATOR
             )
     with world.transaction_services() as services:
         assert services.passwords.request_reset_link(bert.login_name)[0] is not None
@@ -367,14 +367,14 @@ def test_last_owner_is_kept_with_any_factor(isolated_world: World) -> None:
     with isolated_world.read_only_services() as services:
         owners = [
             manager
-            for manager in services.managers.page(INSTANCE_RESOURCE, principal=OPERATOR_PRINCIPAL)
+            for manager in services.managers.page(Resource.INSTANCE, principal=Principal.OPERATOR)
             if "IAM_OWNER" in manager.roles
         ]
     for manager in owners[1:]:
         with isolated_world.transaction_services() as services:
-            services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+            services.managers.remove(manager.id, principal=Principal.OPERATOR)
     with pytest.raises(Conflict), isolated_world.transaction_services() as services:
-        services.managers.remove(owners[0].id, principal=OPERATOR_PRINCIPAL)
+        services.managers.remove(owners[0].id, principal=Principal.OPERATOR)
 
 
 def test_policy_page_previews_ended_sessions(world: World, organization: Organization) -> None:
@@ -398,7 +398,7 @@ def test_policy_page_previews_ended_sessions(world: World, organization: Organiz
 def test_ended_sessions_are_counted_in_constant_queries(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     organization = isolated_world.make_organization()
     people = [LoginUser(isolated_world, organization) for _ in range(3)]
-    isolated_world.assign_manager_role(people[0].user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    isolated_world.assign_manager_role(people[0].user, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     for person in people:
         Browser(isolated_world).start_session(person.user)
     statements: list[str] = []
@@ -423,7 +423,7 @@ def test_ended_sessions_are_counted_in_constant_queries(isolated_world: World, m
 def test_policy_effect_counts_ended_sessions(isolated_world: World) -> None:
     organization = isolated_world.make_organization()
     Browser(isolated_world).start_session(LoginUser(isolated_world, organization).user)
-    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     for at in ("/instance", f"/organizations/{organization.id}"):
         effect = api.ask("POST", f"{at}/policy/effect", {"second_factor": "required"}).json
         assert effect == {"sessions": 1, "more": False, "own": False}
@@ -446,7 +446,7 @@ def test_policy_page_shows_instance_rules(isolated_world: World) -> None:
 
 def test_role_page_warns_of_trust_and_ended_sessions(world: World, bert: LoginUser) -> None:
     boss = LoginUser(world)
-    world.assign_manager_role(boss.user, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(boss.user, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(boss.user)
     Browser(world).start_session(bert.user)

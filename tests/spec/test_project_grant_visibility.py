@@ -5,12 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from identity.domain.permissions import (
-    INSTANCE_RESOURCE,
-    organization_resource,
-    project_grant_resource,
-    project_resource,
-)
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.users import HumanUser, User
 from identity.services.commands.users import CreateHumanUser
@@ -221,7 +216,7 @@ def test_grant_managers_are_chosen_from_own_users(shared: ProjectGrantScenario) 
         for user_id in (shared.people(shared.other(side))[1].id, third.id, NOTHING):
             answer = shared.api(side).ask("POST", path, {"user_id": user_id, "roles": ["PROJECT_GRANT_OWNER"]})
             assert check_api_error(answer, 422, "invalid")["fields"] == {"user_id": "There is no such user."}
-    boss = ApiClient.for_user(shared.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    boss = ApiClient.for_user(shared.world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     answer = boss.ask("POST", path, {"user_id": third.id, "roles": ["PROJECT_GRANT_OWNER"]})
     assert "organization that owns the project" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
     answer = boss.ask("POST", path, {"user_id": manager.id, "roles": ["PROJECT_GRANT_OWNER"]})
@@ -286,7 +281,7 @@ def test_owner_export_omits_grantee_managers(shared: ProjectGrantScenario) -> No
 
 
 def test_instance_managers_see_both_sides(shared: ProjectGrantScenario) -> None:
-    boss = shared.world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    boss = shared.world.make_manager_program("IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     path = f"/project-grants/{shared.grant.id}"
     found = {item["user_id"] for item in ApiClient.for_user(boss).list(f"{path}/managers")}
     assert {shared.owner[1].id, shared.holder[1].id} <= found
@@ -296,7 +291,7 @@ def test_instance_managers_see_both_sides(shared: ProjectGrantScenario) -> None:
 def test_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantScenario) -> None:
     robot = shared.world.make_service_user_program(shared.estate.holder)
     for home in (shared.estate.organization, shared.estate.holder):
-        shared.world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(home.id))
+        shared.world.assign_manager_role(robot, "ORG_OWNER", resource=Resource.of_organization(home.id))
     found = {item["user_id"] for item in ApiClient.for_user(robot).list(f"/project-grants/{shared.grant.id}/managers")}
     assert {shared.owner[1].id, shared.holder[1].id} <= found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from identity.crypto.rsa_keys import RsaPublicKey
-from identity.domain.permissions import INSTANCE_RESOURCE, project_grant_resource, project_resource
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.users import Subject
 from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.service_test_client import Credentials
@@ -102,7 +102,7 @@ OF_PROGRAM = ALL - OF_PERSON
 
 @pytest.fixture
 def scene(world: World) -> RecreatedNameScenario:
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     organization, holder = world.make_organization(), world.make_organization()
     person_id = api.post(f"/organizations/{organization.id}/users", PERSON)["id"]
     person = world.operator_services.users.get(person_id)

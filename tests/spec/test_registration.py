@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.users import RegisterUser
 from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
 from identity.testing.browser import PASSWORD, Browser, set_password
@@ -25,7 +25,7 @@ Make = Callable[[World, dict[str, Any]], str]
 
 
 def make_owner_client(world: World) -> ApiClient:
-    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    return ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
 
 
 def by_api(world: World, members: dict[str, Any]) -> str:
@@ -44,7 +44,7 @@ def by_import(world: World, members: dict[str, Any]) -> str:
 def by_apply(world: World, members: dict[str, Any]) -> str:
     with world.transaction_services() as services:
         apply_desired_state(
-            services, parse_desired_state({"version": 1, "organizations": [members]}), principal=OPERATOR_PRINCIPAL
+            services, parse_desired_state({"version": 1, "organizations": [members]}), principal=Principal.OPERATOR
         )
         organization = services.storage.organizations.find_by_domain(members["primary_domain"])
     assert organization is not None
@@ -53,7 +53,7 @@ def by_apply(world: World, members: dict[str, Any]) -> str:
 
 def by_console(world: World, members: dict[str, Any]) -> str:
     person = world.make_human_user()
-    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(person)
     browser.open("/console/organizations/new")
@@ -129,11 +129,11 @@ def described(world: World, organization_id: str, user_name: str) -> None:
 
     with world.transaction_services() as services, pytest.raises(Exception, match="email_verified"):
         apply_desired_state(
-            services, parse_desired_state(state({**user, **CLAIMED_MEMBERS})), principal=OPERATOR_PRINCIPAL
+            services, parse_desired_state(state({**user, **CLAIMED_MEMBERS})), principal=Principal.OPERATOR
         )
     with world.transaction_services() as services:
         apply_desired_state(
-            services, parse_desired_state(state({**user, "email": ADDRESS})), principal=OPERATOR_PRINCIPAL
+            services, parse_desired_state(state({**user, "email": ADDRESS})), principal=Principal.OPERATOR
         )
 
 

@@ -15,7 +15,7 @@ from identity.crypto.secrets import new_token, token_digest
 from identity.domain.applications import ApplicationType
 from identity.domain.errors import Denied
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, Resource, organization_resource, project_resource
+from identity.domain.permissions import Resource, project_resource
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
 from identity.services.commands.applications import ChangeApplication
@@ -59,7 +59,7 @@ class TenantLinkCase:
 def link(make_world: WorldFactory) -> TenantLinkCase:
     world = make_world(**{"identity.urn_namespaces": " ".join(NAMESPACES)})
     with world.transaction_services() as services:
-        owner = services.users.get(services.storage.managers.page(INSTANCE_RESOURCE.key).items[0].user_id)
+        owner = services.users.get(services.storage.managers.page(Resource.INSTANCE.key).items[0].user_id)
     browser = Browser(world)
     browser.start_session(owner)
     return TenantLinkCase(world, RelyingParty.register(world, grant_types=GRANTS), browser)
@@ -269,9 +269,11 @@ class OwnProjectScenario:
     def resource(self, role: str) -> Resource:
         """The resource of a role that reaches the instance's project."""
         if role.startswith("IAM"):
-            return INSTANCE_RESOURCE
+            return Resource.INSTANCE
         return (
-            project_resource(self.project) if role == "PROJECT_OWNER" else organization_resource(self.organization.id)
+            project_resource(self.project)
+            if role == "PROJECT_OWNER"
+            else Resource.of_organization(self.organization.id)
         )
 
     def state(self) -> object:
@@ -300,7 +302,7 @@ def test_instance_application_is_changed_by_instance_manager_only(
 
 
 def test_instance_owner_changes_instance_applications(world: World, own_project: OwnProjectScenario) -> None:
-    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     for method, path, members in WRITES.values():
         assert api.ask(method, path.format_map(own_project.names), members).status_int in (200, 201, 204), path
 

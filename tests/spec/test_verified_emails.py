@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from identity.domain.errors import DomainError
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, EmailVerifier, HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.services.container import Services
 from identity.testing.world import World
@@ -31,30 +31,30 @@ class ManagerActor:
         return self.services.users.get(self.person.id).profile.email
 
     def set_victim(self) -> None:
-        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM), principal=OPERATOR_PRINCIPAL)
+        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM), principal=Principal.OPERATOR)
 
     def respell_victim(self) -> None:
-        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM.upper()), principal=OPERATOR_PRINCIPAL)
+        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM.upper()), principal=Principal.OPERATOR)
 
     def set_own(self) -> None:
-        self.services.users.change(self.person.id, ChangeHumanUser(email=MANAGER_EMAIL), principal=OPERATOR_PRINCIPAL)
+        self.services.users.change(self.person.id, ChangeHumanUser(email=MANAGER_EMAIL), principal=Principal.OPERATOR)
 
     def say_victim_signed_in(self) -> None:
         self.services.users.change_profile(self.person.id, ChangeProfile(email=VICTIM))
 
     def hand_out(self) -> None:
-        self.resets.append(self.services.users.issue_password_link(self.person.id, principal=OPERATOR_PRINCIPAL))
+        self.resets.append(self.services.users.issue_password_link(self.person.id, principal=Principal.OPERATOR))
 
     def mail_link(self) -> None:
         to = self.email
-        link = self.services.users.issue_password_link(self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=to)
+        link = self.services.users.issue_password_link(self.person.id, principal=Principal.OPERATOR, mailed_to=to)
         if to == MANAGER_EMAIL:
             self.resets.append(link)
 
     def mail_link_while_the_address_changes(self) -> None:
         """The address changes between the read of the user and the creation of the link."""
         link = self.services.users.issue_password_link(
-            self.person.id, principal=OPERATOR_PRINCIPAL, mailed_to=MANAGER_EMAIL
+            self.person.id, principal=Principal.OPERATOR, mailed_to=MANAGER_EMAIL
         )
         self.resets.append(link)
 
@@ -81,7 +81,7 @@ class ManagerActor:
         )
 
     def one_time_password(self) -> None:
-        self.services.users.set_one_time_password(self.person.id, principal=OPERATOR_PRINCIPAL)
+        self.services.users.set_one_time_password(self.person.id, principal=Principal.OPERATOR)
 
     def use_resets(self) -> None:
         for link in self.resets:
@@ -114,7 +114,7 @@ def test_manager_actions_never_verify_foreign_email(world: World, actions: list[
                 stored.profile.email.lower() != VICTIM or stored.email_verified_by not in GLOBALLY_TRUSTED_VERIFIERS
             ), actions
             assert stored.profile.email_verified is (stored.email_verified_by is not None)
-        services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
+        services.users.remove(person.id, principal=Principal.OPERATOR)
 
 
 def test_manager_can_verify_own_email(world: World) -> None:

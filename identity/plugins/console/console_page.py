@@ -15,7 +15,7 @@ from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, NotFound
 from identity.domain.messages import Message, gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, Resource, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.projects import Project
 from identity.http.route_contexts import RouteContext
 from identity.pages.event_labels import FLASH_MESSAGES
@@ -260,7 +260,9 @@ class ConsolePage(SignedInPage):
         return message
 
     def _may_read(self, event: AuditEvent) -> bool:
-        resource = INSTANCE_RESOURCE if event.organization_id is None else organization_resource(event.organization_id)
+        resource = (
+            Resource.INSTANCE if event.organization_id is None else Resource.of_organization(event.organization_id)
+        )
         return self.services.access_control.is_permitted(self.principal, "audit_event.read", resource)
 
     # --- forms ---
@@ -307,10 +309,10 @@ class ConsolePage(SignedInPage):
     def _can_read_section(self, section: NavigationSection, *, organization: bool) -> bool:
         access = self.services.access_control
         if not organization:
-            return section.permission in access.list_permissions(self.principal, INSTANCE_RESOURCE)
+            return section.permission in access.list_permissions(self.principal, Resource.INSTANCE)
         if self.organization is None:
             return False
-        resource = organization_resource(self.organization.id)
+        resource = Resource.of_organization(self.organization.id)
         if section.allows_partial_access:
             return bool(access.permitted_children(self.principal, section.permission, resource) != frozenset())
         return section.permission in access.list_permissions(self.principal, resource)

@@ -10,8 +10,7 @@ from pyramid.response import Response
 
 from identity.domain.messages import gettext_lazy
 from identity.http.route_contexts import RouteContext
-from identity.pages.forms import VERSION_FIELD, FieldValue, Form
-from identity.pages.signed_in_page import parse_version
+from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.form_fields import FormField, SelectField
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -134,7 +133,7 @@ class EditPage(ResourcePage[EntityT], ConsoleFormPage):
 
     def submit(self, form: Form) -> Response:
         command = self.build_command(self.form.command, form)
-        version = parse_version(form.text(VERSION_FIELD))
+        version = form.version()
         self.form.change(self, self.entity, command, version)
         return self.redirect(self.path_with_flash(self.success_path))
 

@@ -10,9 +10,8 @@ from pyramid.response import Response
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 from identity.http.route_contexts import RouteContext
-from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormPage
-from identity.pages.signed_in_page import parse_version
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.form_fields import FormField, SelectField
 from identity.plugins.console.resource_page import ResourcePage
@@ -76,7 +75,7 @@ class ConsoleFormPage(ConsolePage, FormPage):
             form_field.name: form_field.format_value(getattr(entity, form_field.command_member))
             for form_field in self.visible_fields()
         }
-        return {**values, VERSION_FIELD: str(entity.version)}
+        return {**values, Form.VERSION_FIELD: str(entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
         """The submitted values, as commands take them."""
@@ -143,6 +142,6 @@ class EditPage(ResourcePage[Any], ConsoleFormPage):
 
     def submit(self, form: Form) -> Response:
         command = self.build_command(self.command, form)
-        version = parse_version(form.text(VERSION_FIELD))
+        version = form.version()
         self.service.change(self.entity.id, command, expected_version=version, principal=self.principal)
         return self.redirect(self.path_with_flash(self.success_path))

@@ -11,7 +11,7 @@ from identity.cached_property import cached_property
 from identity.domain.applications import Application
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser, Subject
@@ -190,7 +190,7 @@ class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
         access = self.services.access_control
         if is_holder_page(self, self.entity):
             if access.is_permitted(
-                self.principal, "project_grant.read", organization_resource(self.entity.organization_id)
+                self.principal, "project_grant.read", Resource.of_organization(self.entity.organization_id)
             ):
                 return [(gettext_lazy("Granted projects"), f"{self.base_path}/granted-projects")]
         elif self.has_permission("project.read"):

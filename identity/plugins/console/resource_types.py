@@ -13,7 +13,7 @@ from identity.cached_property import cached_property
 from identity.domain.applications import Application
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser
@@ -168,7 +168,7 @@ def _project_grant_values(page: ConsolePage, grant: ProjectGrant) -> Mapping[str
 def _project_grant_parents(page: ConsolePage, grant: ProjectGrant) -> Breadcrumbs:
     """The list in which the caller finds the grant; empty for managers of the grant alone."""
     if is_holder_page(page, grant):
-        resource = organization_resource(grant.organization_id)
+        resource = Resource.of_organization(grant.organization_id)
         if page.services.access_control.is_permitted(page.principal, "project_grant.read", resource):
             return [(gettext_lazy("Granted projects"), f"{page.base_path}/granted-projects")]
     elif page.has_permission("project.read"):

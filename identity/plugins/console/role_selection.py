@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.users import ServiceUser, Subject, User
 from identity.http.list_parameters import read_page_request
-from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import Descriptions
@@ -66,7 +66,7 @@ class RolesFormPage(ConsoleFormPage):
         return roles
 
     def entity_values(self, entity: Any) -> dict[str, FieldValue]:
-        return {ROLE_FIELD: tuple(sorted(entity.roles)), VERSION_FIELD: str(entity.version)}
+        return {ROLE_FIELD: tuple(sorted(entity.roles)), Form.VERSION_FIELD: str(entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
         return {"roles": self.selected_roles(form)}
@@ -250,7 +250,7 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
 
 def can_read_users(page: ConsolePage, organization_id: str | None) -> bool:
     """True if the caller may read people and service users of the organization, or of all (None)."""
-    resource = INSTANCE_RESOURCE if organization_id is None else organization_resource(organization_id)
+    resource = Resource.INSTANCE if organization_id is None else Resource.of_organization(organization_id)
     permissions: frozenset[str] = page.services.access_control.list_permissions(page.principal, resource)
     return {"user.read", "service_user.read"} <= permissions
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.users import ServiceUser, Subject
 from identity.pages.line_breaks import with_line_breaks
 from identity.plugins.console.badges import EntityLink
@@ -36,6 +36,6 @@ def user_path(page: ConsolePage, subject: Subject) -> str:
     """Empty if the caller may not read the user."""
     kind = "service_user" if isinstance(subject.user, ServiceUser) else "user"
     reads = page.services.access_control.is_permitted(
-        page.principal, f"{kind}.read", organization_resource(subject.organization.id)
+        page.principal, f"{kind}.read", Resource.of_organization(subject.organization.id)
     )
     return f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{subject.user.id}" if reads else ""

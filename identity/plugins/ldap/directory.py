@@ -7,14 +7,14 @@ from typing import ClassVar
 from identity.domain.errors import Conflict, DomainError, Invalid
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.records import RecordNamespace
-from identity.domain.upstream_providers import DEFAULT_CLAIM_MAPPING
+from identity.domain.upstream_providers import ClaimMapping
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.plugins.ldap.client import LdapClient, LdapEntry
 from identity.plugins.ldap.settings import LdapPluginSettings
 from identity.provider.directory import Directory
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import decode
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
@@ -131,7 +131,7 @@ class LdapDirectory(Directory[LdapEntry]):
         for line in self._settings.attributes:
             name, _, attribute = line.partition("=")
             value = ldap_entry.attributes.get(attribute.lower(), "").strip()
-            if name in DEFAULT_CLAIM_MAPPING and name != "user_name" and value:
+            if name in ClaimMapping.DEFAULT and name != "user_name" and value:
                 with suppress(Invalid):
                     decode(ChangeProfile, {name: value})
                     detail[name] = value
@@ -162,7 +162,7 @@ class LdapDirectory(Directory[LdapEntry]):
         return self._settings.roles
 
     def _sync_manager_roles(self, person: Subject, table: Mapping[str, bool], services: Services) -> None:
-        resource = organization_resource(person.organization.id)
+        resource = Resource.of_organization(person.organization.id)
         managers = [
             item for item in services.storage.managers.list_for_user(person.user.id) if item.resource == resource.key
         ]
@@ -173,11 +173,11 @@ class LdapDirectory(Directory[LdapEntry]):
         with suppress(DomainError):
             if not managers:
                 command = AddManager(user_id=person.user.id, roles=after)
-                services.managers.add(resource, command, principal=OPERATOR_PRINCIPAL)
+                services.managers.add(resource, command, principal=Principal.OPERATOR)
             elif after:
-                services.managers.change(managers[0].id, ChangeManager(roles=after), principal=OPERATOR_PRINCIPAL)
+                services.managers.change(managers[0].id, ChangeManager(roles=after), principal=Principal.OPERATOR)
             else:
-                services.managers.remove(managers[0].id, principal=OPERATOR_PRINCIPAL)
+                services.managers.remove(managers[0].id, principal=Principal.OPERATOR)
 
     def _sync_project_roles(
         self, person: Subject, project_id: str, table: Mapping[str, bool], services: Services
@@ -190,11 +190,11 @@ class LdapDirectory(Directory[LdapEntry]):
             return
         if not user_grants:
             command = AddUserGrant(user_id=person.user.id, project_id=project_id, roles=after)
-            services.user_grants.add(command, principal=OPERATOR_PRINCIPAL)
+            services.user_grants.add(command, principal=Principal.OPERATOR)
         elif after:
-            services.user_grants.change(user_grants[0].id, ChangeUserGrant(roles=after), principal=OPERATOR_PRINCIPAL)
+            services.user_grants.change(user_grants[0].id, ChangeUserGrant(roles=after), principal=Principal.OPERATOR)
         else:
-            services.user_grants.remove(user_grants[0].id, principal=OPERATOR_PRINCIPAL)
+            services.user_grants.remove(user_grants[0].id, principal=Principal.OPERATOR)
 
 
 def _merge_mapping(table: Iterable[tuple[str, bool]]) -> dict[str, bool]:

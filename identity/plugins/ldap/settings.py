@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from identity.domain.names import domain_name_error
-from identity.domain.upstream_providers import claim_mapping_error
+from identity.domain.upstream_providers import ClaimMapping
 from identity.settings_parser import InvalidSetting, setting
 
 #: Stands for the entered login name in the filter.
@@ -54,7 +54,7 @@ class LdapPluginSettings:
             if parts.scheme not in ("ldap", "ldaps") or not parts.hostname or parts.path not in ("", "/"):
                 raise InvalidSetting("servers", "must be addresses such as ldaps://dc1.example.com")
         for line in self.attributes:
-            if claim_mapping_error(line) is not None:
+            if ClaimMapping.error(line) is not None:
                 raise InvalidSetting("attributes", f"{line} must be such as family_name=sn")
         if any("=" not in line or not line.partition("=")[2] for line in self.roles):
             raise InvalidSetting("roles", "must be such as ORG_USER_MANAGER=cn=helpdesk,ou=groups,dc=example")

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.authentication import Proof
 from identity.domain.organizations import Organization
-from identity.provider.consent import CONSENT_INTERACTION, find_missing_consent
+from identity.provider.consent import find_missing_consent
 from identity.provider.context import Context
 from identity.provider.errors import (
     AccessDenied,
@@ -14,8 +14,8 @@ from identity.provider.errors import (
     OAuthError,
     UnmetAuthenticationRequirements,
 )
-from identity.provider.interaction import ENROL_PARAMETER, Interaction, SignIn
-from identity.provider.step_up import FACTOR_INTERACTION, allowed_factors
+from identity.provider.interaction import Interaction, SignIn
+from identity.provider.step_up import allowed_factors
 from identity.services.container import Services
 
 #: Recorded when the user refuses on the consent page.
@@ -82,7 +82,7 @@ class LoginInteraction(Interaction):
 class ProveFactorInteraction(Interaction):
     """The policy or the client requires more factors than were proved."""
 
-    name = FACTOR_INTERACTION
+    name = Interaction.FACTOR
     error_description = "The user has to act on a page: to prove who they are by a second factor."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
@@ -106,19 +106,19 @@ class ProveFactorInteraction(Interaction):
 class EnrolFactorInteraction(Interaction):
     """The account pages started this sign-in to enrol a factor."""
 
-    name = ENROL_PARAMETER
+    name = SignIn.ENROL_PARAMETER
     runs_after_authentication = True
     error_description = "The user has to act on a page: to set up a factor."
 
     def is_required(self, sign_in: SignIn, context: Context) -> bool:
-        factor_name, subject = sign_in.own_page_requirements.get(ENROL_PARAMETER), sign_in.subject
+        factor_name, subject = sign_in.own_page_requirements.get(SignIn.ENROL_PARAMETER), sign_in.subject
         if not factor_name or subject is None or sign_in.has_completed(self.name):
             return False
         usable = allowed_factors(context, context.services.policies.subject_policy(subject))
         return any(factor.name == factor_name and factor.can_enrol(subject, context.services) for factor in usable)
 
     def path(self, sign_in: SignIn) -> str:
-        return f"{sign_in.own_page_requirements[ENROL_PARAMETER]}/new"
+        return f"{sign_in.own_page_requirements[SignIn.ENROL_PARAMETER]}/new"
 
 
 class ChangePasswordInteraction(Interaction):
@@ -134,7 +134,7 @@ class ChangePasswordInteraction(Interaction):
         if (
             sign_in.authenticated_subject is None
             or pending is None
-            or all(proof.factor != PASSWORD_FACTOR for proof in pending.proofs)
+            or all(proof.factor != Proof.PASSWORD_FACTOR for proof in pending.proofs)
         ):
             return False
         return context.services.passwords.must_change(sign_in.authenticated_subject.user.id)
@@ -146,7 +146,7 @@ class ChangePasswordInteraction(Interaction):
 class ConsentInteraction(Interaction):
     """The user agrees to what an application of another organization receives."""
 
-    name = CONSENT_INTERACTION
+    name = Interaction.CONSENT
     runs_after_authentication = True
     error: ClassVar[type[OAuthError]] = ConsentRequired
     error_description = "The user has to consent."

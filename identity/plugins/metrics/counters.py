@@ -7,8 +7,8 @@ from operator import add
 from typing import Any
 
 from identity import instrumentation
-from identity.domain.audit import EVENTS as ALL_EVENTS
-from identity.instrumentation import OUTCOMES, InstrumentationObserver
+from identity.domain.audit import AuditEvent
+from identity.instrumentation import InstrumentationObserver, Outcome
 from identity.plugins.metrics.families import (
     AUDIT_EVENTS,
     COUNTER_FAMILIES,
@@ -95,30 +95,30 @@ class ProcessCounters(InstrumentationObserver):
 
     def record_duration(self, kind: str, name: str, seconds: float) -> None:
         """Record the duration of a hash, a signature, a statement or a batch of a purge."""
-        if kind == instrumentation.STATEMENT:
+        if kind == instrumentation.Measurement.STATEMENT:
             self.observe(STATEMENT_SECONDS, seconds, *self._statement_verb(name))
-        elif kind == instrumentation.SIGNATURE:
+        elif kind == instrumentation.Measurement.SIGNATURE:
             self.observe(SIGNATURE_SECONDS, seconds, name)
-        elif kind == instrumentation.HASH:
+        elif kind == instrumentation.Measurement.HASH:
             self.observe(PASSWORD_SECONDS, seconds)
-        elif kind == instrumentation.PURGE:
+        elif kind == instrumentation.Measurement.PURGE:
             self.observe(PURGE_SECONDS, seconds, name)
 
     def record_outcome(self, kind: str, name: str, outcome: str) -> None:
         """Record the outcome of a sign-in, the server that an endpoint has read from, or a request that the web server
         refused.
         """
-        if kind == instrumentation.SIGN_IN:
+        if kind == instrumentation.Measurement.SIGN_IN:
             method = name if name in self.methods else OTHER_LABEL
-            self.increment(SIGN_INS, method, outcome if outcome in OUTCOMES else OTHER_LABEL)
-        elif kind == instrumentation.LAGGING_ENDPOINT:
+            self.increment(SIGN_INS, method, outcome if outcome in tuple(Outcome) else OTHER_LABEL)
+        elif kind == instrumentation.Measurement.LAGGING_ENDPOINT:
             self.increment(LAGGING_READS, name, outcome)
-        elif kind == instrumentation.SERVER_REFUSAL:
+        elif kind == instrumentation.Measurement.SERVER_REFUSAL:
             self.increment(REQUESTS, name, outcome)
 
     def record_lag(self, kind: str, seconds: float) -> None:
         """Record the lag of a read from a standby."""
-        if kind == instrumentation.STANDBY_READ:
+        if kind == instrumentation.Measurement.STANDBY_READ:
             self.observe(STANDBY_AGE, seconds)
 
     def snapshot(self) -> dict[str, Samples]:
@@ -155,8 +155,8 @@ def initial_samples(grants: Iterable[str], methods: Iterable[str]) -> dict[str, 
     """Zero for all label values known in advance: a counter that starts at one shows no increase."""
     return {
         GRANTS.name: {(name, outcome): [0] for name in grants for outcome in (GRANT_ISSUED, GRANT_FAILED)},
-        SIGN_INS.name: {(name, outcome): [0] for name in methods for outcome in OUTCOMES},
-        AUDIT_EVENTS.name: {(name,): [0] for name in ALL_EVENTS},
+        SIGN_INS.name: {(name, outcome): [0] for name in methods for outcome in tuple(Outcome)},
+        AUDIT_EVENTS.name: {(name,): [0] for name in AuditEvent.NAMES},
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from identity.instrumentation import STATEMENT, with_measured_duration
+from identity.instrumentation import Measurement, with_measured_duration
 from identity.plugins.sql.settings import POSTGRESQL
 from identity.transaction_manager import has_one_participant
 
@@ -40,7 +40,7 @@ class DatabaseConnection:
         # Creating a psycopg cursor takes a third of a short statement. SQLite's cursors keep their results: there each
         # statement has its own.
         self.execute: Any = with_measured_duration(
-            STATEMENT, driver.execute if self.is_sqlite else driver.cursor().execute
+            Measurement.STATEMENT, driver.execute if self.is_sqlite else driver.cursor().execute
         )
         #: True if it must not be used again.
         self.is_broken = False

@@ -204,13 +204,17 @@ def _start_statement_timer(
 def _record_statement(
     _connection: object, _cursor: object, sql: str, _values: object, context: Any, _many: bool
 ) -> None:
-    instrumentation.record_duration(instrumentation.STATEMENT, sql, time.perf_counter() - context.identity_began)
+    instrumentation.record_duration(
+        instrumentation.Measurement.STATEMENT, sql, time.perf_counter() - context.identity_began
+    )
 
 
 def _log_failure(failure: Any) -> None:
     began = getattr(failure.execution_context, "identity_began", None)
     if began is not None and failure.statement is not None:
-        instrumentation.record_duration(instrumentation.STATEMENT, failure.statement, time.perf_counter() - began)
+        instrumentation.record_duration(
+            instrumentation.Measurement.STATEMENT, failure.statement, time.perf_counter() - began
+        )
 
 
 def _complete_url(settings: SqlPluginSettings) -> URL:

@@ -20,7 +20,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from identity.concurrency import Event, in_greenlet, run_in_executor, sleep
-from identity.instrumentation import STATEMENT, measure_duration
+from identity.instrumentation import Measurement, measure_duration
 from identity.plugins.sql.connection_pool import ConnectionPool
 from identity.plugins.sql.errors import DATABASE_ERRORS, translate_error
 from identity.plugins.sql.write_transactions import ABORTED_MESSAGE, Writer, WriteTransaction
@@ -183,7 +183,7 @@ class GroupCommitWriter(Writer):
         if group is None:
             return
         try:
-            with measure_duration(STATEMENT, "COMMIT"):
+            with measure_duration(Measurement.STATEMENT, "COMMIT"):
                 self._execute_commit(connection)
         except sqlite3.Error as error:
             self._roll_back(connection)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
-from identity.instrumentation import STATEMENT, with_measured_duration
+from identity.instrumentation import Measurement, with_measured_duration
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.log_redaction import create_redacted_engine
 from identity.plugins.sql.settings import MARIADB, NETWORK_SECONDS, SqlPluginSettings
@@ -59,7 +59,7 @@ class MariadbConnection(DatabaseConnection):
             cursor.execute(sql, parameters)
             return cursor
 
-        self.execute = with_measured_duration(STATEMENT, execute)
+        self.execute = with_measured_duration(Measurement.STATEMENT, execute)
         #: Shared with the statements that SQLAlchemy sends.
         self._connection_info = connection.info
         row = execute("SHOW SESSION VARIABLES LIKE 'wsrep_on'").fetchone()

@@ -40,7 +40,7 @@ from sqlalchemy.sql.visitors import iterate, replacement_traverse
 from sqlalchemy.types import NullType
 
 from identity.concurrency import Event, greenlet_event_loop, sleep
-from identity.instrumentation import STATEMENT, measure_duration
+from identity.instrumentation import Measurement, measure_duration
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import DATABASE_ERRORS
 from identity.plugins.sql.row_mapping import Row, Values
@@ -134,7 +134,7 @@ def execute_batched(
             batch.ended.set()
     else:
         batch.parameters[key] = parameters
-        with measure_duration(STATEMENT, sql):
+        with measure_duration(Measurement.STATEMENT, sql):
             batch.ended.wait()
     if batch.failure is not None:
         raise batch.failure

@@ -131,7 +131,7 @@ class StandbyPool:
             return None
         age = time.monotonic() - connection.caught_up_at
         if age < self._staleness:
-            instrumentation.record_lag(instrumentation.STANDBY_READ, age)
+            instrumentation.record_lag(instrumentation.Measurement.STANDBY_READ, age)
             return connection
         self.release_shared(connection)
         log.warning("that the standby has what the primary has is not known for the last %g s", self._staleness)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from identity.instrumentation import STATEMENT, PoolUsage, measure_duration
+from identity.instrumentation import Measurement, PoolUsage, measure_duration
 from identity.plugins.sql.connection_pool import ConnectionPool
 from identity.plugins.sql.errors import translate_error
 from identity.storage.errors import StorageUnavailable
@@ -77,7 +77,7 @@ class _SeparateTransaction(WriteTransaction):
         if self.connection.is_aborted_by_server:
             raise StorageUnavailable(ABORTED_MESSAGE)
         try:
-            with measure_duration(STATEMENT, "COMMIT"):
+            with measure_duration(Measurement.STATEMENT, "COMMIT"):
                 self.connection.driver.commit()
         except self.connection.driver_errors as error:
             raise translate_error(self.connection.wrap_error(error)) from error

@@ -35,9 +35,17 @@ class SpanObserver(InstrumentationObserver):
             return
         ended = time.time_ns()
         attributes = (
-            {"db.query.text": name} if kind == instrumentation.STATEMENT else {"identity.name": name} if name else {}
+            {"db.query.text": name}
+            if kind == instrumentation.Measurement.STATEMENT
+            else {"identity.name": name}
+            if name
+            else {}
         )
-        span_name = f"{kind} {name.split(None, 1)[0]}" if kind == instrumentation.STATEMENT and name.strip() else kind
+        span_name = (
+            f"{kind} {name.split(None, 1)[0]}"
+            if kind == instrumentation.Measurement.STATEMENT and name.strip()
+            else kind
+        )
         span = self.tracer.start_span(span_name, start_time=ended - int(seconds * _NANOSECONDS), attributes=attributes)
         span.end(ended)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from identity import __version__, password_hashing
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.fair_semaphore import FairSemaphore, NoFreeSlot, organization_scope
+from identity.fair_semaphore import FairSemaphore, NoFreeSlot
 from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class ProviderHttpClient:
         """
         if monotonic() < self._backoff_until.get(provider.id, 0):
             raise ProviderUnreachable("the provider has not answered just now")
-        with organization_scope(provider.organization_id):
+        with FairSemaphore.organization_scope(provider.organization_id):
             try:
                 leave = self._slots.acquire(provider.id)
             except NoFreeSlot:

@@ -38,11 +38,11 @@ def verify_id_token(
     if not isinstance(text, str):
         raise ProviderResponseError("there is no ID token")
     try:
-        token = jwt.parse_unverified(text, max_length=_LONGEST)
+        token = jwt.UnverifiedToken.parse(text, max_length=_LONGEST)
         algorithm = token.header["alg"]
         if algorithm not in metadata.algorithms:
             raise ProviderResponseError("the ID token is signed otherwise than the provider says")
-        claims = jwt.verify_with_jwk(token, _select_key(token.header, keys, algorithm), algorithm=algorithm)
+        claims = token.verify_with_jwk(_select_key(token.header, keys, algorithm), algorithm=algorithm)
     except jwt.MalformedToken as problem:
         raise ProviderResponseError(f"the ID token is no JWT that is read here: {problem.reason}") from None
     except jwt.InvalidTokenSignature:

@@ -12,7 +12,7 @@ from pyramid.response import Response
 
 from identity.domain.records import RecordNamespace
 from identity.domain.sessions import SignedInAccount
-from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamProvider
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
 from identity.http.endpoint_routes import build_response, request_context
 from identity.pages.rendering import see_other
@@ -28,9 +28,9 @@ from identity.services.container import Services
 from identity.services.sign_ins import SignInUnavailable
 
 #: The post-logout redirect URI, which must be registered at the provider.
-POST_LOGOUT_PATH = f"{CALLBACK_PATH}/signed-out"
+POST_LOGOUT_PATH = f"{UpstreamProvider.CALLBACK_PATH}/signed-out"
 #: Redirects to the provider, for a pending logout request.
-LOGOUT_PATH = f"{CALLBACK_PATH}/sign-out/{{request}}"
+LOGOUT_PATH = f"{UpstreamProvider.CALLBACK_PATH}/sign-out/{{request}}"
 
 _SESSION_RECORD_KIND, _LOGOUT_RECORD_KIND = "session", "leaving"
 #: A longer ID token does not fit into a URL; the logout then has no hint.

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from identity.crypto import jwt
-from identity.crypto.jwk_sets import parse_ec_private_key
+from identity.crypto.jwk_sets import EcPrivateKey
 from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.crypto.secrets import new_token
-from identity.domain.authentication import ACR_PHISHING_RESISTANT, ACR_TWO_FACTORS
-from identity.domain.upstream_providers import ISSUERS, UpstreamAuthentication, UpstreamKind, UpstreamProvider
+from identity.domain.authentication import Acr
+from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError, parse_json_object
 from identity.plugins.upstream.id_tokens import (
     IdTokenExpectations,
@@ -61,7 +61,7 @@ class ExternalUser:
         """The authentication methods that the provider states (RFC 8176)."""
         amr, context = self.claims.get("amr"), self.claims.get("acr")
         listed = [item for item in amr if isinstance(item, str)] if isinstance(amr, list) else []
-        if context in (ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT):
+        if context in (Acr.TWO_FACTORS, Acr.PHISHING_RESISTANT):
             listed.append("mfa")
         return tuple(fromkey for fromkey in dict.fromkeys(listed) if fromkey in _AMR_VALUES)
 
@@ -146,7 +146,7 @@ class OpenIdProviderClient(ProviderClient):
         text = answer.get("id_token")
         claims = verify_id_token(text, metadata, self._fetch_keys, expected)
         verify_access_token_hash(
-            claims, access_token, jwt.parse_unverified(str(text), max_length=len(str(text))).header["alg"]
+            claims, access_token, jwt.UnverifiedToken.parse(str(text), max_length=len(str(text))).header["alg"]
         )
         subject: str = claims["sub"]
         return ExternalUser(
@@ -250,7 +250,9 @@ class GitHubProviderClient(ProviderClient):
     @property
     def _api_url(self) -> str:
         return (
-            "https://api.github.com" if self._base_url == ISSUERS[UpstreamKind.GITHUB] else f"{self._base_url}/api/v3"
+            "https://api.github.com"
+            if self._base_url == UpstreamProvider.ISSUERS[UpstreamKind.GITHUB]
+            else f"{self._base_url}/api/v3"
         )
 
 
@@ -341,4 +343,4 @@ def _create_apple_client_secret(provider: UpstreamProvider, key: str, now: datet
         "aud": provider.effective_issuer,
         "sub": provider.client_id,
     }
-    return jwt.sign_es256(claims, parse_ec_private_key(key), key_id=provider.key_id)
+    return jwt.sign_es256(claims, EcPrivateKey.from_pem(key), key_id=provider.key_id)

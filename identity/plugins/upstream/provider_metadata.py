@@ -7,8 +7,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
-from identity.crypto.jwk_sets import JwkPublicKey, parse_jwk_set
-from identity.crypto.jwt import EC_ALGORITHMS, RSA_ALGORITHMS
+from identity.crypto.jwk_sets import JwkPublicKey
 from identity.crypto.rsa_keys import InvalidKey
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError
 
@@ -19,7 +18,7 @@ _MAX_CACHE_ENTRIES = 500
 _LONGEST_ADDRESS = 2000
 
 #: Accepted signature algorithms (RFC 7518 §3.1): neither HMAC nor "none".
-ACCEPTED_ALGORITHMS = frozenset({*RSA_ALGORITHMS, *EC_ALGORITHMS})
+ACCEPTED_ALGORITHMS = JwkPublicKey.ALGORITHMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +80,7 @@ class ProviderMetadataCache:
             ):
                 return jwk_public_keys
         try:
-            jwk_public_keys = parse_jwk_set(asking.get(uri))
+            jwk_public_keys = JwkPublicKey.parse_set(asking.get(uri))
         except InvalidKey:
             raise ProviderResponseError("the provider's keys cannot be read") from None
         self._store(self._keys, uri, jwk_public_keys)

@@ -7,7 +7,7 @@ from pyramid.request import Request
 
 from identity.domain.records import RecordNamespace
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.outbound_http import DeadlineResolver, OutboundHttpClient, parse_networks
+from identity.outbound_http import DeadlineResolver, OutboundHttpClient
 from identity.plugins.upstream.http_client import TIMEOUT_SECONDS, HttpTransport, ProviderHttpClient
 from identity.plugins.upstream.provider_clients import ProviderClient, UpstreamClientCredentials, create_provider_client
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
@@ -23,7 +23,7 @@ class ProviderRegistry:
     ) -> None:
         self.name_space = name_space
         self.known = ProviderMetadataCache()
-        networks = parse_networks(settings.allowed_networks)
+        networks = OutboundHttpClient.parse_networks(settings.allowed_networks)
         self._http_client = ProviderHttpClient(
             http_transport or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, resolve=DeadlineResolver())
         )

@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.authentication import Proof
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
+from identity.domain.sessions import PendingAuthorization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.provider.context import Context
 from identity.provider.errors import LoginRequired, OAuthError
 from identity.provider.interaction import Interaction, SignIn
 from identity.services.container import Services
-from identity.services.sign_ins import OTHER_METHOD_STEP, STRONGEST_PROOF_STEP
 
 #: The parameter with which an application names a provider, by id or name.
 IDP_HINT_PARAM = "idp"
@@ -37,7 +37,9 @@ def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamPr
     if organization is None:
         return services.upstream_providers.list_available(None)
     providers = _allowed_providers(organization, services)
-    if not sign_in.has_completed(OTHER_METHOD_STEP) or not services.policies.instance_allows_factor(SIGN_IN_METHOD):
+    if not sign_in.has_completed(
+        PendingAuthorization.OTHER_METHOD_STEP
+    ) or not services.policies.instance_allows_factor(SIGN_IN_METHOD):
         return providers
     # Whether the user may use them is shown only after authentication.
     of_instance = (
@@ -48,7 +50,9 @@ def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamPr
 
 def next_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
     """The provider to redirect to now, automatically or by the entered login name."""
-    if sign_in.has_completed(OTHER_METHOD_STEP) or sign_in.has_completed(STRONGEST_PROOF_STEP):
+    if sign_in.has_completed(PendingAuthorization.OTHER_METHOD_STEP) or sign_in.has_completed(
+        PendingAuthorization.STRONGEST_PROOF_STEP
+    ):
         return None
     named = "" if sign_in.pending is None else sign_in.pending.login_name
     return automatic_provider(sign_in, context) or find_provider_by_domain(
@@ -70,7 +74,7 @@ def automatic_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | 
     of the login hint's domain.
     """
     authorization = sign_in.request
-    if authorization is None or sign_in.has_completed(OTHER_METHOD_STEP):
+    if authorization is None or sign_in.has_completed(PendingAuthorization.OTHER_METHOD_STEP):
         return None
     services = context.services
     hint = authorization.parameters.get(IDP_HINT_PARAM, "")
@@ -102,7 +106,7 @@ def _allowed_providers(organization: Organization, services: Services) -> tuple[
 def _allows_other_methods(factor: str, context: Context) -> bool:
     """True for a sign-in method besides providers, which leaves the user a choice."""
     known = context.protocol.factors.get(factor)
-    return factor == PASSWORD_FACTOR or (known is not None and known.is_passwordless)
+    return factor == Proof.PASSWORD_FACTOR or (known is not None and known.is_passwordless)
 
 
 def _find_domain_organization(login_name: LoginName | None, services: Services) -> Organization | None:
@@ -131,7 +135,7 @@ class UpstreamSignInInteraction(Interaction):
         """True until the user is authenticated; a browser with several accounts shows the chooser first."""
         if sign_in.authenticated_subject is not None or sign_in.selectable_accounts or "create" in sign_in.prompts:
             return False
-        if sign_in.has_completed(STRONGEST_PROOF_STEP):
+        if sign_in.has_completed(PendingAuthorization.STRONGEST_PROOF_STEP):
             # The identity is not linked, so the user must authenticate here.
             return False
         if sign_in.accounts and ("select_account" in sign_in.prompts and not sign_in.has_completed("select_account")):

@@ -7,7 +7,8 @@ from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.login_names import LoginName
-from identity.domain.upstream_providers import CALLBACK_PATH
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.http.endpoint_routes import request_context
 from identity.http.security_policy import SIGNED_IN_PERMISSION
 from identity.http.sign_in_attempts import PendingSignInContext
@@ -31,7 +32,6 @@ from identity.plugins.upstream.pages.linked_identities import (
     security_sections,
 )
 from identity.plugins.upstream.pages.provider_check import CHECK_CONTEXT_FACTORY, CHECK_PATH, CheckProviderPage
-from identity.services.sign_ins import OTHER_METHOD_STEP, STRONGEST_PROOF_STEP
 
 
 def add_upstream_pages(config: Configurator) -> None:
@@ -49,14 +49,19 @@ def add_upstream_pages(config: Configurator) -> None:
             permission=NO_PERMISSION_REQUIRED,
             factory=PendingSignInContext,
         )
-    config.add_write_path(f"{CALLBACK_PATH}/")
+    config.add_write_path(f"{UpstreamProvider.CALLBACK_PATH}/")
     config.add_route("upstream.go", PROVIDER_PATH, host="login", factory=PendingSignInContext, request_method="GET")
     config.add_view(start_provider_sign_in, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
     config.add_route("upstream.sign_out", LOGOUT_PATH, host="login", request_method="GET")
     config.add_view(start_logout, route_name="upstream.sign_out", permission=NO_PERMISSION_REQUIRED)
     config.add_route("upstream.signed_out", POST_LOGOUT_PATH, host="login", request_method="GET")
     config.add_view(finish_provider_logout, route_name="upstream.signed_out", permission=NO_PERMISSION_REQUIRED)
-    config.add_route("upstream.answered", f"{CALLBACK_PATH}/{{provider}}", host="login", request_method=("GET", "POST"))
+    config.add_route(
+        "upstream.answered",
+        f"{UpstreamProvider.CALLBACK_PATH}/{{provider}}",
+        host="login",
+        request_method=("GET", "POST"),
+    )
     config.add_view(
         handle_callback, route_name="upstream.answered", permission=NO_PERMISSION_REQUIRED, from_elsewhere=True
     )
@@ -81,7 +86,9 @@ def add_upstream_pages(config: Configurator) -> None:
 
 def login_name_redirect(page: SignInPage, login_name: LoginName) -> str | None:
     """The redirect for a login name whose domain has a provider."""
-    if page.sign_in.has_completed(STRONGEST_PROOF_STEP) or page.sign_in.has_completed(OTHER_METHOD_STEP):
+    if page.sign_in.has_completed(PendingAuthorization.STRONGEST_PROOF_STEP) or page.sign_in.has_completed(
+        PendingAuthorization.OTHER_METHOD_STEP
+    ):
         return None
     provider = provider_selection.find_provider_by_domain(login_name, request_context(page.request))
     return None if provider is None else f"{page.base_path}/{provider_selection.PAGE_NAME}"

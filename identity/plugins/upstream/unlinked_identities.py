@@ -12,7 +12,6 @@ from identity.provider.context import Context
 from identity.provider.interaction import Interaction, SignIn
 from identity.services.container import Services
 from identity.services.records import RecordService
-from identity.services.sign_ins import STRONGEST_PROOF_STEP
 
 _RECORD_KIND = "unlinked"
 
@@ -73,7 +72,7 @@ class LinkIdentityInteraction(Interaction):
         if (
             sign_in.pending is None
             or sign_in.authenticated_subject is None
-            or not sign_in.has_completed(STRONGEST_PROOF_STEP)
+            or not sign_in.has_completed(PendingAuthorization.STRONGEST_PROOF_STEP)
         ):
             return False
         if sign_in.step_up_requirement is not None:

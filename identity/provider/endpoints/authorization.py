@@ -16,7 +16,7 @@ from identity.provider.authorization_request import (
     parse_authorization_request,
     resolve_client_and_redirect_target,
 )
-from identity.provider.consent import CONSENT_INTERACTION, build_consent_summary
+from identity.provider.consent import build_consent_summary
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import (
@@ -283,7 +283,7 @@ def _members(
         else build_consent_summary(sign_in, account, context)
     )
     if offer.needs_consent or (
-        CONSENT_INTERACTION in sign_in.prompts and not sign_in.has_completed(CONSENT_INTERACTION)
+        Interaction.CONSENT in sign_in.prompts and not sign_in.has_completed(Interaction.CONSENT)
     ):
         # As with sign-in: without a page there is no consent.
         raise ConsentRequired("The user has to consent.")

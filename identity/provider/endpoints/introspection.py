@@ -16,7 +16,7 @@ from identity.provider.parameters import refuse_secrets
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.responses import json_response
 from identity.provider.role_claims import response_role_claims
-from identity.provider.scope import OPENID_SCOPE, scopes_from_token
+from identity.provider.scope import Scope, scopes_from_token
 
 _INACTIVE = replace(json_response('{"active": false}'), is_negative=True)
 
@@ -58,7 +58,7 @@ def introspection_members(issued: PresentedAccessToken, context: Context) -> dic
     if issued.subject is not None:
         if _discloses_user_name(issued.subject, token.scope, context):
             members["username"] = issued.subject.login_name
-        if OPENID_SCOPE in token.scope:
+        if Scope.OPENID in token.scope:
             members |= scope_claims(issued.subject.user, token.scope, context)
         members |= response_role_claims(issued.subject, issued.client, scopes_from_token(token), context)
     return members
@@ -69,7 +69,7 @@ def _discloses_user_name(subject: Subject, scopes: tuple[str, ...], context: Con
     if isinstance(subject.user, ServiceUser):
         return True
     return (
-        OPENID_SCOPE in scopes and context.protocol.scopes.find_opening_scope("preferred_username", scopes) is not None
+        Scope.OPENID in scopes and context.protocol.scopes.find_opening_scope("preferred_username", scopes) is not None
     )
 
 

@@ -12,7 +12,7 @@ from identity.provider.errors import InsufficientScope, InvalidToken
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.responses import json_response
 from identity.provider.role_claims import response_role_claims
-from identity.provider.scope import OPENID_SCOPE, scopes_from_token
+from identity.provider.scope import Scope, scopes_from_token
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -30,7 +30,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 def userinfo_claims(issued: PresentedAccessToken, context: Context) -> dict[str, Any]:
     """Claims for the bearer of a live token. Raises InsufficientScope."""
-    if OPENID_SCOPE not in issued.token.scope or issued.subject is None:
+    if Scope.OPENID not in issued.token.scope or issued.subject is None:
         raise InsufficientScope("the access token lacks the scope openid")
     claims = scope_claims(issued.subject.user, issued.token.scope, context)
     claims |= requested_claims(issued.subject.user, issued.claims, context)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.service_user_keys import KeyFile
 from identity.services.access_control import Principal
 from identity.services.commands.desired_state import DesiredState
@@ -53,7 +53,7 @@ def apply_desired_state(
         described = [(f"organizations[{number}]", spec) for number, spec in enumerate(state.organizations)]
         ensure_organizations(build, described)
     if state.instance is not None:
-        ensure_managers(build, "instance", state.instance.managers, INSTANCE_RESOURCE, None, "the instance")
+        ensure_managers(build, "instance", state.instance.managers, Resource.INSTANCE, None, "the instance")
     build.finish()
     return ApplyResult(
         state_changes=tuple(build.state_changes),

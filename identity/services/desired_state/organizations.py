@@ -5,7 +5,7 @@ from functools import partial
 
 from identity.domain.errors import NotFound
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.services.commands.desired_state import OrganizationSpec
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.desired_state.branding import ensure_branding
@@ -42,7 +42,7 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
     for grant in grants:
         ensure_user_grants(build, grant)
     for path, spec, owner in found:
-        ensure_managers(build, path, spec.managers, organization_resource(owner.id), owner, owner.primary_domain)
+        ensure_managers(build, path, spec.managers, Resource.of_organization(owner.id), owner, owner.primary_domain)
     for role_scope in (*projects, *grants):
         ensure_managers(
             build,
@@ -60,7 +60,7 @@ def ensure_organization(build: Reconciler, path: str, described: OrganizationSpe
     organizations = build.services.organizations
 
     def make() -> Organization:
-        build.services.access_control.require(build.principal, "organization.create", INSTANCE_RESOURCE)
+        build.services.access_control.require(build.principal, "organization.create", Resource.INSTANCE)
         return organizations.create(
             command_from_spec(described, CreateOrganization),
             principal=build.principal,

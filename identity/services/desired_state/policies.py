@@ -1,7 +1,6 @@
 """Policies in the desired state."""
 
-from identity.domain.permissions import INSTANCE_RESOURCE as OF_INSTANCE
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.policies import Policy
 from identity.services.commands.policies import ChangePolicy
 from identity.services.desired_state.reconciler import ChangeAction, Reconciler, describe_differences
@@ -16,7 +15,9 @@ def ensure_policy(build: Reconciler, path: str, described: ChangePolicy | None, 
         return
     at_instance = owner == INSTANCE_OWNER_ID
     permission, resource = (
-        ("instance.write", OF_INSTANCE) if at_instance else ("organization_policy.write", organization_resource(owner))
+        ("instance.write", Resource.INSTANCE)
+        if at_instance
+        else ("organization_policy.write", Resource.of_organization(owner))
     )
     build.services.access_control.require(build.principal, permission, resource)
     policies = build.services.policies

@@ -12,7 +12,7 @@ from identity.domain.entity import entity_fields
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.service_user_keys import KeyFile
 from identity.domain.users import Address, HumanUser, Subject
 from identity.services.access_control import Principal
@@ -191,7 +191,7 @@ class Reconciler:
 
     def require(self, permission: str, organization: Organization) -> None:
         """Raise Denied unless the principal has the permission in the organization."""
-        self.services.access_control.require(self.principal, permission, organization_resource(organization.id))
+        self.services.access_control.require(self.principal, permission, Resource.of_organization(organization.id))
 
     def new_entity_id(self, described: Any) -> str | None:
         """The id for a new entity; None to generate one."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
 from identity.services.organization_transfer import OrganizationTransfer
 from identity.testing.browser import Browser, set_password
@@ -48,7 +48,7 @@ def test_documents_hold_the_field(world: World) -> None:
     client = world.make_application(world.make_project(organization).id, **{FIELD: True})
     with world.transaction_services() as services:
         document: Any = json.loads(
-            "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
+            "".join(OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR))
         )
         [project] = document["organization"]["projects"]
         assert project["applications"][0][FIELD] is True
@@ -62,7 +62,7 @@ def test_documents_hold_the_field(world: World) -> None:
                 }
             ],
         }
-        applied = apply_desired_state(services, parse_desired_state(state), principal=OPERATOR_PRINCIPAL)
+        applied = apply_desired_state(services, parse_desired_state(state), principal=Principal.OPERATOR)
         assert [change.detail for change in applied.state_changes] == [f"{FIELD}: true → false"]
         found: Any = services.applications.get(client.client_id)
         assert found.reads_aloud is False

@@ -8,7 +8,7 @@ from identity.domain.audit import Actor, ActorKind, AuditEvent
 from identity.domain.users import HumanUser
 from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
 from identity.pages.layout import NavigationItem
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.testing.browser import Browser
@@ -48,7 +48,7 @@ def test_activity_lists_own_and_others_events_at_the_account(world: World, ada: 
     browser.submit({"password": OLD}, form="page-form")
     manager = Actor(kind=ActorKind.USER, id="0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", client_address="198.51.100.7")
     with world.identity.transaction(manager) as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=Principal.OPERATOR)
     changed, signed_in, refused = rows_of(browser)[:3]
     assert "User changed" in changed
     assert "By a manager" in changed
@@ -100,11 +100,11 @@ def test_activity_lists_roles_assigned_by_others(world: World, browser: Browser,
     project = world.make_project(organization, roles=["reader", "writer"])
     with world.transaction_services() as services:
         command = AddUserGrant(user_id=ada.id, project_id=project.id, roles=frozenset({"reader"}))
-        grant = services.user_grants.add(command, principal=OPERATOR_PRINCIPAL)
+        grant = services.user_grants.add(command, principal=Principal.OPERATOR)
         services.user_grants.change(
-            grant.id, ChangeUserGrant(roles=frozenset({"writer"})), principal=OPERATOR_PRINCIPAL
+            grant.id, ChangeUserGrant(roles=frozenset({"writer"})), principal=Principal.OPERATOR
         )
-        services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
+        services.user_grants.remove(grant.id, principal=Principal.OPERATOR)
     listed = rows_of(browser)
     for label in (
         "Project roles given to a user",
@@ -141,7 +141,7 @@ def test_activity_is_paged(world: World, browser: Browser, ada: HumanUser) -> No
     for number in range(30):
         with world.transaction_services() as services:
             command = ChangeHumanUser(given_name=f"Ada {number}")
-            services.users.change(ada.id, command, principal=OPERATOR_PRINCIPAL)
+            services.users.change(ada.id, command, principal=Principal.OPERATOR)
     assert len(rows_of(browser)) == 25
     browser.click("Next page")
     assert browser.page.status_int == 200
@@ -157,7 +157,7 @@ def test_activity_cursor_of_another_user_discloses_nothing(world: World, browser
     other.start_session(eve)
     for number in range(30):
         with world.transaction_services() as services:
-            services.users.change(eve.id, ChangeHumanUser(given_name=f"Eve {number}"), principal=OPERATOR_PRINCIPAL)
+            services.users.change(eve.id, ChangeHumanUser(given_name=f"Eve {number}"), principal=Principal.OPERATOR)
     rows_of(other)
     other.click("Next page")
     answer = browser.open(other.url)

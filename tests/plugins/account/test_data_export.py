@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -50,9 +50,9 @@ def test_data_export_contains_all_user_data(world: World, ada: HumanUser) -> Non
 def test_data_export_omits_secrets_and_other_users(world: World, browser: Browser, ada: HumanUser) -> None:
     eve = make_user_with_password(world)
     with world.identity.transaction(MANAGER) as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=Principal.OPERATOR)
     with world.identity.transaction(Actor(kind=ActorKind.USER, id=ada.id)) as services:
-        services.users.change(eve.id, ChangeHumanUser(given_name="Evelyn"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(eve.id, ChangeHumanUser(given_name="Evelyn"), principal=Principal.OPERATOR)
         stored = services.storage.users.find_password(ada.id)
     assert stored is not None
     document = download_export(browser)

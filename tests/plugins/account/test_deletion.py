@@ -9,10 +9,10 @@ import pytest
 
 from identity.domain.errors import Conflict, NotFound
 from identity.domain.legal_holds import LegalHoldKind
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser, Subject
 from identity.provider.factor import Factor
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser
@@ -236,7 +236,7 @@ def test_cancel_deletion_requires_second_factor(
 def test_manager_cancels_deletion(world: World, browser: Browser, ada: HumanUser) -> None:
     request_deletion(browser, ada.user_name)
     manager, desk = make_user_with_password(world), Browser(world)
-    world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(manager, "IAM_OWNER", resource=Resource.INSTANCE)
     desk.start_session(manager)
     desk.open(f"/console/users/{ada.id}")
     assert "Is being deleted" in desk.page.text
@@ -254,7 +254,7 @@ def test_user_change_keeps_deletion_date(world: World, browser: Browser, ada: Hu
     request_deletion(browser, ada.user_name)
     before = stored(world, ada).deletion_at
     with world.transaction_services() as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=OPERATOR_PRINCIPAL)
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), principal=Principal.OPERATOR)
         services.sessions.revoke_access(services.storage.users.find_subject(ada.id))  # type: ignore[arg-type]
     assert stored(world, ada).deletion_at == before
 
@@ -264,7 +264,7 @@ def test_last_owner_cannot_be_deleted(isolated_world: World) -> None:
     world = isolated_world
     allow(world, True)
     with world.transaction_services() as services:
-        owner, *managers = services.storage.managers.lock_by_role(INSTANCE_RESOURCE.key, "IAM_OWNER")
+        owner, *managers = services.storage.managers.lock_by_role(Resource.INSTANCE.key, "IAM_OWNER")
         for manager in managers:
             services.storage.managers.delete(manager.id)
         person = services.users.get(owner.user_id)

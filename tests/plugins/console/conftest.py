@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, Resource, organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -27,7 +27,7 @@ def sign_in(world: World, organization: Organization) -> SignIn:
     ) -> Browser:
         person = world.make_human_user(home or organization)
         if role is not None:
-            world.assign_manager_role(person, role, resource=resource or organization_resource(organization.id))
+            world.assign_manager_role(person, role, resource=resource or Resource.of_organization(organization.id))
         browser = Browser(world)
         browser.start_session(person)
         return browser
@@ -44,7 +44,7 @@ def owner(sign_in: SignIn) -> Browser:
 @pytest.fixture
 def instance_owner(sign_in: SignIn) -> Browser:
     """A browser of an IAM_OWNER."""
-    return sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    return sign_in("IAM_OWNER", resource=Resource.INSTANCE)
 
 
 @pytest.fixture
@@ -62,4 +62,4 @@ def grant(world: World, project: Project, holder: Organization) -> ProjectGrant:
 @pytest.fixture
 def holding(sign_in: SignIn, holder: Organization) -> Browser:
     """A browser of an ORG_OWNER of ``holder``."""
-    return sign_in(resource=organization_resource(holder.id), home=holder)
+    return sign_in(resource=Resource.of_organization(holder.id), home=holder)

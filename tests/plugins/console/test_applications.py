@@ -11,7 +11,7 @@ from identity.domain.entity import entity_fields
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import Browser
 from identity.testing.service_test_client import Credentials
@@ -45,7 +45,7 @@ def _application(world: World, client_id: str) -> Application:
 
 def _rename(world: World, client_id: str, name: str) -> None:
     with world.transaction_services() as services:
-        services.applications.change(client_id, ChangeApplication(name=name), principal=OPERATOR_PRINCIPAL)
+        services.applications.change(client_id, ChangeApplication(name=name), principal=Principal.OPERATOR)
 
 
 def _secrets(world: World, client_id: str) -> int:
@@ -297,9 +297,9 @@ def test_detail_page_shows_endpoints_to_copy(world: World, owner: Browser, clien
 def test_list_shows_type_and_secret(world: World, owner: Browser, project: Project, client: Credentials) -> None:
     stock = world.make_application(project.id)
     with world.transaction_services() as services:
-        services.applications.add_secret(client.client_id, principal=OPERATOR_PRINCIPAL)
+        services.applications.add_secret(client.client_id, principal=Principal.OPERATOR)
         [secret] = services.applications.list_secrets(stock.client_id)
-        services.applications.remove_secret(stock.client_id, secret.id, principal=OPERATOR_PRINCIPAL)
+        services.applications.remove_secret(stock.client_id, secret.id, principal=Principal.OPERATOR)
     _rename(world, stock.client_id, "Stock")
     _rename(world, world.make_public_application(project.id), "Till")
     page = owner.open(f"/console/projects/{project.id}/applications")
@@ -323,7 +323,7 @@ def test_edit_without_changes_stores_nothing(world: World, owner: Browser, clien
             redirect_uris=(CALLBACK_URI, "https://b.example/cb"),
             assert_roles_in_id_token=True,
         )
-        before = services.applications.change(client.client_id, command, principal=OPERATOR_PRINCIPAL)
+        before = services.applications.change(client.client_id, command, principal=Principal.OPERATOR)
     owner.open(f"/console/applications/{client.client_id}/edit")
     assert owner.find_form("page-form")["access_token_lifetime"].value == "1.67"
     assert owner.submit(form="page-form").status_int == 200
@@ -334,7 +334,7 @@ def test_edit_without_changes_stores_nothing(world: World, owner: Browser, clien
 def test_emptied_fields_are_reset(world: World, owner: Browser, client: Credentials, href: str) -> None:
     with world.transaction_services() as services:
         command = ChangeApplication(access_token_lifetime=timedelta(minutes=5), assert_roles_in_id_token=True)
-        services.applications.change(client.client_id, command, principal=OPERATOR_PRINCIPAL)
+        services.applications.change(client.client_id, command, principal=Principal.OPERATOR)
     owner.open(f"{href}/edit")
     fields = {"access_token_lifetime": "", "assert_roles_in_id_token": False, "post_logout_redirect_uris": ""}
     owner.submit(fields, form="page-form")
@@ -385,7 +385,7 @@ def test_revoking_a_secret_shows_its_last_use(world: World, owner: Browser, clie
 def test_third_secret_is_refused(world: World, owner: Browser, client: Credentials, href: str) -> None:
     owner.open(f"{href}/secrets/new")
     with world.transaction_services() as services:
-        services.applications.add_secret(client.client_id, principal=OPERATOR_PRINCIPAL)
+        services.applications.add_secret(client.client_id, principal=Principal.OPERATOR)
     page = owner.submit(form="page-form")
     assert page.status_int == 409
     assert "Revoke the older one first." in page

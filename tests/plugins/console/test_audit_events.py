@@ -6,11 +6,11 @@ from urllib.parse import quote
 
 import pytest
 
-from identity.domain.audit import EVENTS
+from identity.domain.audit import AuditEvent
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS, SUBJECT_LABELS
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeHumanUser
@@ -25,9 +25,9 @@ def events(browser: Browser, organization: Organization, query: str = "") -> Any
 
 
 def test_every_event_has_a_label() -> None:
-    assert EVENT_LABELS.keys() == EVENTS
-    assert SUBJECT_LABELS.keys() == {name.partition(".")[0] for name in EVENTS}
-    assert len(set(EVENT_LABELS.values())) == len(EVENTS), "two events read alike"
+    assert EVENT_LABELS.keys() == AuditEvent.NAMES
+    assert SUBJECT_LABELS.keys() == {name.partition(".")[0] for name in AuditEvent.NAMES}
+    assert len(set(EVENT_LABELS.values())) == len(AuditEvent.NAMES), "two events read alike"
 
 
 def test_event_and_reason_labels_have_consistent_form() -> None:
@@ -60,11 +60,11 @@ def test_list_rows_show_names_instead_of_ids(world: World, owner: Browser, organ
     world.make_personal_access_token(robot)
     with world.transaction_services() as services:
         services.managers.change(
-            manager.id, ChangeManager(roles=frozenset({"ORG_OWNER"})), principal=OPERATOR_PRINCIPAL
+            manager.id, ChangeManager(roles=frozenset({"ORG_OWNER"})), principal=Principal.OPERATOR
         )
-        services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
-        services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
-        services.projects.remove(project.id, principal=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager.id, principal=Principal.OPERATOR)
+        services.user_grants.remove(grant.id, principal=Principal.OPERATOR)
+        services.projects.remove(project.id, principal=Principal.OPERATOR)
     page = events(owner, organization, "?limit=50")
     named = {
         row.select("td")[-2].get_text(" ", strip=True): row.th.get_text(" ", strip=True)
@@ -117,21 +117,21 @@ def test_object_filter_finds_user_by_name_with_owned_objects(
     project = world.make_project(organization, roles=["reader", "writer"])
     with world.transaction_services() as services:
         services.users.change(
-            person.id, ChangeHumanUser.build(display_name="Michał Ångström"), principal=OPERATOR_PRINCIPAL
+            person.id, ChangeHumanUser.build(display_name="Michał Ångström"), principal=Principal.OPERATOR
         )
         for user in (person, human_user):
             command = AddUserGrant(user_id=user.id, project_id=project.id, roles=frozenset({"reader"}))
-            grant = services.user_grants.add(command, principal=OPERATOR_PRINCIPAL)
+            grant = services.user_grants.add(command, principal=Principal.OPERATOR)
             services.user_grants.change(
-                grant.id, ChangeUserGrant(roles=frozenset({"writer"})), principal=OPERATOR_PRINCIPAL
+                grant.id, ChangeUserGrant(roles=frozenset({"writer"})), principal=Principal.OPERATOR
             )
-            services.user_grants.remove(grant.id, principal=OPERATOR_PRINCIPAL)
+            services.user_grants.remove(grant.id, principal=Principal.OPERATOR)
             manager = services.managers.add(
-                organization_resource(organization.id),
+                Resource.of_organization(organization.id),
                 AddManager(user_id=user.id, roles=frozenset({"ORG_OWNER_VIEWER"})),
-                principal=OPERATOR_PRINCIPAL,
+                principal=Principal.OPERATOR,
             )
-            services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+            services.managers.remove(manager.id, principal=Principal.OPERATOR)
     login_name = f"{person.user_name}@{organization.primary_domain}"
     for name in (person.id, login_name, "michal angstrom", person.user_name):
         page = events(owner, organization, f"?object={quote(name)}")
@@ -259,7 +259,7 @@ def test_actor_of_other_organization_has_no_link(
     world: World, sign_in: SignIn, owner: Browser, organization: Organization
 ) -> None:
     robot = world.make_service_user_program(organization)
-    admin = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE, home=world.make_organization())
+    admin = sign_in("IAM_OWNER", resource=Resource.INSTANCE, home=world.make_organization())
     admin.open(f"/console/service-users/{robot.id}/edit")
     admin.submit({"display_name": "Nightly build"}, form="page-form")
     page = events(owner, organization, "?event=service_user.changed")
@@ -273,7 +273,7 @@ def test_instance_list_requires_instance_manager(
 ) -> None:
     assert owner.open("/console/audit-events").status_int == 403
     world.make_organization()
-    viewer = sign_in("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    viewer = sign_in("IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     page = viewer.open("/console/audit-events?event=organization.created")
     assert page.status_int == 200
     assert len(page.html.select("tbody tr")) >= 2

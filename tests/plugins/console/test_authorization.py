@@ -11,9 +11,9 @@ import pytest
 from pyramid.interfaces import IRoutesMapper
 
 from identity.domain.managers import Manager
-from identity.domain.permissions import INSTANCE_RESOURCE, Resource, project_grant_resource
+from identity.domain.permissions import Resource, project_grant_resource
 from identity.domain.projects import Project, ProjectGrant
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -268,7 +268,7 @@ def test_unknown_and_foreign_ids_are_not_found(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData
 ) -> None:
     """Unknown ids, and ids of entities of another owner or kind."""
-    browser = make_browser(world, own_estate, "IAM_OWNER", INSTANCE_RESOURCE)
+    browser = make_browser(world, own_estate, "IAM_OWNER", Resource.INSTANCE)
     for cell in CELLS:
         names = re.findall(r"\{(\w+)", cell.path)
         if not names or cell.manager or cell.path.endswith("/export"):
@@ -310,7 +310,7 @@ def test_removed_role_takes_effect_at_once(world: World, own_estate: ApiFixtureD
     browser.start_session(person)
     page = f"/console/organizations/{own_estate.organization.id}/service-users"
     assert browser.open(page).status_int == 200
-    boss = make_browser(world, own_estate, "IAM_OWNER", INSTANCE_RESOURCE)
+    boss = make_browser(world, own_estate, "IAM_OWNER", Resource.INSTANCE)
     boss.open(f"/console/managers/{manager.id}/delete")
     boss.submit(form="page-form")
     assert browser.open(page).status_int == 403
@@ -397,4 +397,4 @@ def test_unrequested_project_grant_opens_nothing(
 
 def managers_of(world: World, grant: ProjectGrant, project: Project) -> tuple[Manager, ...]:
     with world.read_only_services() as services:
-        return services.managers.page(project_grant_resource(grant, project), principal=OPERATOR_PRINCIPAL).items
+        return services.managers.page(project_grant_resource(grant, project), principal=Principal.OPERATOR).items

@@ -15,8 +15,8 @@ from identity.domain.branding import TEXT_FIELDS as TEXTS_BY_LANGUAGE
 from identity.domain.branding import Branding
 from identity.domain.messages import LANGUAGES
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.relying_party import RelyingParty
@@ -87,7 +87,7 @@ def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
 def brand(world: World, organization: Organization) -> None:
     """Give the organization a branding."""
     with world.transaction_services() as services:
-        services.branding.change(organization, ChangeBranding.build(accent="#2540ad"), principal=OPERATOR_PRINCIPAL)
+        services.branding.change(organization, ChangeBranding.build(accent="#2540ad"), principal=Principal.OPERATOR)
 
 
 def check_harmless(browser: Browser, text: str) -> bool:
@@ -114,7 +114,7 @@ def test_console_pages_escape_stored_texts(make_world: Callable[..., World], tex
     estate = make_fixture_data(world)
     brand(world, estate.organization)
     owner = world.make_human_user(estate.organization)
-    world.assign_manager_role(owner, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(owner, "IAM_OWNER", resource=Resource.INSTANCE)
     world.assign_manager_role(owner, "ORG_OWNER")
     browser = Browser(world)
     browser.start_session(owner)

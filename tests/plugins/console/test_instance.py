@@ -2,7 +2,7 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
@@ -25,7 +25,7 @@ def test_instance_page_shows_identifiers_to_every_manager(world: World, sign_in:
 
 
 def test_instance_page_is_complete_for_instance_owner(world: World, sign_in: SignIn) -> None:
-    page = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE).open("/console/instance")
+    page = sign_in("IAM_OWNER", resource=Resource.INSTANCE).open("/console/instance")
     assert "IAM_OWNER" in page.html.find(id="managers").text
     assert "Add manager" in page
     assert "jwt_bearer" in page.html.find(id="plugins").text
@@ -34,7 +34,7 @@ def test_instance_page_is_complete_for_instance_owner(world: World, sign_in: Sig
 
 @pytest.mark.parametrize("role", ["IAM_ORG_MANAGER", "IAM_USER_MANAGER"])
 def test_instance_page_hides_managers_from_other_instance_roles(sign_in: SignIn, role: str) -> None:
-    page = sign_in(role, resource=INSTANCE_RESOURCE).open("/console/instance")
+    page = sign_in(role, resource=Resource.INSTANCE).open("/console/instance")
     assert page.html.find(id="managers") is None
     assert page.html.find(id="plugins") is None
 

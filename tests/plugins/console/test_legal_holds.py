@@ -6,7 +6,7 @@ import pytest
 
 from identity.domain.legal_holds import LegalHold, LegalHoldKind
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
@@ -69,7 +69,7 @@ def test_legal_hold_is_placed_with_reason_and_lifted(
 def test_legal_hold_on_everything(make_world: WorldFactory) -> None:
     world = make_world()
     person, manager = world.make_human_user(), world.make_human_user()
-    world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(manager, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(manager)
     assert "No legal holds" in main(browser, LIST)
@@ -124,7 +124,7 @@ def test_organization_manager_sees_only_that_a_hold_exists(
 def test_viewer_sees_holds_without_buttons(world: World, sign_in: SignIn, organization: Organization) -> None:
     person = world.make_human_user(organization)
     hold(world, LegalHoldKind.USER, person.id)
-    viewer = sign_in("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    viewer = sign_in("IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     assert "Case 12/2027" in main(viewer, LIST)
     assert "Lift" not in main(viewer)
     assert "Case 12/2027" in main(viewer, f"/console/users/{person.id}")

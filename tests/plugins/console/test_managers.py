@@ -3,7 +3,7 @@
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource, project_grant_resource, project_resource
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.testing.browser import Browser
 from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.console.conftest import SignIn
@@ -104,6 +104,6 @@ def test_grant_manager_search_covers_grantee_users(world: World, sign_in: SignIn
     holder = world.make_organization()
     colleague = world.make_service_user_program(holder)
     grant = world.make_project_grant(world.make_project(organization), holder)
-    browser = sign_in(resource=organization_resource(holder.id), home=holder)
+    browser = sign_in(resource=Resource.of_organization(holder.id), home=holder)
     browser.open(f"/console/project-grants/{grant.id}/managers/new?q={colleague.user.user_name[:-1]}")
     assert browser.click(colleague.user.display_name).status_int == 200

@@ -8,9 +8,9 @@ import pytest
 from webtest import Upload
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.service_user_keys import ServiceUserKey
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.organization_transfer import StreamedOrganizationImport
 from identity.storage.stores.users import UserKind
 from identity.testing.browser import Browser
@@ -89,11 +89,11 @@ def test_import_creates_organization(world: World, instance_owner: Browser, orga
 def test_import_restores_deleted_organization_with_ids(
     world: World, sign_in: SignIn, organization: Organization
 ) -> None:
-    browser = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE, home=world.make_organization())
+    browser = sign_in("IAM_OWNER", resource=Resource.INSTANCE, home=world.make_organization())
     robot = world.make_service_user_program(organization)
     text = exported(browser, organization).text
     with world.transaction_services() as services:
-        services.organizations.remove(organization.id, principal=OPERATOR_PRINCIPAL)
+        services.organizations.remove(organization.id, principal=Principal.OPERATOR)
     browser.open(IMPORT)
     browser.submit({"document": file(text), "keep_ids": True}, form="page-form")
     assert browser.path == _page(organization)
@@ -146,7 +146,7 @@ def test_import_form_sent_twice_creates_once(world: World, instance_owner: Brows
 def test_import_file_size_limit(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
     person, browser = world.make_human_user(), Browser(world)
-    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     browser.start_session(person)
     user = {"given_name": "Anna", "family_name": "Meier", "nickname": "", "email": "anna.meier@acme.example"}
     users = [{"user_name": f"anna-{number}", **user} for number in range(1500)]
@@ -182,6 +182,6 @@ def test_import_requires_multipart_form(instance_owner: Browser) -> None:
 
 
 def test_keeping_ids_requires_instance_manager(sign_in: SignIn) -> None:
-    browser = sign_in("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
+    browser = sign_in("IAM_ORG_MANAGER", resource=Resource.INSTANCE)
     browser.open(IMPORT)
     assert "keep_ids" not in browser.find_form("page-form").fields

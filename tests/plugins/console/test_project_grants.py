@@ -3,7 +3,7 @@
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, project_grant_resource
+from identity.domain.permissions import Resource, project_grant_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -84,7 +84,7 @@ def test_own_organization_cannot_be_granted(owner: Browser, project: Project, or
 def test_instance_manager_searches_organizations_by_name(
     sign_in: SignIn, project: Project, holder: Organization
 ) -> None:
-    browser = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    browser = sign_in("IAM_OWNER", resource=Resource.INSTANCE)
     page = browser.open(_list(project, f"/new?q={holder.name}"))
     assert holder.name in page.html.find("a", class_="choice").text
 

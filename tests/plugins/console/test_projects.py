@@ -3,9 +3,9 @@
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_RESOURCE, project_resource
+from identity.domain.permissions import Resource, project_resource
 from identity.domain.projects import Project
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
@@ -60,7 +60,7 @@ def test_project_list_counts_and_search(
     world.make_application(project.id)
     other = world.make_project(organization)
     with world.transaction_services() as services:
-        services.projects.deactivate(other.id, principal=OPERATOR_PRINCIPAL)
+        services.projects.deactivate(other.id, principal=Principal.OPERATOR)
     page = owner.open(_list(organization))
     row = next(item for item in page.html.select("tbody tr") if project.name in item.text)
     assert [item.text for item in row.select("td")][:3] == ["1", "2", "Active"]
@@ -79,7 +79,7 @@ def test_project_setting_is_reset(world: World, owner: Browser, organization: Or
 
 
 def test_service_project_cannot_be_deleted(world: World, sign_in: SignIn) -> None:
-    browser = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    browser = sign_in("IAM_OWNER", resource=Resource.INSTANCE)
     page = browser.open(f"/console/projects/{world.instance.project_id}")
     assert "This project stands for the service itself." in page
     assert "Deactivate …" not in page

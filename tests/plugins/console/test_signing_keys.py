@@ -1,6 +1,6 @@
 """Signing keys in the console: states, rotation and withdrawal."""
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.testing.browser import Browser
 from identity.testing.world import World
 
@@ -9,7 +9,7 @@ KEYS = "/console/instance/signing-keys"
 
 def manager(world: World, role: str = "IAM_OWNER") -> Browser:
     person = world.make_human_user()
-    world.assign_manager_role(person, role, resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(person, role, resource=Resource.INSTANCE)
     browser = Browser(world)
     browser.start_session(person)
     return browser

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from identity.crypto.jwt import parse_unverified
+from identity.crypto.jwt import UnverifiedToken
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
@@ -17,7 +17,7 @@ from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.token_preview import GrantPreview, TokenPreviewResult, preview_tokens
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser
 from identity.testing.response_checks import check_oauth_error, check_token_response
@@ -84,13 +84,13 @@ def claims_of_response(members: Mapping[str, Any], world: World, client: Credent
     access_token = members.get("access_token")
     if access_token is not None:
         found[ClaimsCarrier.ACCESS_TOKEN] = (
-            parse_unverified(access_token).claims if access_token.count(".") == 2 else {}
+            UnverifiedToken.parse(access_token).claims if access_token.count(".") == 2 else {}
         )
         found[ClaimsCarrier.USERINFO] = world.client.fetch_userinfo(access_token).json
         asking = client if isinstance(client, Credentials) else world.introspector
         found[ClaimsCarrier.INTROSPECTION] = world.client.introspect(access_token, asking).json
     if "id_token" in members:
-        found[ClaimsCarrier.ID_TOKEN] = parse_unverified(members["id_token"]).claims
+        found[ClaimsCarrier.ID_TOKEN] = UnverifiedToken.parse(members["id_token"]).claims
     if "refresh_token" in members:
         found[ClaimsCarrier.REFRESH_TOKEN] = {}
     return {
@@ -128,7 +128,7 @@ def make_user_and_project(world: World, **project: bool) -> tuple[HumanUser, Pro
     world.make_user_grant(person, found, "reader", "writer")
     with world.transaction_services() as services:
         services.users.change(
-            person.id, ChangeHumanUser(email="ada@example.com", nickname="Addie"), principal=OPERATOR_PRINCIPAL
+            person.id, ChangeHumanUser(email="ada@example.com", nickname="Addie"), principal=Principal.OPERATOR
         )
     return person, found
 
@@ -263,10 +263,10 @@ def test_preview_of_deactivated_users_is_empty(world: World) -> None:
     person, project = make_user_and_project(world)
     client = make_application(world, project)
     with world.transaction_services() as services:
-        services.users.deactivate(person.id, principal=OPERATOR_PRINCIPAL)
+        services.users.deactivate(person.id, principal=Principal.OPERATOR)
     robot = world.make_service_user_program()
     with world.transaction_services() as services:
-        services.service_users.deactivate(robot.id, principal=OPERATOR_PRINCIPAL)
+        services.service_users.deactivate(robot.id, principal=Principal.OPERATOR)
     of_robot = preview_claims(world, robot.id, None, "openid").grant_previews
     previews = [*preview_claims(world, person.id, client.client_id, "openid").grant_previews, *of_robot]
     assert [preview.grant_type for preview in previews] == [None, "client_credentials", JWT_BEARER]

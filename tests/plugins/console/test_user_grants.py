@@ -8,7 +8,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import project_grant_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
@@ -184,7 +184,7 @@ def test_grant_manager_grants_roles(
 def test_deactivated_grant_gives_no_roles(world: World, holding: Browser, grant: ProjectGrant) -> None:
     assert _of_grant(grant, "/new") in _links(holding, _of_grant(grant))
     with world.transaction_services() as services:
-        services.project_grants.deactivate(grant.id, principal=OPERATOR_PRINCIPAL)
+        services.project_grants.deactivate(grant.id, principal=Principal.OPERATOR)
     assert _of_grant(grant, "/new") not in _links(holding, _of_grant(grant))
 
 

@@ -12,7 +12,7 @@ from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
 from identity.pages.layout import NavigationItem
 from identity.plugins.console.user_sections import UserSection, UserSectionRow
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import decode
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.testing.browser import PASSWORD, Browser, set_password
@@ -69,8 +69,8 @@ def test_user_list_shows_states_and_sign_ins(world: World, owner: Browser, organ
     set_password(world, active)
     must_change, user = world.make_human_user(organization), world.make_human_user(organization)
     with world.transaction_services() as services:
-        services.users.set_one_time_password(must_change.id, principal=OPERATOR_PRINCIPAL)
-        services.users.deactivate(user.id, principal=OPERATOR_PRINCIPAL)
+        services.users.set_one_time_password(must_change.id, principal=Principal.OPERATOR)
+        services.users.deactivate(user.id, principal=Principal.OPERATOR)
     Browser(world).start_session(active)
     page = users(owner, organization)
     rows = {
@@ -157,7 +157,7 @@ def add_people(world: World, organization: Organization) -> None:
             user = services.users.create(organization.id, decode(CreateHumanUser, person))
             if display_name:
                 change = decode(ChangeHumanUser, {"display_name": display_name})
-                services.users.change(user.id, change, principal=OPERATOR_PRINCIPAL)
+                services.users.change(user.id, change, principal=Principal.OPERATOR)
 
 
 def sorted_by(page: Any) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from identity.domain.policies import SecondFactorRule
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
@@ -39,7 +39,7 @@ def test_totp_is_enrolled_in_the_account(world: World, browser: Browser, ada: Lo
 def test_totp_issuer_matches_brand_name(world: World, party: RelyingParty, ada: LoginUser) -> None:
     command = ChangeBranding(display_name="Acme: Müller/Söhne")
     with world.transaction_services() as services:
-        services.branding.change(ada.organization, command, principal=OPERATOR_PRINCIPAL)
+        services.branding.change(ada.organization, command, principal=Principal.OPERATOR)
     browser = Browser(world)
     app = enrol(browser, ada)
     assert (app.issuer, app.label) == ("Acme Müller/Söhne", f"Acme Müller/Söhne:{ada.login_name}")

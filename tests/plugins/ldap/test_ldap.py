@@ -10,7 +10,7 @@ import pytest
 
 from identity.domain.attempts import FREE_ATTEMPTS
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
 from identity.fair_semaphore import client_network_scope
 from identity.password_hashing import PasswordHasher, ServerBusy
@@ -326,7 +326,7 @@ def test_ldap_groups_grant_and_revoke_roles(scene: LdapScenario) -> None:
 def roles_of(scene: LdapScenario, name: str) -> set[str]:
     person = scene.person(name)
     assert person is not None
-    key = organization_resource(scene.organization.id).key
+    key = Resource.of_organization(scene.organization.id).key
     with scene.world.read_only_services() as services:
         managers = services.storage.managers.list_for_user(person.id)
     return {role for manager in managers if manager.resource == key for role in manager.roles}

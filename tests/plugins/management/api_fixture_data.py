@@ -11,15 +11,10 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from identity.crypto.rsa_keys import RsaPublicKey
 from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.organizations import Organization
-from identity.domain.permissions import (
-    INSTANCE_RESOURCE,
-    organization_resource,
-    project_grant_resource,
-    project_resource,
-)
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.users import Subject
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain
 from identity.services.commands.service_users import AddPersonalAccessToken
@@ -72,7 +67,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
     provider = world.make_upstream_provider(organization)
     viewer = world.make_service_user_program(organization)
     managers = {
-        "instance": world.assign_manager_role(viewer, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE).id,
+        "instance": world.assign_manager_role(viewer, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE).id,
         "organization": world.assign_manager_role(viewer, "ORG_OWNER_VIEWER").id,
         "project": world.assign_manager_role(viewer, "PROJECT_OWNER_VIEWER", resource=project_resource(project)).id,
         "project_grant": world.assign_manager_role(
@@ -87,7 +82,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         hold = services.legal_holds.create(
             CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=held_organization.id, reason="Case 12/2027")
         )
-        token, text = services.service_users.add_personal_access_token(robot.id, command, principal=OPERATOR_PRINCIPAL)
+        token, text = services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
     world.client.secrets.add(text)
     with world.read_only_services() as services:
         [client_secret] = services.applications.list_secrets(application.client_id)
@@ -191,8 +186,8 @@ def level_of(world: World, estate: ApiFixtureData, role: str) -> Any:
     """The resource of the role's level in this data."""
     level = world.identity.process_state.manager_roles[role].level
     return {
-        "instance": INSTANCE_RESOURCE,
-        "organization": organization_resource(estate.organization.id),
+        "instance": Resource.INSTANCE,
+        "organization": Resource.of_organization(estate.organization.id),
         "project": project_resource(estate.project),
         "project_grant": project_grant_resource(estate.grant, estate.project),
     }[level]

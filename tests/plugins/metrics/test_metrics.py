@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from identity import instrumentation
-from identity.domain.audit import EVENTS
+from identity.domain.audit import AuditEvent
 from identity.plugins.metrics import storage_gauges
 from identity.plugins.metrics.counters import ProcessCounters
 from identity.plugins.metrics.families import COUNTER_FAMILIES, FAMILIES
@@ -90,7 +90,7 @@ def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
 def test_known_label_values_start_at_zero(watched: MetricsService) -> None:
     """Prometheus misses the first increase of a counter that starts at one."""
     metrics, protocol = watched.scrape(), watched.world.identity.protocol_registry
-    assert metrics.labels("identity_audit_events_total", "event") == EVENTS
+    assert metrics.labels("identity_audit_events_total", "event") == AuditEvent.NAMES
     for grant in protocol.grant_types:
         assert metrics.samples["identity_grants_total", (("grant_type", grant), ("outcome", "issued"))] == 0
     for method in ("password", *protocol.factors):
@@ -253,8 +253,8 @@ def test_hostile_requests_add_no_labels(watched: MetricsService) -> None:
             app.request(path, method=method, expect_errors=True)
     for form in ({"grant_type": evil}, {"grant_type": "refresh_token", "refresh_token": evil, "client_id": evil}):
         app.post("/oauth/v2/token", form, headers={"X-Request-ID": evil, "User-Agent": evil}, expect_errors=True)
-    instrumentation.record_outcome(instrumentation.SIGN_IN, evil, evil)
-    instrumentation.record_outcome(instrumentation.SIGN_IN, "password", evil)
+    instrumentation.record_outcome(instrumentation.Measurement.SIGN_IN, evil, evil)
+    instrumentation.record_outcome(instrumentation.Measurement.SIGN_IN, "password", evil)
     text = watched.ask().text
     assert evil not in text.lower()
     metrics = watched.scrape()

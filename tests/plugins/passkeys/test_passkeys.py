@@ -9,7 +9,7 @@ from identity.crypto import base64url
 from identity.domain.policies import SecondFactorRule
 from identity.plugins.passkeys.pages import ceremony
 from identity.plugins.passkeys.verification import verify_authentication
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import PASSWORD, Browser
@@ -31,7 +31,7 @@ def test_creation_options(world: World, ada: PasskeyUser) -> None:
     options = ada.to_add()
     assert options["rp"] == {"id": "id.example.com", "name": ada.organization.name}
     with world.transaction_services() as services:
-        services.branding.change(ada.organization, ChangeBranding(display_name="Acme"), principal=OPERATOR_PRINCIPAL)
+        services.branding.change(ada.organization, ChangeBranding(display_name="Acme"), principal=Principal.OPERATOR)
     assert ada.to_add()["rp"]["name"] == "Acme"
     assert options["user"]["name"] == ada.login_name
     assert len(base64url.decode(options["challenge"])) == 32
@@ -491,7 +491,7 @@ def test_concurrent_change_invalidates_assertion(
             elif happens == "removed":
                 services.factors.remove(subject, enrolment.id)
             else:
-                services.users.deactivate(ada.user.id, principal=OPERATOR_PRINCIPAL)
+                services.users.deactivate(ada.user.id, principal=Principal.OPERATOR)
 
     def meanwhile(*arguments: Any, **options: Any) -> Any:
         with ThreadPoolExecutor(1) as executor:

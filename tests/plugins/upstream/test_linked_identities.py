@@ -2,7 +2,7 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
 from identity.outbound_http import ForbiddenDestination
 from identity.testing.browser import Browser, set_password
@@ -139,7 +139,7 @@ def test_provider_check_requires_write_permission(scene: UpstreamScenario) -> No
 def test_provider_check_explains_failures(scene: UpstreamScenario, role: str) -> None:
     """Only instance managers learn about private addresses, on pages and in the audit trail."""
     manager = scene.world.make_human_user(scene.organization)
-    scene.world.assign_manager_role(manager, role, resource=INSTANCE_RESOURCE if role == "IAM_OWNER" else None)
+    scene.world.assign_manager_role(manager, role, resource=Resource.INSTANCE if role == "IAM_OWNER" else None)
     browser = Browser(scene.world)
     browser.start_session(manager)
     pages = []

@@ -7,7 +7,7 @@ import pytest
 
 from identity.outbound_http import OutboundResponse
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import UpstreamScenario
@@ -159,7 +159,7 @@ def test_logout_uri_removed_meanwhile_is_not_followed(scene: UpstreamScenario, i
         client = services.applications.find_client(scene.party.client_id)
         assert client is not None
         command = ChangeApplication.build(post_logout_redirect_uris=())
-        services.applications.change(client.application.id, command, principal=OPERATOR_PRINCIPAL)
+        services.applications.change(client.application.id, command, principal=Principal.OPERATOR)
     assert return_from_provider(scene, response["state"]).status_int == 400
     assert scene.browser.external_redirect is None
 

@@ -4,8 +4,8 @@ provider is a credential of its linked accounts. No redirect happens without ano
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider
 from identity.testing.browser import Browser
@@ -19,7 +19,7 @@ ROLE = "IAM_OWNER_VIEWER"
 @pytest.fixture
 def ada(scene: UpstreamScenario) -> LoginUser:
     person = LoginUser(scene.world, scene.organization)
-    scene.world.assign_manager_role(person.user, ROLE, resource=INSTANCE_RESOURCE)
+    scene.world.assign_manager_role(person.user, ROLE, resource=Resource.INSTANCE)
     return person
 
 
@@ -64,7 +64,7 @@ def test_linking_page_hides_organization_providers_from_instance_managers(
 def test_role_assigned_meanwhile_stops_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
     link_in_sign_in(scene, kim)
     assert "cannot be linked" not in scene.browser.page
-    scene.world.assign_manager_role(kim.user, ROLE, resource=INSTANCE_RESOURCE)
+    scene.world.assign_manager_role(kim.user, ROLE, resource=Resource.INSTANCE)
     scene.browser.submit(button=("decision", "link"))
     assert not is_linked(scene.world, kim)
 
@@ -99,14 +99,14 @@ def test_link_is_suspended_during_instance_role(scene: UpstreamScenario, kim: Lo
     link_in_sign_in(scene, kim)
     scene.browser.submit(button=("decision", "link"))
     assert answers_as(scene, kim)
-    manager = scene.world.assign_manager_role(kim.user, ROLE, resource=INSTANCE_RESOURCE)
+    manager = scene.world.assign_manager_role(kim.user, ROLE, resource=Resource.INSTANCE)
     assert not answers_as(scene, kim)
     assert "You hold a role at the instance" in scene.browser.page
     browser = Browser(scene.world)
     browser.start_session(kim.user)
     assert "you can only sign in at providers that the instance manages" in browser.open("/account/security")
     with scene.world.transaction_services() as services:
-        services.managers.remove(manager.id, principal=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager.id, principal=Principal.OPERATOR)
     assert answers_as(scene, kim)
 
 

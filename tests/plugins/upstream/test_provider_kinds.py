@@ -127,9 +127,9 @@ def test_apple_sign_in(scene: UpstreamScenario) -> None:
     person = scene.world.operator_services.users.get(scene.party.obtain_tokens(answer, authorization).claims["sub"])
     assert person.profile.name == "Ada Lovelace"
     [(_, _, form, headers)] = [item for item in scene.fake_provider.requests if item[1] == "/token"]
-    token = jwt.parse_unverified(form["client_secret"])
+    token = jwt.UnverifiedToken.parse(form["client_secret"])
     assert token.header["kid"] == "KEY"
     public = JwkPublicKey("KEY", frozenset({"ES256"}), key.public_key())
-    claims = jwt.verify_with_jwk(token, public, algorithm="ES256")
+    claims = token.verify_with_jwk(public, algorithm="ES256")
     assert (claims["iss"], claims["sub"], claims["aud"]) == ("TEAM", CLIENT_ID, APPLE)
     assert "Authorization" not in headers

@@ -8,7 +8,7 @@ import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.domain.upstream_providers import UpstreamAuthentication
-from identity.outbound_http import parse_networks
+from identity.outbound_http import OutboundHttpClient
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
 from identity.testing.http_server import loopback_socket, running_http_server
@@ -114,7 +114,7 @@ def test_development_allows_loopback_provider(make_world: WorldFactory, upstream
 
 def test_development_allows_local_but_not_link_local_addresses(make_world: WorldFactory) -> None:
     reached = {
-        development: parse_networks(
+        development: OutboundHttpClient.parse_networks(
             make_world(**{"identity.development": development}).identity.settings.allowed_networks
         )
         for development in ("true", "false")

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE_OWNER_ID
 from identity.testing.browser import Browser
@@ -95,7 +95,7 @@ def verify_domain(scene: UpstreamScenario, domain: str) -> None:
 
     with scene.world.transaction_services() as services:
         services.domains.add(scene.organization.id, AddDomain(domain=domain))
-        services.domains.assert_domain(scene.organization.id, domain, principal=OPERATOR_PRINCIPAL)
+        services.domains.assert_domain(scene.organization.id, domain, principal=Principal.OPERATOR)
 
 
 def test_trusted_provider_matches_verified_email_of_verified_domain(scene: UpstreamScenario) -> None:

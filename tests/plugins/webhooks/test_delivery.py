@@ -12,7 +12,7 @@ from identity.application_factory import create_application
 from identity.background_worker import BackgroundWorker
 from identity.domain.audit import SYSTEM, AuditEvent, Result
 from identity.domain.errors import Invalid
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.outbox_sender import OutboxSender
 from identity.plugins.webhooks import WebhookDelivery, sign_message
 from identity.services.commands.organizations import CreateOrganization
@@ -54,7 +54,7 @@ def test_webhook_signature_matches_specification() -> None:
 def test_webhook_event_matches_management_api(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     world.make_organization()
     sender.send_due()
-    owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    owner = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)
     response = world.client.get(
         f"{world.identity.settings.base_url}/management/v1/audit-events/{receiver.received[0].event['id']}",
         {"Authorization": f"Bearer {owner.management_token()}"},

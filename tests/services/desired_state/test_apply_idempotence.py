@@ -15,9 +15,9 @@ from identity.crypto.rsa_keys import RsaPublicKey
 from identity.domain.applications import ApplicationType
 from identity.domain.errors import Invalid
 from identity.domain.policies import Policy
-from identity.domain.upstream_providers import DEFAULT_CLAIM_MAPPING
+from identity.domain.upstream_providers import ClaimMapping
 from identity.domain.users import Address, Profile
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.desired_state import UpstreamProviderSpec
@@ -70,7 +70,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "client_id": st.sampled_from(["here", "Here"]),
     "client_secret": st.sampled_from(["s3cr3t-of-theirs", "another"]),
     "claims": st.lists(
-        st.sampled_from([f"{name} ={claim}" for name, claim in DEFAULT_CLAIM_MAPPING.items()] + ["email = mail"]),
+        st.sampled_from([f"{name} ={claim}" for name, claim in ClaimMapping.DEFAULT.items()] + ["email = mail"]),
         max_size=3,
     ),
     "redirect_uris": st.lists(st.sampled_from(["https://a.example/", "https://b.example/cb"]), max_size=4),
@@ -242,7 +242,7 @@ def undone(world: World) -> Iterator[Services]:
 
 
 def changes(services: Services, state: Mapping[str, Any]) -> list[str]:
-    applied = applying.apply_desired_state(services, applying.parse_desired_state(state), principal=OPERATOR_PRINCIPAL)
+    applied = applying.apply_desired_state(services, applying.parse_desired_state(state), principal=Principal.OPERATOR)
     return [f"{state_change.kind} {state_change.name}: {state_change.detail}" for state_change in applied.state_changes]
 
 
@@ -250,7 +250,7 @@ def exported(services: Services, domain: str) -> dict[str, Any]:
     organization = services.storage.organizations.find_by_domain(domain)
     assert organization is not None
     document: dict[str, Any] = json.loads(
-        "".join(OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR_PRINCIPAL))
+        "".join(OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR))
     )
     described: dict[str, Any] = document["organization"]
     return described

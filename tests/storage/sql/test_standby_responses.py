@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.http.request_services import RequestServices
-from identity.instrumentation import STANDBY_READ, InstrumentationObserver, add_observers, remove_observers
+from identity.instrumentation import InstrumentationObserver, Measurement, add_observers, remove_observers
 from identity.plugins.sql.backend import SqlBackend
 from identity.plugins.sql.storage import SqlStorage
 from identity.provider.endpoints import ENDPOINTS
@@ -42,7 +42,7 @@ class Heard(InstrumentationObserver):
         self.sources.append(f"{name}: {outcome}")
 
     def record_lag(self, kind: str, seconds: float) -> None:
-        assert kind == STANDBY_READ
+        assert kind == Measurement.STANDBY_READ
         self.ages.append(seconds)
 
 
@@ -247,7 +247,7 @@ def test_other_reads_use_the_primary(asking: StandbyClient, pair: StandbyPair) -
     asking.until_from_standby()
     pair.pause()
     organization = world.make_organization()
-    token = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
+    token = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE).management_token()
     path = f"https://id.example.com/management/v1/organizations/{organization.id}"
     assert world.client.get(path, {"Authorization": f"Bearer {token}"}).json["name"] == organization.name
 

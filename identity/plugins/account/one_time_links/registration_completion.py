@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.cached_property import cached_property
-from identity.domain.authentication import PASSWORD_METHOD
+from identity.domain.authentication import Proof
 from identity.domain.errors import Denied
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
@@ -16,7 +16,7 @@ from identity.pages.error_pages import render_error_page
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
 from identity.pages.rate_limited import rate_limit_response
-from identity.pages.registration_form import NAME_FIELDS, PASSWORD_FIELDS, parse_registration
+from identity.pages.registration_form import RegistrationForm
 from identity.pages.rendering import ACCOUNT_PATH
 from identity.password_hashing import ServerBusy
 from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
@@ -36,8 +36,8 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
     """
 
     template = "account/complete_registration.html"
-    fields = (*NAME_FIELDS, *PASSWORD_FIELDS)
-    secret_fields = frozenset(PASSWORD_FIELDS)
+    fields = (*RegistrationForm.NAME_FIELDS, *RegistrationForm.PASSWORD_FIELDS)
+    secret_fields = frozenset(RegistrationForm.PASSWORD_FIELDS)
 
     @cached_property
     def pending_registration(self) -> PendingRegistration:
@@ -99,7 +99,7 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
         return self._redirect_to_next(pending, subject)
 
     def _parse_form(self, form: Form) -> tuple[RegisterUser, str]:
-        command = parse_registration(
+        command = RegistrationForm.parse(
             self.request, self.pending_registration.organization, form, self.pending_registration.command.email
         )
         # Hold no lock while the password is hashed.
@@ -114,5 +114,5 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
             return redirect_to_sign_in(self.request, target=ACCOUNT_PATH, login_name=subject.login_name)
         # The password was entered in this sign-in and this browser.
         sign_ins = self.request.services.sign_ins
-        sign_ins.complete_interaction(sign_ins.add_proof(pending, subject, (PASSWORD_METHOD,)), _CREATE_FIELD)
+        sign_ins.complete_interaction(sign_ins.add_proof(pending, subject, (Proof.PASSWORD_METHOD,)), _CREATE_FIELD)
         return self.redirect(f"/login/{pending.id}/registered")

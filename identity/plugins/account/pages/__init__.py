@@ -8,7 +8,7 @@ from identity.http.security_policy import SIGNED_IN_PERMISSION
 from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.page import Page
 from identity.pages.rendering import ACCOUNT_PATH
-from identity.pages.signed_in_page import ACCOUNT_SWITCH_PATH
+from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.account.pages.account_page import (
     ACCOUNT_RECOVERY_PATH,
     ACTIVITY_PATH,
@@ -58,7 +58,7 @@ _PAGES: dict[str, type[Page]] = {
     ACCOUNT_RECOVERY_PATH: RecoverAccountPage,
     DATA_PATH: DataExportPage,
     DELETE_PATH: DeleteAccountPage,
-    ACCOUNT_SWITCH_PATH: SwitchAccountPage,
+    SignedInPage.SWITCH_PATH: SwitchAccountPage,
 }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from identity.domain.authentication import PASSWORD_METHOD
+from identity.domain.authentication import Proof
 from identity.domain.errors import Invalid
 from identity.domain.login_names import LoginName
 from identity.domain.messages import gettext_lazy
@@ -86,7 +86,7 @@ class AccountPage(SignedInPage):
         """True if the password is the user's only factor."""
         services, context = self.request.services, request_context(self.request)
         has_one = services.storage.users.find_password(self.subject.user.id) is not None
-        return has_one and not can_step_up(self.subject, (PASSWORD_METHOD,), context)
+        return has_one and not can_step_up(self.subject, (Proof.PASSWORD_METHOD,), context)
 
     def require_reauthentication(self, form: Form, field: str) -> None:
         """Require a recent authentication with all factors (security 19.5): the password in this form if the user has

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.audit import SIGN_IN_REFUSED, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.messages import gettext_lazy
 from identity.http.cookies import request_cookie_headers
 from identity.http.endpoint_routes import request_context
@@ -87,7 +87,9 @@ class ActivityPage(AccountPage):
         agent = (
             (str(event.detail.get("browser", "")) or agents.get(actor.session_id or "", "")) if is_own_browser else ""
         )
-        refused = is_own_browser and event.event == SIGN_IN_REFUSED and event.object_id == self.subject.user.id
+        refused = (
+            is_own_browser and event.event == AuditEvent.SIGN_IN_REFUSED and event.object_id == self.subject.user.id
+        )
         disowned = refused or (is_own and event.result is Result.SUCCESS)
         return ActivityRow(
             label=translator.gettext(EVENT_LABELS.get(event.event, event.event)),

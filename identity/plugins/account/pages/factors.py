@@ -21,7 +21,7 @@ from identity.plugins.account.pages.account_page import (
     AccountPage,
 )
 from identity.provider.factor import Factor
-from identity.provider.interaction import ENROL_PARAMETER
+from identity.provider.interaction import SignIn
 from identity.provider.step_up import allowed_factors
 
 #: How long a new enrolment is announced.
@@ -159,7 +159,7 @@ class FactorSection:
 
 def _enrolment_path(factor: Factor) -> str:
     """The path of a new authentication and the enrolment after it."""
-    return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: SECURITY_PATH, ENROL_PARAMETER: factor.name})}"
+    return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: SECURITY_PATH, SignIn.ENROL_PARAMETER: factor.name})}"
 
 
 def _find_factor(page: SignedInPage, enrolment: Enrolment) -> Factor | None:

@@ -10,10 +10,9 @@ from pyramid.response import Response
 from identity.domain.errors import Invalid
 from identity.domain.messages import LANGUAGES, gettext_lazy
 from identity.domain.users import Address
-from identity.pages.forms import VERSION_FIELD, Form
+from identity.pages.forms import Form
 from identity.pages.page import FormPage
 from identity.pages.rate_limited import rate_limit_response
-from identity.pages.signed_in_page import parse_version
 from identity.pages.transactional_mails import queue_email_verification_mail
 from identity.pages.translation import LANGUAGE_NAMES
 from identity.plugins.account.pages.account_page import PROFILE_PATH, AccountPage
@@ -61,7 +60,7 @@ class ProfilePage(AccountPage, FormPage):
         return {
             **{name: getattr(profile, name) for name in (*_MAIN_FIELDS, *_FURTHER_FIELDS)},
             **{name: getattr(profile.address, name) for name in _ADDRESS_FIELDS},
-            VERSION_FIELD: str(person.version),
+            Form.VERSION_FIELD: str(person.version),
         }
 
     def template_variables(self) -> Mapping[str, object]:
@@ -82,7 +81,7 @@ class ProfilePage(AccountPage, FormPage):
         An email address can reset the password, so changing it requires a recent authentication.
         """
         command = _parse_form(form)
-        version = parse_version(form.text(VERSION_FIELD))
+        version = form.version()
         if command.email != self.human_user.profile.email:
             self.require_reauthentication(form, _CURRENT_PASSWORD_FIELD)
         services, before = self.request.services, self.human_user

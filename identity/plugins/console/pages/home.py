@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.permissions import INSTANCE_RESOURCE, ManagerLevel, organization_resource
+from identity.domain.permissions import ManagerLevel, Resource
 from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.signed_in_page import SignedInPage
@@ -27,7 +27,7 @@ class ConsoleHomePage(SignedInPage):
     def template_variables(self) -> Mapping[str, object] | Response:
         access, principal = self.request.services.access_control, self.request.identity
         own_organization_id = self.subject.organization.id
-        if "organization.read" in access.list_permissions(principal, INSTANCE_RESOURCE):
+        if "organization.read" in access.list_permissions(principal, Resource.INSTANCE):
             return self._overview(own_organization_id)
         managers = sorted(
             principal.manager_entries,
@@ -36,7 +36,7 @@ class ConsoleHomePage(SignedInPage):
         for manager in managers:
             if manager.organization_id is None:
                 continue
-            resource = organization_resource(manager.organization_id)
+            resource = Resource.of_organization(manager.organization_id)
             if "organization.read" in access.list_permissions(principal, resource):
                 return self._overview(manager.organization_id)
         for manager in managers:

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.plugins.console.audience_scopes import project_audience_scope
@@ -27,7 +27,7 @@ class InstancePage(ConsolePage):
     def template_variables(self) -> Mapping[str, object]:
         identity = self.request.registry.application
         instance: Instance = self.context.entity
-        resource = organization_resource(instance.organization_id)
+        resource = Resource.of_organization(instance.organization_id)
         reads_own = self.services.access_control.is_permitted(self.principal, "organization.read", resource)
         return {
             "instance": instance,

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from identity.domain.audit import Result
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.permissions import Resource
 from identity.http import route_contexts
 from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS
 from identity.plugins.console.audit_event_names import AuditEventNames
@@ -69,7 +69,7 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
     them.
     """
     access = page.services.access_control
-    resource = INSTANCE_RESOURCE if organization_id is None else organization_resource(organization_id)
+    resource = Resource.INSTANCE if organization_id is None else Resource.of_organization(organization_id)
     sections = []
     if access.is_permitted(page.principal, "service_user.read", resource):
         may_write = access.is_permitted(page.principal, "service_user.write", resource)

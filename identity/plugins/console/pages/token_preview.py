@@ -18,7 +18,7 @@ from identity.plugins.console.application_options import GRANT_TYPE_DESCRIPTIONS
 from identity.plugins.console.prompt_page import PromptPage
 from identity.plugins.console.routes import ConsoleRoute
 from identity.provider.claim_reasons import ClaimsCarrier
-from identity.provider.scope import OPENID_SCOPE
+from identity.provider.scope import Scope
 from identity.provider.token_preview import PreviewedClaims, TokenPreviewResult
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, iterate_rows
 from identity.storage.stores.users import UserKind
@@ -79,7 +79,7 @@ class TokenPreviewPage(PromptPage):
 
     def query(self) -> Mapping[str, str]:
         """The query, with defaults before the first one."""
-        parameters = {**({} if SCOPE_FIELD in self.request.GET else {SCOPE_FIELD: OPENID_SCOPE}), **super().query()}
+        parameters = {**({} if SCOPE_FIELD in self.request.GET else {SCOPE_FIELD: Scope.OPENID}), **super().query()}
         named = find_user(request_context(self.request), self.principal, parameters.get(USER_PARAM, ""))
         return parameters if named is None else {**parameters, USER_PARAM: named.user.id}
 

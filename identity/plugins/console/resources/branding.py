@@ -21,9 +21,8 @@ from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
 from identity.domain.messages import LANGUAGES, gettext_lazy
 from identity.pages.branding_preview import preview_variables
-from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.forms import FieldValue, Form
 from identity.pages.page_branding import build_page_branding
-from identity.pages.signed_in_page import parse_version
 from identity.pages.translation import LANGUAGE_NAMES
 from identity.plugins.console.form_fields import FormField, TextArea, editable_fields, form_field
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -96,7 +95,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
             for name in TEXT_FIELDS
             for language in LANGUAGES
         }
-        return {**plain, **texts, VERSION_FIELD: str(self.entity.version)}
+        return {**plain, **texts, Form.VERSION_FIELD: str(self.entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
         plain = {
@@ -130,7 +129,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
             raise Invalid(problems)
         if form.text(_PREVIEW_FIELD):
             return self._redisplay(form, status=200)
-        version = parse_version(form.text(VERSION_FIELD))
+        version = form.version()
         self.services.branding.change(self.entity, command, principal=self.principal, expected_version=version)
         return self.redirect(self.path_with_flash(self.success_path))
 
@@ -203,7 +202,7 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
         return gettext_lazy("The picture is larger than {n} KiB.", n=MAX_UPLOAD_BYTES // 1024)
 
     def initial_values(self) -> Mapping[str, FieldValue]:
-        return {VERSION_FIELD: str(self.entity.version)}
+        return {Form.VERSION_FIELD: str(self.entity.version)}
 
     def template_variables(self) -> Mapping[str, object]:
         branding = self.branding
@@ -226,7 +225,7 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
         if file is None and not form.text(_REMOVE_FIELD):
             raise Invalid({self.file_field: gettext_lazy("Choose a PNG, WebP or SVG file.")})
         sent = "" if file is None or form.text(_REMOVE_FIELD) else base64.b64encode(file.read()).decode()
-        command, version = decode(ChangeBranding, {self.file_field: sent}), parse_version(form.text(VERSION_FIELD))
+        command, version = decode(ChangeBranding, {self.file_field: sent}), form.version()
         self.services.branding.change(self.entity, command, principal=self.principal, expected_version=version)
         return self.redirect(self.path_with_flash(self.success_path))
 

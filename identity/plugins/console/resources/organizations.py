@@ -9,7 +9,7 @@ from markupsafe import Markup
 from identity.domain.entity import EntityField
 from identity.domain.messages import Message, gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.forms import Form
@@ -65,7 +65,7 @@ class OrganizationListPage(ListPage):
 
     def build_cells(self, organization: Organization) -> Cells:
         reads = self.services.access_control.is_permitted(
-            self.principal, "organization.read", organization_resource(organization.id)
+            self.principal, "organization.read", Resource.of_organization(organization.id)
         )
         return (
             self.template_macros.named(organization.name, f"{ORGANIZATIONS_PATH}/{organization.id}" if reads else ""),

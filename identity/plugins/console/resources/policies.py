@@ -15,9 +15,8 @@ from identity.domain.policies import EffectiveRule, Policy, PolicySource, looser
 from identity.domain.policy_descriptions import describe_rule
 from identity.domain.sessions import EndedSessionCount
 from identity.http import route_contexts
-from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormRedisplay
-from identity.pages.signed_in_page import parse_version
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
 from identity.plugins.console.form_fields import FormField
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -250,14 +249,14 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
             form_field.name: form_field.format_value(getattr(self.stored_policy.policy, form_field.command_member))
             for form_field in self.form_fields
         }
-        return {**values, VERSION_FIELD: str(self.stored_policy.version)}
+        return {**values, Form.VERSION_FIELD: str(self.stored_policy.version)}
 
     def submit(self, form: Form) -> Response:
         command = self.build_command(ChangePolicy, form)
         if form.text(PREVIEW_FIELD):
             self.services.policies.amend_policy(self.policy_owner_id, command)
             return self.redirect(f"{self.policy_path}/preview?{urlencode(self._parse_rules(form))}")
-        version = parse_version(form.text(VERSION_FIELD))
+        version = form.version()
         if version in (None, self.stored_policy.version):
             self._refuse_unconfirmed(self.services.policies.amend_policy(self.policy_owner_id, command), form)
         self.services.policies.change(self.policy_owner_id, command, version=version)

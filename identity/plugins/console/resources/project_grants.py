@@ -8,7 +8,7 @@ from pyramid.response import Response
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.projects import ProjectGrant
 from identity.http import route_contexts
 from identity.pages.forms import Form
@@ -228,7 +228,7 @@ class ProjectGrantDetailPage(ProjectGrantResourcePage, ResourceDetailPage):
     @property
     def descriptions(self) -> Descriptions:
         grant, holder, project = self.entity, self.holder_organization, self.project
-        reads_project, of_holder = self.has_permission("project.read"), organization_resource(holder.id)
+        reads_project, of_holder = self.has_permission("project.read"), Resource.of_organization(holder.id)
         reads_holder = self.services.access_control.is_permitted(self.principal, "organization.read", of_holder)
         consent = gettext_lazy(
             "Users of the organization are asked before they use the project's applications, until one of its managers"

@@ -9,8 +9,7 @@ from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.projects import ProjectRole
 from identity.domain.search import search_text, text_matches
 from identity.http import route_contexts
-from identity.pages.forms import VERSION_FIELD, FieldValue, Form
-from identity.pages.signed_in_page import parse_version
+from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.action_page import ActionPage
 from identity.plugins.console.console_page import Breadcrumbs, find_child
 from identity.plugins.console.form_fields import form_fields
@@ -115,7 +114,7 @@ class ProjectRoleEditPage(ProjectRoleResourcePage, ConsoleFormPage):
 
     def submit(self, form: Form) -> Response:
         command = self.decode_command(ChangeProjectRole, self.parse_form(form))
-        version = parse_version(form.text(VERSION_FIELD))
+        version = form.version()
         self.services.projects.change_role(self.entity.id, self.role.key, command, expected_version=version)
         return self.redirect(self.path_with_flash(self.cancel_path))
 

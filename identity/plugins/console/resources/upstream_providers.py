@@ -12,10 +12,10 @@ from identity.crypto.secrets import derive_id, new_id
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import INSTANCE_RESOURCE
-from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamAuthentication, UpstreamKind, UpstreamProvider
+from identity.domain.permissions import Resource
+from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.http import route_contexts
-from identity.pages.forms import SUBMISSION_ID_FIELD, VERSION_FIELD, FieldValue, Form
+from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
 from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, ReactivatePage, ResourceActionPage
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import CONSOLE_PATH
@@ -84,7 +84,7 @@ class UpstreamProviderFormPage(ConsoleFormPage):
     secret_fields = frozenset({_SECRET_FIELD.name})
 
     def visible_fields(self) -> Sequence[FormField]:
-        decides = self.services.access_control.is_permitted(self.principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
+        decides = self.services.access_control.is_permitted(self.principal, INSTANCE_WRITE, Resource.INSTANCE)
         return [
             form_field
             for form_field in self.form_fields
@@ -121,7 +121,8 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
         return {**super().initial_values(), SUBMISSION_ID_FIELD: self._submission_id}
 
     def template_variables(self) -> Mapping[str, object]:
-        redirect = f"{self.request.registry.application.settings.login_url}{CALLBACK_PATH}/{self._provider_id}"
+        login_url = self.request.registry.application.settings.login_url
+        redirect = f"{login_url}{UpstreamProvider.CALLBACK_PATH}/{self._provider_id}"
         about = Markup("{} {}").format(
             self.translator.gettext(
                 "First register this service at the provider, with this redirect URI. It stays the same after saving."
@@ -179,7 +180,7 @@ class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFor
             for form_field in self.visible_fields()
             if form_field.name != _SECRET_FIELD.name
         }
-        return {**values, VERSION_FIELD: str(self.entity.version)}
+        return {**values, Form.VERSION_FIELD: str(self.entity.version)}
 
 
 class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPage):

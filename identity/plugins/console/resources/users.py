@@ -11,7 +11,7 @@ from identity.domain.entity import EntityField
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.http import route_contexts
-from identity.pages.forms import VERSION_FIELD
+from identity.pages.forms import Form
 from identity.pages.line_breaks import with_line_breaks
 from identity.plugins.console.action_page import (
     REACTIVATION_HINT,
@@ -134,7 +134,7 @@ class UserEditPage(UserResourcePage, EditPage):
             form_field.name: form_field.format_value(getattr(user.profile, form_field.command_member))
             for form_field in fields
         }
-        return {user_name.name: user.user_name, **profile, VERSION_FIELD: str(user.version)}
+        return {user_name.name: user.user_name, **profile, Form.VERSION_FIELD: str(user.version)}
 
 
 def _deactivation_impact(page: UserResourcePage) -> Sequence[str]:

@@ -14,10 +14,10 @@ from identity.pages.scope_descriptions import describe_scopes, has_description
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import CONSENT_REFUSED_REASON, ConsentInteraction
 from identity.provider.consent import find_missing_consent
-from identity.provider.scope import OFFLINE_ACCESS_SCOPE, OPENID_SCOPE, GrantedScopes
+from identity.provider.scope import GrantedScopes, Scope
 
 #: Scopes outside the list: the first only identifies the user, the second has its own sentence.
-_UNDESCRIBED_SCOPES = (OPENID_SCOPE, OFFLINE_ACCESS_SCOPE)
+_UNDESCRIBED_SCOPES = (Scope.OPENID, Scope.OFFLINE_ACCESS)
 
 #: The account and scopes that the page showed: another window may have chosen another account since, and the
 #: application may have changed to receive more.
@@ -52,7 +52,7 @@ class ConsentPage(SignInPage):
             "manages": any(projects.is_own_project(item) for item in granted.audience),
             "projects": self._other_project_names(client, granted),
             "others": [Markup("<code>{}</code>").format(scope) for scope in undescribed_scopes],
-            "stays_connected": OFFLINE_ACCESS_SCOPE in granted,
+            "stays_connected": Scope.OFFLINE_ACCESS in granted,
         }
 
     def submit(self, form: Form) -> Response:

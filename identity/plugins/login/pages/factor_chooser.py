@@ -12,8 +12,7 @@ from identity.pages.page import FormRedisplay
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import FACTOR_REFUSED_REASON
 from identity.provider.factor import Factor
-from identity.provider.interaction import StepUpRequirement
-from identity.provider.step_up import FACTOR_INTERACTION
+from identity.provider.interaction import Interaction, StepUpRequirement
 
 #: The button for "none of them", and its value.
 _FACTOR_FIELD, _NO_FACTOR = "factor", "none"
@@ -25,7 +24,7 @@ class _FactorChooserPage(SignInPage):
     @property
     def requirement(self) -> StepUpRequirement | None:
         """What has to be proved; None unless this is the current step."""
-        return self.sign_in.step_up_requirement if self.is_next_interaction(FACTOR_INTERACTION) else None
+        return self.sign_in.step_up_requirement if self.is_next_interaction(Interaction.FACTOR) else None
 
     def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
         raise NotImplementedError

@@ -7,10 +7,10 @@ from pyramid.response import Response
 from identity.domain.errors import Invalid
 from identity.domain.login_names import LoginName
 from identity.domain.messages import gettext_lazy
+from identity.domain.sessions import PendingAuthorization
 from identity.pages.forms import Form
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.login.interactions import find_registration_organization
-from identity.services.sign_ins import OTHER_METHOD_STEP
 
 _MAX_LOGIN_NAME_LENGTH = 500
 #: The button that shows the instance's sign-in methods.
@@ -41,7 +41,7 @@ class LoginNamePage(SignInPage):
     def _has_other_sign_in_methods(self) -> bool:
         """True if the instance has other sign-in methods than the requested organization."""
         organization, policies = self.sign_in.required_organization, self.request.services.policies
-        if organization is None or self.sign_in.has_completed(OTHER_METHOD_STEP):
+        if organization is None or self.sign_in.has_completed(PendingAuthorization.OTHER_METHOD_STEP):
             return False
         return bool(policies.organization_policy(organization.id).factors != policies.instance_policy().factors)
 

@@ -8,16 +8,16 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.domain.sessions import PendingAuthorization
 from identity.http.cookies import request_cookie_headers
 from identity.http.endpoint_routes import request_context
 from identity.http.language_negotiation import ui_locales_from_url
 from identity.pages.error_pages import LOGIN_PATH, TARGET_PARAM
 from identity.pages.rendering import ACCOUNT_PATH, see_other
-from identity.pages.signed_in_page import RECENT_AUTHENTICATION_AGE, RECENT_AUTHENTICATION_PARAM
+from identity.pages.signed_in_page import SignedInPage
 from identity.provider.endpoints.authorization import PATH as AUTHORIZE
-from identity.provider.interaction import ENROL_PARAMETER
+from identity.provider.interaction import SignIn
 from identity.provider.protocol_request import Cookie, CookieKind
-from identity.services.sign_ins import STRONGEST_PROOF_STEP
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
 
@@ -41,11 +41,14 @@ def start_login(request: Request) -> Response:
 
 def _required_authentication(request: Request) -> dict[str, str]:
     """What the redirecting page requires: a recent authentication with all factors, and possibly an enrolment."""
-    enrol = request.GET.get(ENROL_PARAMETER, "")
-    if not enrol and RECENT_AUTHENTICATION_PARAM not in request.GET:
+    enrol = request.GET.get(SignIn.ENROL_PARAMETER, "")
+    if not enrol and SignedInPage.RECENT_AUTHENTICATION_PARAM not in request.GET:
         return {}
-    demands = {"max_age": str(int(RECENT_AUTHENTICATION_AGE.total_seconds())), "acr": STRONGEST_PROOF_STEP}
-    return {**demands, ENROL_PARAMETER: enrol} if enrol in request_context(request).protocol.factors else demands
+    demands = {
+        "max_age": str(int(SignedInPage.RECENT_AUTHENTICATION_AGE.total_seconds())),
+        "acr": PendingAuthorization.STRONGEST_PROOF_STEP,
+    }
+    return {**demands, SignIn.ENROL_PARAMETER: enrol} if enrol in request_context(request).protocol.factors else demands
 
 
 def resume_sign_in(request: Request, request_id: str, secret: str) -> Response:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.authentication import PASSWORD_FACTOR, PASSWORD_METHOD
+from identity.domain.authentication import Proof
 from identity.domain.errors import Invalid
 from identity.domain.login_names import LoginName
 from identity.domain.messages import gettext_lazy
@@ -14,7 +14,7 @@ from identity.pages.rate_limited import rate_limit_response
 from identity.pages.sign_in_page import SignInPage
 from identity.password_hashing import ServerBusy
 from identity.plugins.login.interactions import known_login_name
-from identity.provider.scope import OFFLINE_ACCESS_SCOPE
+from identity.provider.scope import Scope
 from identity.services.attempts import TooManyAttempts
 
 _WRONG = gettext_lazy("The login name or the password is wrong. Check both and try again.")
@@ -48,7 +48,7 @@ class LoginPasswordPage(SignInPage):
             "again": chosen is not None and not self.sign_in.is_fresh(chosen),
             "received": self.scope_descriptions,
             "options": self.sign_in_options,
-            "stays_connected": authorization is not None and OFFLINE_ACCESS_SCOPE in authorization.scope,
+            "stays_connected": authorization is not None and Scope.OFFLINE_ACCESS in authorization.scope,
         }
 
     def submit(self, form: Form) -> Response:
@@ -65,6 +65,6 @@ class LoginPasswordPage(SignInPage):
         if subject is None:
             raise Invalid({"password": _WRONG})
         self.require_organization(subject)
-        self.require_factor_allowed(subject, PASSWORD_FACTOR, _PASSWORD_FORBIDDEN)
-        self.request.services.sign_ins.add_proof(self.pending_authorization, subject, (PASSWORD_METHOD,))
+        self.require_factor_allowed(subject, Proof.PASSWORD_FACTOR, _PASSWORD_FORBIDDEN)
+        self.request.services.sign_ins.add_proof(self.pending_authorization, subject, (Proof.PASSWORD_METHOD,))
         return self.redirect_to_next()

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.authentication import PASSWORD_METHOD
+from identity.domain.authentication import Proof
 from identity.domain.errors import Denied
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.pages.forms import Form
 from identity.pages.rate_limited import rate_limit_response
-from identity.pages.registration_form import NAME_FIELDS, PASSWORD_FIELDS, parse_registration
+from identity.pages.registration_form import RegistrationForm
 from identity.pages.sign_in_page import SignInPage
 from identity.pages.transactional_mails import queue_registration_mail
 from identity.password_hashing import ServerBusy
@@ -24,8 +24,8 @@ class RegistrationPage(SignInPage):
     """
 
     template = "login/registration.html"
-    fields = (*NAME_FIELDS, "email", *PASSWORD_FIELDS)
-    secret_fields = frozenset(PASSWORD_FIELDS)
+    fields = (*RegistrationForm.NAME_FIELDS, "email", *RegistrationForm.PASSWORD_FIELDS)
+    secret_fields = frozenset(RegistrationForm.PASSWORD_FIELDS)
 
     @property
     def organization(self) -> Organization:
@@ -43,7 +43,7 @@ class RegistrationPage(SignInPage):
 
     def submit(self, form: Form) -> Response:
         organization = self.organization
-        command = parse_registration(self.request, organization, form, form.text("email"))
+        command = RegistrationForm.parse(self.request, organization, form, form.text("email"))
         try:
             # Committed, so that the count is kept and no lock is held while the password is hashed.
             counted = self.request.run_once("registration", lambda: self.request.services.attempts.count_request())
@@ -69,7 +69,7 @@ class RegistrationPage(SignInPage):
             )
             return self.redirect(f"{self.base_path}/register/sent")
         subject = services.registration.register(organization, command, hashed)
-        pending = services.sign_ins.add_proof(self.pending_authorization, subject, (PASSWORD_METHOD,))
+        pending = services.sign_ins.add_proof(self.pending_authorization, subject, (Proof.PASSWORD_METHOD,))
         services.sign_ins.complete_interaction(pending, CreateAccountInteraction.name)
         return self.redirect(f"{self.base_path}/registered")
 

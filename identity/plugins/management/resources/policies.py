@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from identity.domain import policies
-from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.permissions import Resource
 from identity.domain.policies import PolicySource
 from identity.http import route_contexts
 from identity.plugins.management.operation import Operation, OperationCall
@@ -40,7 +40,7 @@ class PolicyRepresentation(Representation):
 
 
 def _policy_owner_id(call: OperationCall) -> str:
-    return INSTANCE_OWNER_ID if call.resource == INSTANCE_RESOURCE else str(call.entity.id)
+    return INSTANCE_OWNER_ID if call.resource == Resource.INSTANCE else str(call.entity.id)
 
 
 def _represent(call: OperationCall) -> PolicyRepresentation:

@@ -10,7 +10,7 @@ from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.provider import token_preview
 from identity.provider.claim_reasons import ClaimsCarrier
-from identity.provider.scope import OPENID_SCOPE
+from identity.provider.scope import Scope
 from identity.services.commands import Command
 
 
@@ -19,7 +19,7 @@ class TokenPreviewRequest(Command):
 
     user_id: str = ""
     application_id: str = ""
-    scope: str = OPENID_SCOPE
+    scope: str = Scope.OPENID
     response_type: str = "code"
 
 

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.domain.sessions import PendingAuthorization
 from identity.http.endpoint_routes import request_context
 from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.sign_in_page import SignInPage
@@ -15,7 +16,6 @@ from identity.plugins.passkeys.pages.passwordless import PasswordlessSignInPage,
 from identity.plugins.passkeys.pages.registration import RegisterPasskeyPage
 from identity.plugins.passkeys.pages.second_factor import ProvePasskeyPage
 from identity.provider.step_up import allowed_factors
-from identity.services.sign_ins import OTHER_METHOD_STEP
 
 _STATIC = Path(__file__).parent.parent / "static"
 
@@ -23,7 +23,7 @@ _STATIC = Path(__file__).parent.parent / "static"
 def sign_in_button(page: SignInPage) -> Iterator[Markup]:
     """The button "Sign in with a passkey", with what browsers need for autofill in the login name field."""
     policies, organization = page.request.services.policies, page.sign_in.required_organization
-    if organization is None or page.sign_in.has_completed(OTHER_METHOD_STEP):
+    if organization is None or page.sign_in.has_completed(PendingAuthorization.OTHER_METHOD_STEP):
         policy = policies.instance_policy()
     else:
         policy = policies.organization_policy(organization.id)

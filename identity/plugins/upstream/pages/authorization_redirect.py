@@ -8,8 +8,8 @@ from pyramid.response import Response
 from identity.cached_property import cached_property
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
-from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamProvider
+from identity.domain.permissions import Resource
+from identity.domain.upstream_providers import UpstreamProvider
 from identity.http.endpoint_routes import request_context
 from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.error_pages import render_error_page
@@ -25,7 +25,7 @@ from identity.services.upstream_providers import INSTANCE_WRITE
 
 _DECISION_FIELD = "decision"
 #: Redirects a sign-in to a provider; GET may write below the providers' paths.
-PROVIDER_PATH = f"{CALLBACK_PATH}/{{provider}}/for/{{request}}"
+PROVIDER_PATH = f"{UpstreamProvider.CALLBACK_PATH}/{{provider}}/for/{{request}}"
 #: The permission to change and test a provider.
 PERMISSION = "upstream_provider.write"
 
@@ -162,12 +162,12 @@ def _error_reasons(
     """The reasons for managers of the provider; those about private addresses for instance administrators only."""
     access = request.services.access_control
     principal = access.load_principal(request.signed_in_account.subject)
-    if not access.is_permitted(principal, PERMISSION, organization_resource(provider.organization_id)):
+    if not access.is_permitted(principal, PERMISSION, Resource.of_organization(provider.organization_id)):
         return
     if (
         isinstance(problem, ProviderUnreachable)
         and problem.private
-        and access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
+        and access.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE)
     ):
         yield gettext_lazy("Its host name leads to no public address.")
         yield gettext_lazy("To allow it, name the network in the setting {setting}.", setting=OUTBOUND_NETWORKS_SETTING)

@@ -7,7 +7,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity import instrumentation
-from identity.domain.authentication import FEDERATED_METHOD, UNDATED_METHOD
+from identity.domain.authentication import Proof
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.sessions import PendingAuthorization
@@ -15,7 +15,7 @@ from identity.domain.upstream_providers import UpstreamProvider
 from identity.http.endpoint_routes import build_protocol_request, request_context
 from identity.pages.error_pages import render_error_page
 from identity.pages.rendering import see_other
-from identity.pages.signed_in_page import RECENT_AUTHENTICATION_AGE
+from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.upstream import authorization_states, provider_selection, unlinked_identities
 from identity.plugins.upstream.account_resolution import AccountResolver, AccountUnavailable, IdentityNotLinked
 from identity.plugins.upstream.authorization_states import PendingUpstreamSignIn, UpstreamSignInPurpose
@@ -64,7 +64,9 @@ def handle_callback(request: Request) -> Response:
             client.verify_issuer(parameters.get("iss"))
             if "error" in parameters or "code" not in parameters:
                 instrumentation.record_outcome(
-                    instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.REFUSED
+                    instrumentation.Measurement.SIGN_IN,
+                    provider_selection.SIGN_IN_METHOD,
+                    instrumentation.Outcome.REFUSED,
                 )
                 return _not_signed_in_page(request, provider, back)
             now = request.services.now
@@ -74,7 +76,7 @@ def handle_callback(request: Request) -> Response:
             )
     except (ProviderUnreachable, ProviderResponseError) as problem:
         instrumentation.record_outcome(
-            instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.FAILED
+            instrumentation.Measurement.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.Outcome.FAILED
         )
         return provider_error_page(request, provider, problem, back=back, purpose=waiting.purpose)
     return CALLBACK_HANDLERS[waiting.purpose](
@@ -203,9 +205,9 @@ def _complete_sign_in(
     methods = (
         external_user.authentication_methods
         if provider.trust_methods and external_user.authentication_methods
-        else (FEDERATED_METHOD,)
+        else (Proof.FEDERATED_METHOD,)
     )
-    methods = methods if external_user.is_recently_authenticated else (*methods, UNDATED_METHOD)
+    methods = methods if external_user.is_recently_authenticated else (*methods, Proof.UNDATED_METHOD)
     proved = services.sign_ins.add_proof(pending, subject, methods, factor=provider_selection.SIGN_IN_METHOD)
     if not _can_continue(request, proved):
         why = gettext_lazy(
@@ -215,7 +217,7 @@ def _complete_sign_in(
             request, provider, AccountUnavailable(why, "the provider does not say when"), f"/login/{pending.id}"
         )
     instrumentation.record_outcome(
-        instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.SUCCEEDED
+        instrumentation.Measurement.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.Outcome.SUCCEEDED
     )
     store_logout_state(request, provider, subject, external_user)
     return see_other(request, f"{PATH}/{pending.id}")
@@ -234,7 +236,9 @@ def _can_continue(request: Request, proved: PendingAuthorization) -> bool:
 
 
 def _record_refusal(request: Request, provider: UpstreamProvider, reason: str) -> None:
-    instrumentation.record_outcome(instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.REFUSED)
+    instrumentation.record_outcome(
+        instrumentation.Measurement.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.Outcome.REFUSED
+    )
     request.services.audit.record_refusal(
         "authentication.refused",
         kind="upstream_provider",
@@ -275,7 +279,7 @@ def complete_linking(
     if not services.upstream_providers.serves_subject(provider, account.subject):
         raise NotFound("identity provider", provider.id)
     proved_at = account.session.last_proof_at
-    if proved_at is None or services.now - proved_at >= RECENT_AUTHENTICATION_AGE:
+    if proved_at is None or services.now - proved_at >= SignedInPage.RECENT_AUTHENTICATION_AGE:
         # The sign-in took too long: require another authentication first.
         return see_other(request, f"/account/identities/new/{provider.id}")
     try:

@@ -6,7 +6,6 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.cached_property import cached_property
-from identity.domain.authentication import dated_proofs
 from identity.domain.errors import Conflict
 from identity.domain.messages import gettext_lazy
 from identity.domain.upstream_providers import UpstreamProvider
@@ -14,7 +13,7 @@ from identity.domain.users import Subject
 from identity.pages.error_pages import render_error_page
 from identity.pages.forms import Form
 from identity.pages.sign_in_page import SignInPage
-from identity.pages.signed_in_page import RECENT_AUTHENTICATION_AGE
+from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.upstream import unlinked_identities
 from identity.plugins.upstream.account_resolution import AccountResolver
 from identity.plugins.upstream.linked_identities import LinkedIdentities, linked_identity_id
@@ -122,9 +121,11 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
     def _is_fresh(self) -> bool:
         """True if the user authenticated in the last ten minutes; the sign-in may be older."""
         proved_at = (
-            self.pending_authorization.authenticated_at if dated_proofs(self.pending_authorization.proofs) else None
+            self.pending_authorization.authenticated_at
+            if any(proof.is_dated for proof in self.pending_authorization.proofs)
+            else None
         )
-        return proved_at is not None and self.request.services.now - proved_at < RECENT_AUTHENTICATION_AGE
+        return proved_at is not None and self.request.services.now - proved_at < SignedInPage.RECENT_AUTHENTICATION_AGE
 
     def _account_labels(self, provider: UpstreamProvider) -> AccountResolver:
         services = self.request.services

@@ -7,7 +7,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import NotFound
-from identity.domain.permissions import organization_resource
+from identity.domain.permissions import Resource
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.http import route_contexts
 from identity.http.language_negotiation import negotiate_language
@@ -61,7 +61,7 @@ def provider_check_result(
     """The page with the provider's claims. Raises NotFound if the manager has lost the permission."""
     account, access = request.signed_in_account, request.services.access_control
     principal = access.load_principal(account.subject)
-    if not access.is_permitted(principal, PERMISSION, organization_resource(provider.organization_id)):
+    if not access.is_permitted(principal, PERMISSION, Resource.of_organization(provider.organization_id)):
         raise NotFound("identity provider", provider.id)
     translator = request.registry.pages.catalogs.translator(negotiate_language(request))
     claims = {name: _format_value(value) for name, value in sorted(external_user.claims.items())}

@@ -5,7 +5,7 @@ from identity.domain.users import ServiceUser, Subject
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
-from identity.provider.scope import OPENID_SCOPE, require_openid_scope
+from identity.provider.scope import Scope
 
 GRANT_TYPE = "urn:example:grant-type:delegation"
 
@@ -37,8 +37,8 @@ class Delegation(GrantType):
 def _authorization(
     subject: Subject | None, client: ApplicationClient | None, requested_scope: tuple[str, ...], context: Context
 ) -> Authorization:
-    requested_scope = requested_scope or (OPENID_SCOPE,)
-    require_openid_scope(requested_scope)
+    requested_scope = requested_scope or (Scope.OPENID,)
+    Scope.require_openid(requested_scope)
     if (
         client is None
         or subject is None

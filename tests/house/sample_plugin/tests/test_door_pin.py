@@ -5,7 +5,7 @@ from sample_plugin.page import ATTEMPTS, CODES
 
 from identity.domain.records import RecordNamespace
 from identity.domain.users import HumanUser
-from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.access_control import Principal
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
@@ -65,7 +65,7 @@ def test_first_sign_in_sets_a_pin(world: World, party: RelyingParty, first: Brow
 def test_pin_is_deleted_with_its_user(world: World, person: HumanUser, browser: Browser) -> None:
     with world.transaction_services() as services:
         assert services.record_service(RECORD_NAMESPACE).find(CODES, person.id) is not None
-        services.users.remove(person.id, principal=OPERATOR_PRINCIPAL)
+        services.users.remove(person.id, principal=Principal.OPERATOR)
     with world.read_only_services() as services:
         assert services.record_service(RECORD_NAMESPACE).find(CODES, person.id) is None
 
