@@ -12,7 +12,7 @@ from identity.domain.names import display_name_error
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.search import search_text
-from identity.domain.users import TOKEN_FORMAT_LABELS, TokenFormat
+from identity.domain.users import TokenFormat
 from identity.domain.validators import lifetime_problem
 
 MAX_LIVE_SECRETS = 2
@@ -47,8 +47,6 @@ class ClientSecret:
 
 #: Users sign in to all types except APIs.
 _SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
-_ACCESS = gettext_lazy("Grants and authentication")
-_TOKENS = gettext_lazy("Tokens")
 
 
 @entity
@@ -61,97 +59,25 @@ class Application:
 
     id: str = read_only()
     project_id: str = read_only()
-    name: str = mutable(validator=display_name_error, label=gettext_lazy("Name"))
+    name: str = mutable(validator=display_name_error)
     type: ApplicationType = create_only()
     created_at: datetime = versioned()
     changed_at: datetime = versioned()
-    authentication_method: str = mutable(
-        default="client_secret_basic", section=_ACCESS, label=gettext_lazy("Authentication method")
-    )
-    response_types: frozenset[str] = mutable(
-        default=frozenset(), section=_ACCESS, types=_SIGN_IN_TYPES, label=gettext_lazy("Response types")
-    )
-    grant_types: frozenset[str] = mutable(default=frozenset(), section=_ACCESS, label=gettext_lazy("Grant types"))
-    redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES, label=gettext_lazy("Redirect URIs"))
-    post_logout_redirect_uris: tuple[str, ...] = mutable(
-        default=(),
-        types=_SIGN_IN_TYPES,
-        label=gettext_lazy("Post-logout redirect URIs"),
-        hint=gettext_lazy("Where people return after signing out, one address a line."),
-    )
-    access_token_type: TokenFormat = mutable(
-        default=TokenFormat.OPAQUE,
-        section=_TOKENS,
-        label=gettext_lazy("Access token type"),
-        hint=gettext_lazy(
-            "An opaque token can be checked by introspection alone. A JWT can also be checked without asking."
-        ),
-        value_labels=TOKEN_FORMAT_LABELS,
-    )
-    access_token_lifetime: timedelta | None = mutable(
-        default=None, validator=lifetime_problem, section=_TOKENS, label=gettext_lazy("Lifetime of access tokens")
-    )
-    id_token_lifetime: timedelta | None = mutable(
-        default=None,
-        validator=lifetime_problem,
-        section=_TOKENS,
-        types=_SIGN_IN_TYPES,
-        label=gettext_lazy("Lifetime of ID tokens"),
-    )
-    id_token_userinfo_assertion: bool = mutable(
-        default=False,
-        section=_TOKENS,
-        types=_SIGN_IN_TYPES,
-        label=gettext_lazy("User Info inside ID Token"),
-        hint=gettext_lazy("Profile, email and the like stand in the ID token, beside an access token too."),
-    )
-    access_token_userinfo_assertion: bool = mutable(
-        default=False,
-        section=_TOKENS,
-        types=_SIGN_IN_TYPES,
-        label=gettext_lazy("User Info inside access token"),
-        hint=gettext_lazy("Profile, email and the like stand in the access token too, if it is a JWT."),
-    )
-    assert_roles_in_access_token: bool = mutable(
-        default=False,
-        section=_TOKENS,
-        types=_SIGN_IN_TYPES,
-        label=gettext_lazy("Roles in the access token"),
-        hint=gettext_lazy("Only a JWT can carry them."),
-    )
-    assert_roles_in_id_token: bool = mutable(
-        default=False, section=_TOKENS, types=_SIGN_IN_TYPES, label=gettext_lazy("Roles in the ID token")
-    )
-    consent: ConsentRule = mutable(
-        default=ConsentRule.WHEN_FOREIGN,
-        types=_SIGN_IN_TYPES,
-        label=gettext_lazy("Asked for consent"),
-        hint=gettext_lazy(
-            "Who is asked before the application learns anything of them. Organizations that the project is granted to"
-            " are not others."
-        ),
-        value_labels={
-            ConsentRule.WHEN_FOREIGN: gettext_lazy("People of other organizations"),
-            ConsentRule.ALWAYS: gettext_lazy("Everybody"),
-            ConsentRule.NEVER: gettext_lazy("Nobody"),
-        },
-    )
-    may_manage: bool = mutable(
-        default=False,
-        permission="instance.write",
-        label=gettext_lazy("May manage"),
-        hint=gettext_lazy(
-            "It gets tokens with which it does in its users' names what they may do as managers. They are asked first."
-        ),
-        value_labels={True: gettext_lazy("Does in its users' names what they may do as managers."), False: ""},
-    )
-    development: bool = mutable(
-        default=False,
-        section=_ACCESS,
-        types=_SIGN_IN_TYPES,
-        label=gettext_lazy("Development"),
-        hint=gettext_lazy("Redirect URIs may start with http:// on any host. Only while you build the application."),
-    )
+    authentication_method: str = mutable(default="client_secret_basic")
+    response_types: frozenset[str] = mutable(default=frozenset(), types=_SIGN_IN_TYPES)
+    grant_types: frozenset[str] = mutable(default=frozenset())
+    redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
+    post_logout_redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
+    access_token_type: TokenFormat = mutable(default=TokenFormat.OPAQUE)
+    access_token_lifetime: timedelta | None = mutable(default=None, validator=lifetime_problem)
+    id_token_lifetime: timedelta | None = mutable(default=None, validator=lifetime_problem, types=_SIGN_IN_TYPES)
+    id_token_userinfo_assertion: bool = mutable(default=False, types=_SIGN_IN_TYPES)
+    access_token_userinfo_assertion: bool = mutable(default=False, types=_SIGN_IN_TYPES)
+    assert_roles_in_access_token: bool = mutable(default=False, types=_SIGN_IN_TYPES)
+    assert_roles_in_id_token: bool = mutable(default=False, types=_SIGN_IN_TYPES)
+    consent: ConsentRule = mutable(default=ConsentRule.WHEN_FOREIGN, types=_SIGN_IN_TYPES)
+    may_manage: bool = mutable(default=False, permission="instance.write")
+    development: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     branded: bool = internal(default=False)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)

@@ -60,9 +60,6 @@ def _in_each(problem: Callable[[str], str | None], texts: Mapping[str, str]) -> 
     return next((error for text in texts.values() if text.strip() and (error := problem(text))), None)
 
 
-_IN_WORDS = gettext_lazy("Where a language has no words of yours, ours stand.")
-
-
 @entity
 class Branding:
     """Appearance and texts of pages and mails. Empty members fall back to the organization's, then to the service's.
@@ -71,50 +68,16 @@ class Branding:
     ``logo_dark`` replaces it on dark pages; without it, the logo gets a light background there.
     """
 
-    display_name: str = mutable(
-        default="",
-        validator=allow_empty(display_name_error),
-        label=gettext_lazy("Name on pages and in mails"),
-        hint=gettext_lazy("Where people are to read another name than the one that managers see."),
-    )
-    accent: str = mutable(
-        default="",
-        validator=allow_empty(light_accent_problem),
-        label=gettext_lazy("Accent colour"),
-        hint=gettext_lazy("The colour of buttons and links, for example {example}", example="#2540ad"),
-    )
-    accent_dark: str = mutable(
-        default="",
-        validator=allow_empty(dark_accent_problem),
-        label=gettext_lazy("Accent colour on dark pages"),
-        hint=gettext_lazy("Empty: the nearest to the accent colour that is read well on dark pages."),
-    )
-    support: str = mutable(
-        default="",
-        validator=allow_empty(support_contact_error),
-        label=gettext_lazy("Support"),
-        hint=gettext_lazy("An email address or a page where people get help."),
-    )
-    terms_url: str = mutable(default="", validator=allow_empty(page_url_error), label=gettext_lazy("Terms of use"))
-    privacy_url: str = mutable(default="", validator=allow_empty(page_url_error), label=gettext_lazy("Privacy policy"))
-    login_title: Mapping[str, str] = mutable(
-        default_factory=dict,
-        validator=partial(_in_each, login_title_error),
-        label=gettext_lazy("Title of the sign-in page"),
-        hint=_IN_WORDS,
-    )
-    mail_sender: Mapping[str, str] = mutable(
-        default_factory=dict,
-        validator=partial(_in_each, mail_sender_error),
-        label=gettext_lazy("Sender of mails"),
-        hint=gettext_lazy("The name beside the address that mails come from."),
-    )
-    mail_intro: Mapping[str, str] = mutable(
-        default_factory=dict, validator=partial(_in_each, mail_text_error), label=gettext_lazy("First words of mails")
-    )
-    mail_footer: Mapping[str, str] = mutable(
-        default_factory=dict, validator=partial(_in_each, mail_text_error), label=gettext_lazy("Last words of mails")
-    )
+    display_name: str = mutable(default="", validator=allow_empty(display_name_error))
+    accent: str = mutable(default="", validator=allow_empty(light_accent_problem))
+    accent_dark: str = mutable(default="", validator=allow_empty(dark_accent_problem))
+    support: str = mutable(default="", validator=allow_empty(support_contact_error))
+    terms_url: str = mutable(default="", validator=allow_empty(page_url_error))
+    privacy_url: str = mutable(default="", validator=allow_empty(page_url_error))
+    login_title: Mapping[str, str] = mutable(default_factory=dict, validator=partial(_in_each, login_title_error))
+    mail_sender: Mapping[str, str] = mutable(default_factory=dict, validator=partial(_in_each, mail_sender_error))
+    mail_intro: Mapping[str, str] = mutable(default_factory=dict, validator=partial(_in_each, mail_text_error))
+    mail_footer: Mapping[str, str] = mutable(default_factory=dict, validator=partial(_in_each, mail_text_error))
     logo: str = read_only(default="")
     logo_dark: str = read_only(default="")
 

@@ -1,4 +1,4 @@
-"""Entities: frozen dataclasses whose fields declare who sets them and when, their validators and their labels.
+"""Entities: frozen dataclasses whose fields declare who sets them and when, and their validators.
 
 Columns, commands, representations, documents, audit details and forms are derived from them, so each field is
 declared once.
@@ -37,19 +37,13 @@ class FieldOptions:
     """Options of a field beside its type and default: the validator of its value, or of each item by
     ``item_validator``.
 
-    ``label`` and ``hint`` are shown in forms, ``missing`` is the error for an empty required field, ``value_labels``
-    describe single values. ``section`` is the part of the form, ``permission`` what setting it takes at the
-    instance. ``types`` are the types of objects that use the field; empty for all.
+    ``permission`` is what setting it takes at the instance. ``types`` are the types of objects that use the field;
+    empty for all.
     """
 
     mutability: Mutability
     validator: Validator | None = None
     item_validator: Validator | None = None
-    label: str = ""
-    hint: str = ""
-    missing: str = ""
-    value_labels: Mapping[Any, str] = field(default_factory=dict)
-    section: str = ""
     permission: str = ""
     types: frozenset[Any] = frozenset()
 

@@ -4,7 +4,6 @@ from datetime import datetime
 
 from identity.domain.entity import create_only, entity, read_only, versioned
 from identity.domain.expirations import NEVER
-from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error
 
 
@@ -17,12 +16,7 @@ class PersonalAccessToken:
 
     id: str = read_only()
     user_id: str = read_only()
-    name: str = create_only(
-        validator=display_name_error,
-        label=gettext_lazy("Name"),
-        hint=gettext_lazy("What the token is for. For example {example}", example="Nightly backup"),
-        missing=gettext_lazy("Enter a name that tells what the token is for."),
-    )
+    name: str = create_only(validator=display_name_error)
     scope: tuple[str, ...] = read_only()
     created_at: datetime = versioned()
     expires_at: datetime = read_only()

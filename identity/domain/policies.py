@@ -15,13 +15,6 @@ from identity.domain.names import domain_name_error
 MAX_REMEMBER_DAYS = 30
 MAX_REGISTRATION_DOMAINS = 100
 
-SIGN_IN, PASSWORDS, SESSIONS, CONSENT = (
-    gettext_lazy("Sign-in"),
-    gettext_lazy("Passwords"),
-    gettext_lazy("Sessions"),
-    gettext_lazy("Consent"),
-)
-ATTEMPTS, REGISTRATION, ACCOUNTS = gettext_lazy("Attempts"), gettext_lazy("Registration"), gettext_lazy("Accounts")
 #: Bounds of the minimum password length.
 MIN_PASSWORD_LENGTH, MAX_MIN_PASSWORD_LENGTH = 8, 64
 _SHORTEST_SESSION, _LONGEST_IDLE, _LONGEST_SESSION = timedelta(minutes=5), timedelta(days=90), timedelta(days=365)
@@ -121,180 +114,25 @@ class Policy:
     In an effective policy only ``factors`` and ``registration_domains`` can be None, meaning all.
     """
 
-    second_factor: SecondFactorRule | None = mutable(
-        default=None,
-        section=SIGN_IN,
-        label=gettext_lazy("Second factor"),
-        hint=gettext_lazy("What people prove besides their password, or by a passkey alone."),
-        value_labels={
-            SecondFactorRule.OFF: gettext_lazy("Nobody is asked, and nobody can set one up"),
-            SecondFactorRule.OFFERED: gettext_lazy("Whoever has set one up is asked for it"),
-            SecondFactorRule.REQUIRED_FOR_IAM: gettext_lazy("Managers of the instance need one"),
-            SecondFactorRule.REQUIRED_FOR_MANAGERS: gettext_lazy("All managers need one"),
-            SecondFactorRule.REQUIRED: gettext_lazy("Everybody needs one"),
-        },
-    )
-    factors: tuple[str, ...] | None = mutable(
-        default=None,
-        validator=_factors_problem,
-        section=SIGN_IN,
-        label=gettext_lazy("Ways to sign in"),
-        hint=gettext_lazy("By which people can prove who they are."),
-    )
-    remember_browser: int | None = mutable(
-        default=None,
-        validator=_days_problem,
-        section=SIGN_IN,
-        label=gettext_lazy("Remember browsers for"),
-        hint=gettext_lazy(
-            "For so many days people can have a browser not ask for a second factor. 0: it is asked every time."
-        ),
-    )
-    sign_in_by_email: bool | None = mutable(
-        default=None,
-        section=SIGN_IN,
-        label=gettext_lazy("Sign in by email address"),
-        hint=gettext_lazy("A login name that exists always comes first. An address counts once it is verified."),
-        value_labels={
-            False: gettext_lazy("People sign in by their login name alone"),
-            True: gettext_lazy("People sign in by their login name or their email address"),
-        },
-    )
-    password_min_length: int | None = mutable(
-        default=None,
-        validator=_length_problem,
-        section=PASSWORDS,
-        label=gettext_lazy("Fewest characters"),
-        hint=gettext_lazy("How long a new password has to be. Passwords that there are stay good."),
-    )
-    password_strength: int | None = mutable(
-        default=None,
-        validator=_strength_problem,
-        section=PASSWORDS,
-        label=gettext_lazy("Strength"),
-        hint=gettext_lazy(
-            "How hard a new password is to guess, as estimated by common words, names, dates and patterns."
-        ),
-        value_labels={
-            0: gettext_lazy("Whatever is not well known"),
-            1: gettext_lazy("Not guessed by a thousand tries"),
-            2: gettext_lazy("Not guessed by a million tries"),
-            3: gettext_lazy("Not guessed by a hundred million tries"),
-            4: gettext_lazy("Not guessed by ten thousand million tries"),
-        },
-    )
-    password_change_after_reset: bool | None = mutable(
-        default=None,
-        section=PASSWORDS,
-        label=gettext_lazy("After a reset"),
-        hint=gettext_lazy("What becomes of a password that somebody else sets for a person, from now on."),
-        value_labels={
-            False: gettext_lazy("A password that a manager sets stays good until the person changes it"),
-            True: gettext_lazy("A password that a manager sets has to be changed at the next sign-in"),
-        },
-    )
-    session_idle_age: timedelta | None = mutable(
-        default=None,
-        validator=_idle_problem,
-        section=SESSIONS,
-        label=gettext_lazy("End unused sessions after"),
-        hint=gettext_lazy("Whoever does nothing for so long signs in again. For example 30m, 12h or 7d."),
-    )
-    session_max_age: timedelta | None = mutable(
-        default=None,
-        validator=_session_problem,
-        section=SESSIONS,
-        label=gettext_lazy("End all sessions after"),
-        hint=gettext_lazy("So long after a sign-in everybody signs in again. For example 12h or 7d."),
-    )
-    single_session: bool | None = mutable(
-        default=None,
-        section=SESSIONS,
-        label=gettext_lazy("Browsers at a time"),
-        hint=gettext_lazy("At how many browsers a person can be signed in."),
-        value_labels={
-            False: gettext_lazy("People can be signed in at several browsers"),
-            True: gettext_lazy("Signing in at a browser signs the person out at all others"),
-        },
-    )
-    free_attempts: int | None = mutable(
-        default=None,
-        validator=_free_problem,
-        section=ATTEMPTS,
-        label=gettext_lazy("Free attempts"),
-        hint=gettext_lazy(
-            "So many wrong passwords or codes in a row make nobody wait. Then the waits grow to 15 minutes."
-        ),
-    )
-    most_attempts: int | None = mutable(
-        default=None,
-        validator=_most_problem,
-        section=ATTEMPTS,
-        label=gettext_lazy("Most attempts in a row"),
-        hint=gettext_lazy("After so many the password counts only at browsers where the person signed in before."),
-    )
-    consent: ConsentDefault | None = mutable(
-        default=None,
-        section=CONSENT,
-        label=gettext_lazy("Consent"),
-        hint=gettext_lazy(
-            "Before which applications get something about a person. An application can be exempt by itself."
-        ),
-        value_labels={
-            ConsentDefault.WHEN_FOREIGN: gettext_lazy("People agree once to each application of another organization"),
-            ConsentDefault.ALWAYS: gettext_lazy(
-                "People agree once to each application, also of their own organization"
-            ),
-        },
-    )
-    registration: RegistrationRule | None = mutable(
-        default=None,
-        section=REGISTRATION,
-        label=gettext_lazy("Who can register"),
-        hint=gettext_lazy("Each organization says by itself whether people can register with it at all."),
-        value_labels={
-            RegistrationRule.ALLOWED: gettext_lazy("Whoever wants to, where the organization lets people register"),
-            RegistrationRule.BY_DOMAIN: gettext_lazy(
-                "Nobody but people with an email address of the domains that are named"
-            ),
-            RegistrationRule.BY_PROVIDER: gettext_lazy(
-                "Only people who come from an identity provider of the organization that creates accounts"
-            ),
-            RegistrationRule.OFF: gettext_lazy("Nobody, whatever the organization says"),
-        },
-    )
+    second_factor: SecondFactorRule | None = mutable(default=None)
+    factors: tuple[str, ...] | None = mutable(default=None, validator=_factors_problem)
+    remember_browser: int | None = mutable(default=None, validator=_days_problem)
+    sign_in_by_email: bool | None = mutable(default=None)
+    password_min_length: int | None = mutable(default=None, validator=_length_problem)
+    password_strength: int | None = mutable(default=None, validator=_strength_problem)
+    password_change_after_reset: bool | None = mutable(default=None)
+    session_idle_age: timedelta | None = mutable(default=None, validator=_idle_problem)
+    session_max_age: timedelta | None = mutable(default=None, validator=_session_problem)
+    single_session: bool | None = mutable(default=None)
+    free_attempts: int | None = mutable(default=None, validator=_free_problem)
+    most_attempts: int | None = mutable(default=None, validator=_most_problem)
+    consent: ConsentDefault | None = mutable(default=None)
+    registration: RegistrationRule | None = mutable(default=None)
     registration_domains: tuple[str, ...] | None = mutable(
-        default=None,
-        item_validator=domain_name_error,
-        validator=_domains_problem,
-        section=REGISTRATION,
-        label=gettext_lazy("Email domains"),
-        hint=gettext_lazy(
-            "If domains are named, one a line, only people with an email address of one of them can register."
-        ),
+        default=None, item_validator=domain_name_error, validator=_domains_problem
     )
-    registration_verified: bool | None = mutable(
-        default=None,
-        section=REGISTRATION,
-        label=gettext_lazy("Email address first"),
-        hint=gettext_lazy("Whether an account is made before its address is known to be right."),
-        value_labels={
-            False: gettext_lazy("Without a mail server an account is made at once, its address unverified"),
-            True: gettext_lazy(
-                "An account is made by a link in a mail alone, so without a mail server nobody registers"
-            ),
-        },
-    )
-    account_deletion: bool | None = mutable(
-        default=None,
-        section=ACCOUNTS,
-        label=gettext_lazy("Deletion of accounts"),
-        hint=gettext_lazy("Whoever deletes their own account has 14 days to change their mind."),
-        value_labels={
-            False: gettext_lazy("Managers alone delete accounts"),
-            True: gettext_lazy("People can delete their own accounts"),
-        },
-    )
+    registration_verified: bool | None = mutable(default=None)
+    account_deletion: bool | None = mutable(default=None)
 
     @property
     def remember_browser_lifetime(self) -> timedelta:

@@ -27,34 +27,11 @@ class Project:
 
     id: str = read_only()
     organization_id: str = read_only()
-    name: str = mutable(
-        validator=display_name_error,
-        label=gettext_lazy("Name"),
-        hint=gettext_lazy("Shown to people who sign in to its applications, and in lists."),
-    )
+    name: str = mutable(validator=display_name_error)
     created_at: datetime = versioned()
     changed_at: datetime = versioned()
-    assert_roles: bool = mutable(
-        default=False,
-        label=gettext_lazy("Role assertion"),
-        hint=gettext_lazy(
-            "Applications always receive the roles of users in user info and introspection, even if they do not ask for"
-            " them."
-        ),
-        value_labels={
-            True: gettext_lazy("On: applications always receive the roles of users."),
-            False: gettext_lazy("Off: applications receive roles if they ask for them."),
-        },
-    )
-    check_roles: bool = mutable(
-        default=False,
-        label=gettext_lazy("Role check"),
-        hint=gettext_lazy("Users without a role in the project cannot sign in to its applications."),
-        value_labels={
-            True: gettext_lazy("On: users without a role in the project cannot sign in to its applications."),
-            False: gettext_lazy("Off: users need no role to sign in."),
-        },
-    )
+    assert_roles: bool = mutable(default=False)
+    check_roles: bool = mutable(default=False)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
 
@@ -68,27 +45,9 @@ class ProjectRole:
     """A role that applications of the project understand; ``key`` never changes."""
 
     project_id: str = read_only()
-    key: str = create_only(
-        validator=role_key_error,
-        label=gettext_lazy("Role key"),
-        hint=gettext_lazy(
-            "What applications receive, without spaces. It cannot be changed later. For example {example}",
-            example="editor",
-        ),
-        missing=gettext_lazy("Enter a key."),
-    )
-    display_name: str = mutable(
-        validator=display_name_error,
-        label=gettext_lazy("Display name"),
-        hint=gettext_lazy("Shown to those who give the role."),
-        missing=gettext_lazy("Enter a display name."),
-    )
-    group: str = mutable(
-        default="",
-        validator=text_problem,
-        label=gettext_lazy("Group"),
-        hint=gettext_lazy("Roles of one group belong together, for example those of one application."),
-    )
+    key: str = create_only(validator=role_key_error)
+    display_name: str = mutable(validator=display_name_error)
+    group: str = mutable(default="", validator=text_problem)
     version: int = versioned(default=1)
 
 

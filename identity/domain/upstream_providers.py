@@ -34,7 +34,6 @@ class UpstreamAuthentication(StrEnum):
 
 
 _LONGEST_CLAIM = 200
-_MORE = gettext_lazy("More settings")
 _TENANT = re.compile(
     r"https://login\.microsoftonline\.com/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/v2\.0\Z", re.IGNORECASE
 )
@@ -127,164 +126,24 @@ class UpstreamProvider:
 
     id: str = read_only()
     organization_id: str = read_only()
-    name: str = mutable(
-        validator=display_name_error,
-        label=gettext_lazy("Name"),
-        hint=gettext_lazy("Shown on the button with which people sign in there."),
-    )
-    kind: UpstreamKind = create_only(
-        default=UpstreamKind.OPENID,
-        label=gettext_lazy("Kind"),
-        value_labels={
-            UpstreamKind.OPENID: gettext_lazy("OpenID provider"),
-            UpstreamKind.GOOGLE: "Google",
-            UpstreamKind.ENTRA: "Microsoft Entra",
-            UpstreamKind.GITLAB: "GitLab",
-            UpstreamKind.APPLE: "Apple",
-            UpstreamKind.GITHUB: "GitHub",
-        },
-    )
-    client_id: str = mutable(
-        validator=_client_id_problem,
-        label=gettext_lazy("Client id"),
-        hint=gettext_lazy("As the provider has registered this service."),
-    )
+    name: str = mutable(validator=display_name_error)
+    kind: UpstreamKind = create_only(default=UpstreamKind.OPENID)
+    client_id: str = mutable(validator=_client_id_problem)
     created_at: datetime = versioned()
     changed_at: datetime = versioned()
-    issuer: str = mutable(
-        default="",
-        validator=_unless_empty_issuer,
-        label=gettext_lazy("Issuer"),
-        hint=gettext_lazy(
-            "For example {example}. Empty for Google, Apple, gitlab.com and github.com.",
-            example="https://login.example.com",
-        ),
-    )
-    authentication: UpstreamAuthentication = mutable(
-        section=_MORE,
-        default=UpstreamAuthentication.CLIENT_SECRET_BASIC,
-        label=gettext_lazy("Authentication method"),
-        hint=gettext_lazy("How this service proves there who it is."),
-        value_labels={
-            UpstreamAuthentication.CLIENT_SECRET_BASIC: gettext_lazy("Client secret in the header"),
-            UpstreamAuthentication.CLIENT_SECRET_POST: gettext_lazy("Client secret in the form"),
-            UpstreamAuthentication.PRIVATE_KEY_JWT: gettext_lazy("Signed with the key of this service"),
-        },
-    )
-    team_id: str = mutable(
-        section=_MORE,
-        default="",
-        validator=text_problem,
-        label=gettext_lazy("Team id"),
-        hint=gettext_lazy("For Apple alone."),
-    )
-    key_id: str = mutable(
-        section=_MORE,
-        default="",
-        validator=text_problem,
-        label=gettext_lazy("Key id"),
-        hint=gettext_lazy("For Apple alone: of the key that stands in place of a client secret."),
-    )
-    scopes: str = mutable(
-        section=_MORE,
-        default="",
-        validator=text_problem,
-        label=gettext_lazy("Scopes"),
-        hint=gettext_lazy("What is asked for, separated by spaces. Empty for what is usual."),
-    )
-    claims: tuple[str, ...] = mutable(
-        section=_MORE,
-        default=(),
-        item_validator=ClaimMapping.error,
-        label=gettext_lazy("Claims"),
-        hint=gettext_lazy(
-            "Where the profile comes from, one a line, if not from the usual claim. For example {example}",
-            example="family_name = sn",
-        ),
-    )
-    create_accounts: bool = mutable(
-        default=False,
-        label=gettext_lazy("Create accounts"),
-        hint=gettext_lazy(
-            "People who sign in there for the first time get an account here, if the rules of registration allow it."
-        ),
-        value_labels={
-            True: gettext_lazy("Whoever signs in there for the first time gets an account."),
-            False: gettext_lazy("Only people who have linked their account can sign in there."),
-        },
-    )
-    trust_email: bool = mutable(
-        default=False,
-        label=gettext_lazy("Trust email addresses"),
-        hint=gettext_lazy(
-            "An address that the provider has verified counts as verified here, if it is of a domain that the"
-            " organization has proven. Then it also finds the account of a person who has not linked it yet."
-        ),
-        value_labels={
-            True: gettext_lazy("Verified addresses in the organization's proven domains count here."),
-            False: gettext_lazy("Addresses from there are unconfirmed."),
-        },
-    )
-    by_domain: bool = mutable(
-        default=False,
-        label=gettext_lazy("Go there at once"),
-        hint=gettext_lazy(
-            "People of the organization are sent there without being asked: whoever enters a login name of a domain"
-            " that it has proven, and wherever an application asks for its people."
-        ),
-        value_labels={
-            True: gettext_lazy("People of the organization are sent there without being asked."),
-            False: gettext_lazy("People choose it with its button."),
-        },
-    )
-    trust_methods: bool = mutable(
-        section=_MORE,
-        default=False,
-        permission="instance.write",
-        label=gettext_lazy("Trust authentication methods"),
-        hint=gettext_lazy("What the provider says of how somebody signed in there counts here, second factors too."),
-        value_labels={
-            True: gettext_lazy("How somebody signed in there counts here."),
-            False: gettext_lazy("Factors are asked for here."),
-        },
-    )
-    instance_managed: bool = mutable(
-        section=_MORE,
-        default=False,
-        permission="instance.write",
-        label=gettext_lazy("Managed by the instance"),
-        hint=gettext_lazy(
-            "Only instance administrators can change it. People with a role at the instance can sign in only at such"
-            " providers."
-        ),
-        value_labels={
-            True: gettext_lazy(
-                "Only instance administrators can change it. People with a role at the instance can sign in with it."
-            ),
-            False: gettext_lazy(
-                "Managers of the organization can change it. People with a role at the instance cannot sign in with it."
-            ),
-        },
-    )
-    sign_out_there: bool = mutable(
-        section=_MORE,
-        default=False,
-        label=gettext_lazy("Sign out there"),
-        hint=gettext_lazy(
-            "Whoever signs out here is sent there to sign out too, where the provider has a page for it."
-        ),
-        value_labels={
-            True: gettext_lazy("Signing out here signs out there, too."),
-            False: gettext_lazy("Signing out here ends this alone."),
-        },
-    )
-    everywhere: bool = mutable(
-        default=False,
-        permission="instance.write",
-        label=gettext_lazy("For all organizations"),
-        hint=gettext_lazy("People of every organization can sign in there."),
-        value_labels={True: gettext_lazy("For people of all organizations."), False: ""},
-    )
+    issuer: str = mutable(default="", validator=_unless_empty_issuer)
+    authentication: UpstreamAuthentication = mutable(default=UpstreamAuthentication.CLIENT_SECRET_BASIC)
+    team_id: str = mutable(default="", validator=text_problem)
+    key_id: str = mutable(default="", validator=text_problem)
+    scopes: str = mutable(default="", validator=text_problem)
+    claims: tuple[str, ...] = mutable(default=(), item_validator=ClaimMapping.error)
+    create_accounts: bool = mutable(default=False)
+    trust_email: bool = mutable(default=False)
+    by_domain: bool = mutable(default=False)
+    trust_methods: bool = mutable(default=False, permission="instance.write")
+    instance_managed: bool = mutable(default=False, permission="instance.write")
+    sign_out_there: bool = mutable(default=False)
+    everywhere: bool = mutable(default=False, permission="instance.write")
     secret: bytes = internal(default=b"")
     secret_changed_at: datetime | None = read_only(default=None)
     active: bool = read_only(default=True)

@@ -6,7 +6,6 @@ from enum import StrEnum
 
 from identity.domain.email_addresses import email_key
 from identity.domain.entity import entity, internal, mutable, read_only, versioned
-from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error, user_name_error
 from identity.domain.organizations import Organization
 from identity.domain.search import user_search_text
@@ -31,9 +30,6 @@ class TokenFormat(StrEnum):
     JWT = "jwt"
 
 
-TOKEN_FORMAT_LABELS = {TokenFormat.OPAQUE: gettext_lazy("Opaque"), TokenFormat.JWT: gettext_lazy("JWT")}
-
-
 @entity
 class Address:
     """A postal address (OpenID Connect Core §5.1.1)."""
@@ -50,51 +46,21 @@ class Address:
 class Profile:
     """Every standard claim about a user (OpenID Connect Core §5.1). Empty means unknown."""
 
-    given_name: str = mutable(
-        default="",
-        validator=display_name_error,
-        label=gettext_lazy("Given name"),
-        missing=gettext_lazy("Enter a given name."),
-    )
-    family_name: str = mutable(
-        default="",
-        validator=display_name_error,
-        label=gettext_lazy("Family name"),
-        missing=gettext_lazy("Enter a family name."),
-    )
+    given_name: str = mutable(default="", validator=display_name_error)
+    family_name: str = mutable(default="", validator=display_name_error)
     middle_name: str = mutable(default="", validator=text_problem)
-    nickname: str = mutable(default="", validator=text_problem, label=gettext_lazy("Nickname"))
-    display_name: str = mutable(
-        default="",
-        validator=text_problem,
-        label=gettext_lazy("Display name"),
-        hint=gettext_lazy("Shown instead of given and family name."),
-    )
+    nickname: str = mutable(default="", validator=text_problem)
+    display_name: str = mutable(default="", validator=text_problem)
     profile: str = mutable(default="", validator=allow_empty(url_error))
     picture: str = mutable(default="", validator=allow_empty(url_error))
     website: str = mutable(default="", validator=allow_empty(url_error))
     gender: str = mutable(default="", validator=text_problem)
     birthdate: str = mutable(default="", validator=allow_empty(birth_date_problem))
-    zoneinfo: str = mutable(
-        default="",
-        validator=allow_empty(time_zone_error),
-        label=gettext_lazy("Time zone"),
-        hint=gettext_lazy("For example {example}", example="Europe/Berlin"),
-    )
-    locale: str = mutable(
-        default="",
-        validator=allow_empty(locale_problem),
-        label=gettext_lazy("Language"),
-        hint=gettext_lazy("For example {example}", example="de"),
-    )
-    email: str = mutable(
-        default="",
-        validator=allow_empty(email_problem),
-        label=gettext_lazy("Email"),
-        hint=gettext_lazy("A new address is unconfirmed until the person confirms it."),
-    )
+    zoneinfo: str = mutable(default="", validator=allow_empty(time_zone_error))
+    locale: str = mutable(default="", validator=allow_empty(locale_problem))
+    email: str = mutable(default="", validator=allow_empty(email_problem))
     email_verified: bool = read_only(default=False)
-    phone: str = mutable(default="", validator=allow_empty(phone_problem), label=gettext_lazy("Phone"))
+    phone: str = mutable(default="", validator=allow_empty(phone_problem))
     phone_verified: bool = read_only(default=False)
     address: Address = mutable(default_factory=Address)
 
@@ -140,11 +106,7 @@ class HumanUser:
 
     id: str = read_only()
     organization_id: str = read_only()
-    user_name: str = mutable(
-        validator=user_name_error,
-        label=gettext_lazy("User name"),
-        hint=gettext_lazy("The first part of the login name."),
-    )
+    user_name: str = mutable(validator=user_name_error)
     profile: Profile = read_only()
     email_verified_by: EmailVerifier | None = read_only(default=None)
     created_at: datetime = versioned()
@@ -182,33 +144,12 @@ class ServiceUser:
 
     id: str = read_only()
     organization_id: str = read_only()
-    user_name: str = mutable(
-        validator=user_name_error,
-        label=gettext_lazy("User name"),
-        hint=gettext_lazy("Unique in the organization, without spaces. For example {example}", example="ci-runner"),
-    )
-    display_name: str = mutable(
-        validator=display_name_error,
-        label=gettext_lazy("Display name"),
-        hint=gettext_lazy("Shown in lists and in audit events."),
-        missing=gettext_lazy("Enter a display name."),
-    )
+    user_name: str = mutable(validator=user_name_error)
+    display_name: str = mutable(validator=display_name_error)
     created_at: datetime = versioned()
     changed_at: datetime = versioned()
-    description: str = mutable(
-        default="",
-        validator=description_problem,
-        label=gettext_lazy("Description"),
-        hint=gettext_lazy("What the program does, and who to ask about it."),
-    )
-    access_token_type: TokenFormat = mutable(
-        default=TokenFormat.OPAQUE,
-        label=gettext_lazy("Access token type"),
-        hint=gettext_lazy(
-            "An opaque token can be checked by introspection alone. A JWT can also be checked without asking."
-        ),
-        value_labels=TOKEN_FORMAT_LABELS,
-    )
+    description: str = mutable(default="", validator=description_problem)
+    access_token_type: TokenFormat = mutable(default=TokenFormat.OPAQUE)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
 

@@ -10,7 +10,7 @@ from identity.domain.messages import gettext_lazy
 from identity.plugins.console.action_page import ResourceActionPage
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import Breadcrumbs
-from identity.plugins.console.form_fields import editable_fields
+from identity.plugins.console.field_labels import FieldLabel, labelled_values
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, PageSection
 from identity.plugins.console.resource_page import ResourcePage
 
@@ -60,22 +60,16 @@ class ResourceDetailPage(ResourcePage[Any]):
     #: Labels that differ from the form's.
     label_overrides: ClassVar[Mapping[str, str]] = {}
 
-    def field_descriptions(self, entity: Any, *first: str) -> Descriptions:
-        """The editable fields with their values, in the order of the form."""
+    def field_descriptions(self, entity: Any, labels: Mapping[str, FieldLabel]) -> Descriptions:
+        """The labelled fields with their values, in the order of their labels."""
         return [
-            (
-                self.label_overrides.get(field.name, field.options.label),
-                self.format_value(field, getattr(entity, field.name)),
-            )
-            for field in editable_fields(type(entity), *first)
-            if field.applies_to(getattr(entity, "type", None)) and field.name not in self.hidden_fields
+            (self.label_overrides.get(setting.name, label), self.format_value(setting, value))
+            for setting, label, value in labelled_values(entity, labels)
+            if setting.name not in self.hidden_fields
         ]
 
     def format_value(self, setting: EntityField, value: Any) -> object:
-        """The value formatted by the field's type."""
-        labels = setting.options.value_labels
-        if labels:
-            return labels[value]
+        """The value, or its label, formatted by the field's type."""
         if isinstance(value, bool):
             return gettext_lazy("Yes") if value else gettext_lazy("No")
         if isinstance(value, frozenset):

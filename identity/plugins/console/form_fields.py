@@ -1,10 +1,9 @@
 """FormField declares an input: label, template macro, and conversion from and to stored values."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from inspect import unwrap
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.domain.entity import EntityField, entity_fields
@@ -13,6 +12,7 @@ from identity.domain.projects import role_key_error
 from identity.domain.validators import description_problem, email_problem, locale_problem, phone_problem
 from identity.pages.forms import FieldValue, Form
 from identity.pages.translation import LANGUAGE_NAMES
+from identity.plugins.console.field_labels import FieldLabel, Options
 
 if TYPE_CHECKING:
     from identity.plugins.console.console_page import ConsolePage
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 CHECKED_VALUE = "yes"
 #: For names and URIs: turns off completion and correction in browsers.
 LITERAL_INPUT_ATTRIBUTES: Mapping[str, str] = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
-
-#: Value, label and, for radio buttons, an explanation.
-Options = Callable[[Any], Sequence[Sequence[object]]]
 
 
 @dataclass(frozen=True)
@@ -153,51 +150,36 @@ class MinutesField(FormField):
         return "" if value is None else format_minutes(value)
 
 
-def editable_fields(entity: type, *first: str) -> Sequence[EntityField]:
-    """``first``, then the entity's other editable fields in its order."""
-    fields = [field for field in entity_fields(entity).values() if field.is_settable and field.options.label]
-    return sorted(fields, key=lambda field: first.index(field.name) if field.name in first else len(first))
-
-
-def form_fields(
-    entity: type, *first: str, options: Mapping[str, Options] = MappingProxyType({})
-) -> tuple[FormField, ...]:
-    """A form field for each entity field; collapsible groups come last. ``options`` are by field name."""
-    fields = [form_field(field, options.get(field.name)) for field in editable_fields(entity, *first)]
+def form_fields(entity: type, labels: Mapping[str, FieldLabel]) -> tuple[FormField, ...]:
+    """A form field for each labelled field of the entity; collapsible groups come last."""
+    fields = [form_field(entity_fields(entity)[name], label) for name, label in labels.items()]
     return tuple(sorted(fields, key=lambda form_field: bool(form_field.fieldset)))
 
 
-def form_field(entity_field: EntityField, options: Options | None = None) -> FormField:
+def form_field(entity_field: EntityField, label: FieldLabel) -> FormField:
     """The form field that fits the entity field's type and validator."""
-    field_options, kind = entity_field.options, entity_field.type
+    kind, validator = entity_field.type, entity_field.options.validator
     extra: dict[str, Any] = {
-        "fieldset": field_options.section,
+        "fieldset": label.section,
         "member_name": entity_field.name,
-        "required_message": field_options.missing,
+        "required_message": label.required_message,
     }
-    rule = field_options.validator and unwrap(field_options.validator)
-    if options is not None or (field_options.value_labels and kind is not bool):
+    rule = validator and unwrap(validator)
+    if label.options is not None or (label.value_labels and kind is not bool):
         # Forms send one value under the singular name.
         name = entity_field.name.removesuffix("s") if kind == frozenset[str] else entity_field.name
-        return _OPTION_FIELDS.get(kind, SelectField)(
-            name, field_options.label, field_options.hint, options=options or label_options(entity_field), **extra
-        )
+        options = label.options or label_options(label.value_labels)
+        return _OPTION_FIELDS.get(kind, SelectField)(name, label.label, label.hint, options=options, **extra)
     if kind is str and rule in _INPUT_ATTRIBUTES:
         extra["attributes"] = _INPUT_ATTRIBUTES[rule]
     field_class = TextArea if rule is description_problem else _FIELD_TYPES.get(kind, FormField)
-    return field_class(
-        entity_field.name, field_options.label, field_options.hint, required=not _is_optional(entity_field), **extra
-    )
+    required = kind is str and validator is not None and validator("") is not None
+    return field_class(entity_field.name, label.label, label.hint, required=required, **extra)
 
 
-def label_options(setting: EntityField) -> Options:
+def label_options(labels: Mapping[Any, str]) -> Options:
     """The labelled values of a field."""
-    return lambda page: [(str(value), page.translate(label)) for value, label in setting.options.value_labels.items()]
-
-
-def _is_optional(setting: EntityField) -> bool:
-    rule = setting.options.validator
-    return setting.type is not str or rule is None or rule("") is None
+    return lambda page: [(str(value), page.translate(label)) for value, label in labels.items()]
 
 
 #: Field classes for sets and single values with options, and for other types.

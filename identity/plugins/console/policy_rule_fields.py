@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from identity.domain.entity import EntityField
+from identity.domain.entity import entity_fields
 from identity.domain.messages import gettext_lazy
-from identity.domain.policies import SIGN_IN, Policy
+from identity.domain.policies import Policy
 from identity.pages.forms import FieldValue, Form
+from identity.plugins.console.field_labels import FieldLabel, Options
+from identity.plugins.console.fields.policies import POLICY_FIELDS, SIGN_IN
 from identity.plugins.console.form_fields import (
     CHECKED_VALUE,
     CheckboxGroup,
     FormField,
     LinesField,
     SelectField,
-    editable_fields,
 )
 
 _NO = "no"
@@ -100,50 +101,40 @@ class RuleDurationField(RuleTextField):
         return int(match[1]) * _UNITS[match[2]] if match else (f"={text}" if text else None)
 
 
-def rule_values(member: EntityField) -> Sequence[Any]:
+def rule_values(name: str) -> Sequence[Any]:
     """The possible values, if the rule has a finite number."""
-    return [value for value in member.options.value_labels if value is not None]
+    return [value for value in POLICY_FIELDS[name].value_labels if value is not None]
 
 
 def rule_fields() -> tuple[FormField, ...]:
     """A field for each rule; rules that are not about sign-in are in collapsible groups by subject."""
-    return tuple(_rule_field(field) for field in editable_fields(Policy))
+    return tuple(_rule_field(name, label) for name, label in POLICY_FIELDS.items())
 
 
-def _rule_field(rule: EntityField) -> FormField:
-    field_options = rule.options
-    extra: dict[str, Any] = {
-        "fieldset": "" if field_options.section == SIGN_IN else field_options.section,
-        "member_name": rule.name,
-    }
-    if field_options.value_labels:
-        options = _rule_options(rule)
-        return RuleSelectField(
-            rule.name, field_options.label, field_options.hint, options=options, kind=rule.type, **extra
-        )
-    if rule.name == "factors":
+def _rule_field(name: str, label: FieldLabel) -> FormField:
+    kind = entity_fields(Policy)[name].type
+    extra: dict[str, Any] = {"fieldset": "" if label.section == SIGN_IN else label.section, "member_name": name}
+    if label.value_labels:
+        return RuleSelectField(name, label.label, label.hint, options=_rule_options(name, label), kind=kind, **extra)
+    if name == "factors":
         return RuleCheckboxGroup(
-            "factor",
-            field_options.label,
-            field_options.hint,
-            options=lambda page: page.sign_in_method_options(),
-            **extra,
+            "factor", label.label, label.hint, options=lambda page: page.sign_in_method_options(), **extra
         )
-    if rule.type == tuple[str, ...]:
-        return RuleLinesField(rule.name, field_options.label, field_options.hint, required=False, **extra)
+    if kind == tuple[str, ...]:
+        return RuleLinesField(name, label.label, label.hint, required=False, **extra)
     number = {"variant": "date", "autocomplete": "off"}
-    field_class = RuleDurationField if rule.type is timedelta else RuleTextField
-    return field_class(rule.name, field_options.label, field_options.hint, required=False, attributes=number, **extra)
+    field_class = RuleDurationField if kind is timedelta else RuleTextField
+    return field_class(name, label.label, label.hint, required=False, attributes=number, **extra)
 
 
-def _rule_options(rule: EntityField) -> Any:
+def _rule_options(name: str, label: FieldLabel) -> Options:
     def options(page: Any) -> Sequence[tuple[str, object]]:
         format_value = RuleSelectField("", "").format_value
-        allowed = [rule_value for rule_value in rule_values(rule) if page.is_value_allowed(rule.name, rule_value)]
-        inherited = page.translator.gettext(gettext_lazy("As above: {rule}", rule=page.inherited_value(rule.name)))
+        allowed = [rule_value for rule_value in rule_values(name) if page.is_value_allowed(name, rule_value)]
+        inherited = page.translator.gettext(gettext_lazy("As above: {rule}", rule=page.inherited_value(name)))
         return [
             ("", inherited),
-            *[(str(format_value(item)), page.translate(rule.options.value_labels[item])) for item in allowed],
+            *[(str(format_value(item)), page.translate(label.value_labels[item])) for item in allowed],
         ]
 
     return options

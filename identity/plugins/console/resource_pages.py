@@ -15,7 +15,7 @@ from identity.http.route_contexts import RouteContext
 from identity.plugins.console.actions import Action, action_routes, text_of
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import Breadcrumbs
-from identity.plugins.console.form_fields import editable_fields
+from identity.plugins.console.field_labels import FieldLabel, labelled_values
 from identity.plugins.console.lists import ResourceList, RowT, list_section
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, PageSection, TableSection
 from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
@@ -25,10 +25,7 @@ Sections = Sequence[PageSection | NoteSection | None]
 
 
 def format_value(page: "DetailPage[Any]", entity: Any, setting: EntityField, value: Any) -> object:
-    """The value formatted by the field's type."""
-    labels = setting.options.value_labels
-    if labels:
-        return labels[value]
+    """The value, or its label, formatted by the field's type."""
     if isinstance(value, bool):
         return gettext_lazy("Yes") if value else gettext_lazy("No")
     if isinstance(value, frozenset):
@@ -123,16 +120,16 @@ class DetailPage(ResourcePage[EntityT]):
         ]
         return ActionSection(id, title, rows=rows) if rows else None
 
-    def field_descriptions(self, entity: Any, *first: str) -> Descriptions:
-        """The editable fields with their values, in the order of the form."""
+    def field_descriptions(self, entity: Any, labels: Mapping[str, FieldLabel]) -> Descriptions:
+        """The labelled fields with their values, in the order of their labels."""
         pages = self.pages
         return [
             (
-                pages.label_overrides.get(setting.name, setting.options.label),
-                pages.format_value(self, self.entity, setting, getattr(entity, setting.name)),
+                pages.label_overrides.get(setting.name, label),
+                pages.format_value(self, self.entity, setting, value),
             )
-            for setting in editable_fields(type(entity), *first)
-            if setting.applies_to(getattr(entity, "type", None)) and setting.name not in pages.hidden_fields
+            for setting, label, value in labelled_values(entity, labels)
+            if setting.name not in pages.hidden_fields
         ]
 
     def list_section(self, resource_list: ResourceList[RowT], *, lead: str = "") -> TableSection | None:

@@ -1,6 +1,7 @@
 """A service whose applications, projects, roles and organizations have one field more than the domain declares.
 
-It is declared before anything else is imported, as if it stood in the domain, and its migration has run.
+It is declared before anything else is imported, as if it stood in the domain, and its migration has run. Nothing
+labels it, so forms and pages name it after itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,40 +11,36 @@ import pytest
 
 from identity.domain import applications, organizations, projects
 from identity.domain.entity import entity, mutable
-from identity.domain.messages import gettext_lazy
 
 FIELD = "reads_aloud"
-LABEL = gettext_lazy("Reads aloud")
 
 
 @entity
 class ApplicationWithField(applications.Application):
     """An application with a setting that the service does not know."""
 
-    reads_aloud: bool = mutable(
-        default=False, section=gettext_lazy("Tokens"), label=LABEL, hint=gettext_lazy("For those who listen.")
-    )
+    reads_aloud: bool = mutable(default=False)
 
 
 @entity
 class ProjectWithField(projects.Project):
     """A project with the same setting."""
 
-    reads_aloud: bool = mutable(default=False, label=LABEL)
+    reads_aloud: bool = mutable(default=False)
 
 
 @entity
 class ProjectRoleWithField(projects.ProjectRole):
     """A role of a project with it."""
 
-    reads_aloud: bool = mutable(default=False, label=LABEL)
+    reads_aloud: bool = mutable(default=False)
 
 
 @entity
 class OrganizationWithField(organizations.Organization):
     """An organization with it."""
 
-    reads_aloud: bool = mutable(default=False, label=LABEL)
+    reads_aloud: bool = mutable(default=False)
 
 
 applications.Application = ApplicationWithField  # type: ignore[misc]

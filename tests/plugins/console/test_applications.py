@@ -11,6 +11,7 @@ from identity.domain.entity import entity_fields
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
+from identity.plugins.console.fields.applications import APPLICATION_FIELDS
 from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import Browser
@@ -86,7 +87,7 @@ def test_settings_appear_for_types_that_use_them(instance_owner: Browser, new: s
     for kind in ApplicationType:
         form = instance_owner.open(f"{new}?type={kind}").forms["page-form"]
         of_use = [field for field in settings if not field.options.types or kind in field.options.types]
-        labels = {field.options.label for field in of_use}
+        labels = {APPLICATION_FIELDS[field.name].label for field in of_use}
         assert {renamed.get(field.name, field.name) for field in of_use} == set(form.fields) - {
             "csrf_token",
             "once",

@@ -1,4 +1,4 @@
-"""Labelled entity fields appear in forms and on pages without further declarations."""
+"""Fields of entities appear in forms and on pages with their labels, or named after themselves."""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -6,9 +6,9 @@ from enum import StrEnum
 import pytest
 
 from identity.domain.entity import create_only, entity, mutable, read_only
-from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error, user_name_error
 from identity.domain.validators import allow_empty, description_problem, email_problem
+from identity.plugins.console.field_labels import FieldLabel, labelled_fields, labelled_values
 from identity.plugins.console.form_fields import (
     LITERAL_INPUT_ATTRIBUTES,
     Checkbox,
@@ -32,36 +32,60 @@ class ExampleEntity:
     """An entity with a field of each type."""
 
     id: str = read_only()
-    key: str = create_only(validator=user_name_error, label=gettext_lazy("Key"), missing=gettext_lazy("Enter a key."))
-    title: str = mutable(validator=display_name_error, label=gettext_lazy("Title"), hint=gettext_lazy("On its cover."))
-    wordless: str = mutable(default="")
-    about: str = mutable(default="", validator=description_problem, label=gettext_lazy("About"))
-    email: str = mutable(default="", validator=allow_empty(email_problem), label=gettext_lazy("Email"))
-    loud: bool = mutable(default=False, section=gettext_lazy("More"), label=gettext_lazy("Loud"))
-    lasts: timedelta | None = mutable(default=None, label=gettext_lazy("Lasts"))
-    colour: Colour = mutable(
-        default=Colour.RED,
-        label=gettext_lazy("Colour"),
-        value_labels={Colour.RED: gettext_lazy("Red"), Colour.BLUE: gettext_lazy("Blue")},
-    )
-    labels: frozenset[str] = mutable(default=frozenset(), label=gettext_lazy("Labels"))
-    addresses: tuple[str, ...] = mutable(default=(), label=gettext_lazy("Addresses"))
+    key: str = create_only(validator=user_name_error)
+    title: str = mutable(validator=display_name_error)
+    elsewhere: str = mutable(default="")
+    about: str = mutable(default="", validator=description_problem)
+    email: str = mutable(default="", validator=allow_empty(email_problem))
+    loud: bool = mutable(default=False)
+    lasts: timedelta | None = mutable(default=None)
+    colour: Colour = mutable(default=Colour.RED)
+    labels: frozenset[str] = mutable(default=frozenset())
+    addresses: tuple[str, ...] = mutable(default=())
+    reads_aloud: bool = mutable(default=False)
 
 
-FIELDS = {
-    form_field.command_member: form_field
-    for form_field in form_fields(ExampleEntity, "title", options={"labels": lambda _: [("a", "A")]})
-}
+LABELS = labelled_fields(
+    ExampleEntity,
+    {
+        "title": FieldLabel("Title", "On its cover."),
+        "key": FieldLabel("Key", required_message="Enter a key."),
+        "about": FieldLabel("About"),
+        "loud": FieldLabel("Loud", section="More"),
+        "email": FieldLabel("Email"),
+        "lasts": FieldLabel("Lasts"),
+        "colour": FieldLabel("Colour", value_labels={Colour.RED: "Red", Colour.BLUE: "Blue"}),
+        "labels": FieldLabel("Labels", options=lambda _: [("a", "A")]),
+        "addresses": FieldLabel("Addresses"),
+    },
+    hidden=("elsewhere",),
+)
+FIELDS = {form_field.command_member: form_field for form_field in form_fields(ExampleEntity, LABELS)}
 
 
-def test_labelled_mutable_fields_become_form_fields_in_order() -> None:
-    assert list(FIELDS) == ["title", "key", "about", "email", "lasts", "colour", "labels", "addresses", "loud"]
+def test_labelled_fields_become_form_fields_in_order_with_groups_last() -> None:
+    assert list(FIELDS) == [
+        *("title", "key", "about", "email", "lasts", "colour", "labels", "addresses"),
+        *("loud", "reads_aloud"),
+    ]
     assert FIELDS["labels"].name == "label"
     assert (FIELDS["title"].hint, FIELDS["key"].required_message, FIELDS["loud"].fieldset) == (
         "On its cover.",
         "Enter a key.",
         "More",
     )
+
+
+def test_field_without_label_is_named_after_itself_in_the_last_section() -> None:
+    assert (FIELDS["reads_aloud"].label, FIELDS["reads_aloud"].fieldset) == ("Reads aloud", "More")
+    assert labelled_fields(ExampleEntity, {})["key"] == FieldLabel("Key")
+
+
+def test_labelled_values_are_those_that_the_type_uses() -> None:
+    example = ExampleEntity(id="1", key="k", title="T", labels=frozenset({"a"}))
+    values = {field.name: (label, value) for field, label, value in labelled_values(example, LABELS)}
+    assert list(values) == list(LABELS)
+    assert (values["title"], values["colour"]) == (("Title", "T"), ("Colour", "Red"))
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,13 @@ from identity.domain.users import TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.http import route_contexts
 from identity.pages.forms import FieldValue, Form
-from identity.plugins.console.application_options import (
-    APPLICATION_TYPE_OPTIONS,
-    FIELD_OPTIONS,
-    LEADING_FIELDS,
-    REDIRECT_URI_EXAMPLES,
-)
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs
 from identity.plugins.console.expiring_credentials import ALREADY_CREATED_MESSAGE
+from identity.plugins.console.fields.applications import (
+    APPLICATION_FIELDS,
+    APPLICATION_TYPE_OPTIONS,
+    REDIRECT_URI_EXAMPLES,
+)
 from identity.plugins.console.form_fields import FormField, form_fields, format_minutes, split_lines
 from identity.plugins.console.form_page import ConsoleFormPage, EditPage
 from identity.plugins.console.resource_page import ApplicationResourcePage, ProjectResourcePage, resource_routes
@@ -52,7 +51,7 @@ _INHERITED_LIFETIME_HINT = gettext_lazy("In minutes. Empty: {n}, as everywhere."
 
 _FIELDS = tuple(
     replace(form_field, required=True) if form_field.name == "redirect_uris" else form_field
-    for form_field in form_fields(Application, *LEADING_FIELDS, options=FIELD_OPTIONS)
+    for form_field in form_fields(Application, APPLICATION_FIELDS)
 )
 
 

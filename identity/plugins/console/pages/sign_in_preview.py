@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.policies import Policy
-from identity.domain.policy_descriptions import describe_rule
 from identity.domain.users import HumanUser
 from identity.http import route_contexts
 from identity.http.endpoint_routes import request_context
 from identity.http.token_previews import APPLICATION_PARAM, USER_PARAM, find_application, find_user
 from identity.pages.forms import Form
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs
+from identity.plugins.console.fields.policies import describe_rule
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
 from identity.plugins.console.pages.token_preview import APPLICATION_QUERY_FIELD, USER_QUERY_FIELD, TokenPreviewPage
 from identity.plugins.console.policy_rule_fields import rule_fields

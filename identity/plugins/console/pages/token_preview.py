@@ -14,7 +14,7 @@ from identity.domain.users import TokenFormat
 from identity.http import route_contexts
 from identity.http.endpoint_routes import request_context
 from identity.http.token_previews import APPLICATION_PARAM, USER_PARAM, build_token_preview, find_application, find_user
-from identity.plugins.console.application_options import GRANT_TYPE_DESCRIPTIONS
+from identity.plugins.console.fields.applications import GRANT_TYPE_DESCRIPTIONS
 from identity.plugins.console.prompt_page import PromptPage
 from identity.plugins.console.routes import ConsoleRoute
 from identity.provider.claim_reasons import ClaimsCarrier

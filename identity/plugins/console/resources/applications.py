@@ -11,11 +11,11 @@ from identity.domain.entity import EntityField
 from identity.domain.messages import gettext_lazy
 from identity.http import route_contexts
 from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, DeletePage, ReactivatePage
-from identity.plugins.console.application_options import APPLICATION_TYPE_OPTIONS, LEADING_FIELDS
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
 from identity.plugins.console.client_secrets import client_secret_routes, client_secret_section
 from identity.plugins.console.console_page import CONSOLE_PATH
 from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.fields.applications import APPLICATION_FIELDS, APPLICATION_TYPE_OPTIONS
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.page_sections import (
     DescriptionListSection,
@@ -146,7 +146,7 @@ class ApplicationDetailPage(ApplicationResourcePage, ResourceDetailPage):
     @property
     def sections(self) -> Sequence[PageSection | NoteSection | None]:
         settings = DescriptionListSection(
-            "settings", gettext_lazy("Settings"), facts=self.field_descriptions(self.entity, *LEADING_FIELDS)
+            "settings", gettext_lazy("Settings"), facts=self.field_descriptions(self.entity, APPLICATION_FIELDS)
         )
         looks = branding_section(self) if self.has_sign_in else None
         return [self._client_secret_section(), self._endpoints(), settings, looks]

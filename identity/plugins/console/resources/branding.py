@@ -11,20 +11,19 @@ from pyramid.response import Response
 from identity.domain.applications import Application
 from identity.domain.branding import (
     DEFAULT_BRANDING,
-    LOGO_FIELDS,
     TEXT_FIELDS,
     TEXT_VALIDATORS,
     Branding,
     merge_branding,
 )
-from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
 from identity.domain.messages import LANGUAGES, gettext_lazy
 from identity.pages.branding_preview import preview_variables
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page_branding import build_page_branding
 from identity.pages.translation import LANGUAGE_NAMES
-from identity.plugins.console.form_fields import FormField, TextArea, editable_fields, form_field
+from identity.plugins.console.fields.branding import BRANDING_FIELDS
+from identity.plugins.console.form_fields import FormField, TextArea, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, PageSection
 from identity.plugins.console.resource_page import (
@@ -47,13 +46,12 @@ _MULTILINE_FIELDS = frozenset({"mail_intro", "mail_footer"})
 
 
 def _branding_fields() -> tuple[FormField, ...]:
-    known = entity_fields(Branding)
-    plain = [form_field(field) for field in editable_fields(Branding) if field.name not in TEXT_FIELDS]
+    plain = form_fields(Branding, {name: label for name, label in BRANDING_FIELDS.items() if name not in TEXT_FIELDS})
     texts = [
         (TextArea if name in _MULTILINE_FIELDS else FormField)(
             f"{name}_{language}",
-            known[name].options.label,
-            known[name].options.hint,
+            BRANDING_FIELDS[name].label,
+            BRANDING_FIELDS[name].hint,
             required=False,
             fieldset=LANGUAGE_NAMES[language],
             attributes={"lang": language, **({"rows": 3} if name in _MULTILINE_FIELDS else {"autocomplete": "off"})},
@@ -244,14 +242,13 @@ class DarkLogoUploadPage(LogoUploadPage):
 
 def branding_section(page: ResourcePage[Any]) -> PageSection:
     branding = page.services.branding.own_branding(page.entity)
-    known = entity_fields(Branding)
     looks = build_page_branding(branding, page.language, logo_owner_id=page.entity.id, fallback_name=page.entity_name)
     languages = {name: [LANGUAGE_NAMES[item] for item in getattr(branding, name)] for name in TEXT_FIELDS}
     facts: Descriptions = [
         *(
-            (known[name].options.label, getattr(branding, name))
-            for name in known
-            if name not in (*TEXT_FIELDS, *LOGO_FIELDS)
+            (BRANDING_FIELDS[name].label, getattr(branding, name))
+            for name in BRANDING_FIELDS
+            if name not in TEXT_FIELDS
         ),
         (gettext_lazy("Logo"), Markup('<img class="brand__logo" src="{}" alt="{}">').format(looks.logo, looks.name))
         if branding.logo
@@ -264,7 +261,7 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
             if looks.logo_dark
             else "",
         ),
-        *((known[name].options.label, page.translator.format_list(found)) for name, found in languages.items()),
+        *((BRANDING_FIELDS[name].label, page.translator.format_list(found)) for name, found in languages.items()),
     ]
     change = Markup()
     if page.has_permission(f"{page.permission_subject}.write"):

@@ -17,6 +17,7 @@ from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePa
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.fields.organizations import ORGANIZATION_FIELDS
 from identity.plugins.console.form_fields import FormField, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage, CreatePage, EditPage
 from identity.plugins.console.list_page import Cells, ListPage
@@ -80,7 +81,7 @@ class OrganizationListPage(ListPage):
 
 
 class OrganizationFormPage(ConsoleFormPage):
-    form_fields = form_fields(Organization)
+    form_fields = form_fields(Organization, ORGANIZATION_FIELDS)
 
     def visible_fields(self) -> Sequence[FormField]:
         proof = gettext_lazy("A domain of one's own waits until it is proven; until then another one counts.")
@@ -213,13 +214,13 @@ class OrganizationDetailPage(OrganizationResourcePage, ResourceDetailPage):
     def descriptions(self) -> Descriptions:
         return [
             (gettext_lazy("Organization id"), self.template_macros.identifier(self.entity.id)),
-            *self.field_descriptions(self.entity),
+            *self.field_descriptions(self.entity, ORGANIZATION_FIELDS),
             (gettext_lazy("Created"), self.template_macros.when(self.entity.created_at, relative=True)),
         ]
 
     def format_value(self, setting: EntityField, value: Any) -> object:
         organization = self.entity
-        switched_on = setting.name == "registration" and value and organization.active
+        switched_on = setting.name == "registration" and organization.registration and organization.active
         if switched_on and not self.services.registration.is_open(organization):
             return gettext_lazy("Switched on here, but the sign-in policy lets nobody register")
         return super().format_value(setting, value)

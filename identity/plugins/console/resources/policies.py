@@ -9,15 +9,14 @@ from markupsafe import Markup, escape
 from pyramid.response import Response
 
 from identity.cached_property import cached_property
-from identity.domain.entity import entity_fields
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.policies import EffectiveRule, Policy, PolicySource, looser_rules
-from identity.domain.policy_descriptions import describe_rule
 from identity.domain.sessions import EndedSessionCount
 from identity.http import route_contexts
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormRedisplay
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.fields.policies import POLICY_FIELDS, describe_rule
 from identity.plugins.console.form_fields import FormField
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, NoteSection, PageSection, TableSection
@@ -27,7 +26,6 @@ from identity.services.commands import decode
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE_OWNER_ID, StoredPolicy
 
-_RULE_FIELDS = entity_fields(Policy)
 POLICY_TITLE = gettext_lazy("Sign-in policy")
 #: The button that previews the rules.
 PREVIEW_FIELD = "preview"
@@ -118,17 +116,17 @@ class PolicyDetailPage(_PolicyPage):
         )
 
     def _sections(self, rules: Sequence[EffectiveRule]) -> Iterator[PageSection]:
-        titles = dict.fromkeys(_RULE_FIELDS[rule.name].options.section for rule in rules)
+        titles = dict.fromkeys(POLICY_FIELDS[rule.name].section for rule in rules)
         for number, title in enumerate(titles):
-            of_it = [rule for rule in rules if _RULE_FIELDS[rule.name].options.section == title]
+            of_it = [rule for rule in rules if POLICY_FIELDS[rule.name].section == title]
             columns = (gettext_lazy("Rule"), gettext_lazy("What holds"), gettext_lazy("Set by"))
             yield TableSection(
                 f"rules-{number}", title, columns=columns, rows=[self._row(effective_rule) for effective_rule in of_it]
             )
 
     def _row(self, rule: EffectiveRule) -> Sequence[object]:
-        field_options = _RULE_FIELDS[rule.name].options
-        named = self.template_macros.named(self.translate(field_options.label), "", self.translate(field_options.hint))
+        label = POLICY_FIELDS[rule.name]
+        named = self.template_macros.named(self.translate(label.label), "", self.translate(label.hint))
         return named, self.describe_rule(rule.name, rule.value), self._source_label(rule)
 
     def _source_label(self, rule: EffectiveRule) -> Markup:
@@ -204,7 +202,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         return [
             form_field
-            if rule_values(_RULE_FIELDS[form_field.command_member])
+            if rule_values(form_field.command_member)
             else replace(form_field, hint=self._field_hint(form_field))
             for form_field in self.form_fields
         ]

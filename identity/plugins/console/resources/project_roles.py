@@ -12,6 +12,7 @@ from identity.http import route_contexts
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.action_page import ActionPage
 from identity.plugins.console.console_page import Breadcrumbs, find_child
+from identity.plugins.console.fields.project_roles import PROJECT_ROLE_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.list_page import Cells, ListPage
@@ -75,7 +76,7 @@ class ProjectRoleSubpage(ProjectResourcePage):
         return [*super().breadcrumbs, (ProjectRoleListPage.title, self.cancel_path)]
 
 
-_FIELDS = form_fields(ProjectRole)
+_FIELDS = form_fields(ProjectRole, PROJECT_ROLE_FIELDS)
 
 
 class ProjectRoleCreatePage(ProjectRoleSubpage, ConsoleFormPage):

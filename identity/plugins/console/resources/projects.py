@@ -13,6 +13,7 @@ from identity.plugins.console.audience_scopes import project_audience_scope
 from identity.plugins.console.badges import state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
+from identity.plugins.console.fields.projects import PROJECT_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions, NoteSection
@@ -68,7 +69,7 @@ PROJECTS = ResourceList(
     entity_label=gettext_lazy("project"),
 )
 
-_FIELDS = form_fields(Project)
+_FIELDS = form_fields(Project, PROJECT_FIELDS)
 
 
 def _create(page: ConsolePage, command: CreateProject) -> str:
@@ -129,7 +130,9 @@ def _sections(page: DetailPage[Project], project: Project) -> Sections:
         .bind_to_page(page)
         .build_section(lead=gettext_lazy("Users with roles in the project.")),
         ManagerListPage.bind_to_page(page).build_section(lead=gettext_lazy("Users who manage this project.")),
-        DescriptionListSection("settings", gettext_lazy("Settings"), facts=page.field_descriptions(project)),
+        DescriptionListSection(
+            "settings", gettext_lazy("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)
+        ),
     ]
 
 

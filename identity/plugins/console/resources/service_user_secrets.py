@@ -23,6 +23,7 @@ from identity.plugins.console.expiring_credentials import (
     no_expiration_checkbox,
     parse_expiration,
 )
+from identity.plugins.console.fields.personal_access_tokens import PERSONAL_ACCESS_TOKEN_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.page_sections import TableSection
@@ -72,7 +73,7 @@ class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
     back_path_suffix = "#tokens"
 
     form_fields = (
-        *form_fields(PersonalAccessToken),
+        *form_fields(PersonalAccessToken, PERSONAL_ACCESS_TOKEN_FIELDS),
         DateField(
             EXPIRATION_FIELD,
             gettext_lazy("Expiration date"),

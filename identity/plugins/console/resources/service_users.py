@@ -11,6 +11,7 @@ from identity.plugins.console.audience_scopes import project_audience_scope
 from identity.plugins.console.badges import keys_badge, state_badge
 from identity.plugins.console.console_page import CONSOLE_PATH
 from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.form_page import CreatePage, EditPage
 from identity.plugins.console.list_page import Cells, ListPage
@@ -75,7 +76,7 @@ class ServiceUserListPage(ListPage):
         ]
 
 
-_FIELDS = form_fields(ServiceUser)
+_FIELDS = form_fields(ServiceUser, SERVICE_USER_FIELDS)
 
 
 class ServiceUserCreatePage(CreatePage):
@@ -126,7 +127,7 @@ class ServiceUserDetailPage(ServiceUserResourcePage, ResourceDetailPage):
         user = self.entity
         return [
             (gettext_lazy("User id"), self.template_macros.identifier(user.id)),
-            *self.field_descriptions(self.entity),
+            *self.field_descriptions(self.entity, SERVICE_USER_FIELDS),
             (gettext_lazy("Created"), self.template_macros.when(user.created_at, relative=True)),
         ]
 

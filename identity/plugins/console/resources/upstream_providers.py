@@ -20,6 +20,7 @@ from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePa
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import CONSOLE_PATH
 from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.fields.upstream_providers import UPSTREAM_PROVIDER_FIELDS
 from identity.plugins.console.form_fields import FormField, TextArea, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage, CreatePage, EditPage
 from identity.plugins.console.list_page import Cells, ListPage
@@ -31,7 +32,7 @@ from identity.services.upstream_providers import INSTANCE_WRITE
 from identity.storage.paging import PageRequest, ResultPage
 
 _DECLARED = entity_fields(UpstreamProvider)
-_KIND_LABELS = _DECLARED["kind"].options.value_labels
+_KIND_LABELS = UPSTREAM_PROVIDER_FIELDS["kind"].value_labels
 
 
 def _kind_label(provider: UpstreamProvider) -> str:
@@ -75,7 +76,8 @@ _SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
 
 
 def _provider_fields(*without: str) -> tuple[FormField, ...]:
-    fields = [form_field for form_field in form_fields(UpstreamProvider) if form_field.name not in without]
+    labels = {name: label for name, label in UPSTREAM_PROVIDER_FIELDS.items() if name not in without}
+    fields = form_fields(UpstreamProvider, labels)
     at = next(number for number, form_field in enumerate(fields) if form_field.name == "issuer")
     return (*fields[:at], _SECRET_FIELD, *fields[at:])
 
@@ -239,7 +241,8 @@ class UpstreamProviderDetailPage(UpstreamProviderResourcePage, ResourceDetailPag
     def descriptions(self) -> Descriptions:
         provider = self.entity
         settings = self.field_descriptions(
-            provider if provider.issuer else replace(provider, issuer=provider.effective_issuer)
+            provider if provider.issuer else replace(provider, issuer=provider.effective_issuer),
+            UPSTREAM_PROVIDER_FIELDS,
         )
         redirect = f"{self.request.registry.application.settings.login_url}{provider.callback_path}"
         return [

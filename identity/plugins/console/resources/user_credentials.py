@@ -13,6 +13,7 @@ from identity.pages.forms import Form
 from identity.pages.transactional_mails import describe_link_validity, queue_initial_credential_mail
 from identity.plugins.console.action_page import ResourceActionPage
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
 from identity.plugins.console.form_fields import FormField, RadioField, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.resource_page import UserResourcePage, resource_routes
@@ -83,7 +84,7 @@ _HINTS = {
 }
 _FIELDS = tuple(
     replace(form_field, hint=_HINTS.get(form_field.name, form_field.hint))
-    for form_field in (*form_fields(HumanUser), *form_fields(Profile))
+    for form_field in (*form_fields(HumanUser, HUMAN_USER_FIELDS), *form_fields(Profile, PROFILE_FIELDS))
     if form_field.command_member in InviteHumanUser.model_fields
 )
 

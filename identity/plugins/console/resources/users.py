@@ -23,6 +23,7 @@ from identity.plugins.console.action_page import (
 from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
 from identity.plugins.console.form_fields import FormField, form_fields
 from identity.plugins.console.form_page import EditPage
 from identity.plugins.console.list_page import Cells, ListPage
@@ -106,15 +107,11 @@ def _user_badges(state: UserState, locked: bool, page: ConsolePage) -> Sequence[
     return [badge, Badge(page.translator.gettext("Locked"), "danger")] if locked else [badge]
 
 
-#: First in the form and on the page; the other fields follow in the profile's order.
-_LEADING_FIELDS = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale")
-
-
 class UserEditPage(UserResourcePage, EditPage):
     """Name and contact data; people change the rest on their account pages."""
 
     command = ChangeHumanUser
-    form_fields = (*form_fields(HumanUser), *form_fields(Profile, *_LEADING_FIELDS))
+    form_fields = (*form_fields(HumanUser, HUMAN_USER_FIELDS), *form_fields(Profile, PROFILE_FIELDS))
 
     def visible_fields(self) -> Sequence[FormField]:
         profile = self.entity.profile
@@ -254,7 +251,7 @@ class UserDetailPage(UserResourcePage, ResourceDetailPage):
         return [
             (gettext_lazy("User id"), ui.identifier(user.id)),
             (gettext_lazy("Login name"), with_line_breaks(self.person.login_name)),
-            *self.field_descriptions(user.profile, *_LEADING_FIELDS),
+            *self.field_descriptions(user.profile, PROFILE_FIELDS),
             (
                 gettext_lazy("Last sign-in"),
                 self.relative_time(None) if last is None else ui.when(last, relative=True, clock=True),

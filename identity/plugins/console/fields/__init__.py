@@ -1,0 +1,1 @@
+"""Labels of the fields of entities, one file per entity."""

@@ -1,0 +1,78 @@
+"""Every field that can be set has a label in the console, or is left out of its forms on purpose."""
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+from identity import domain
+from identity.domain.applications import Application
+from identity.domain.branding import Branding
+from identity.domain.entity import entity_fields
+from identity.domain.managers import Manager
+from identity.domain.messages import Message
+from identity.domain.organizations import Organization
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.policies import Policy
+from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import Address, HumanUser, Profile, ServiceUser
+from identity.plugins.console.field_labels import FieldLabel
+from identity.plugins.console.fields.applications import APPLICATION_FIELDS
+from identity.plugins.console.fields.branding import BRANDING_FIELDS
+from identity.plugins.console.fields.organizations import ORGANIZATION_FIELDS
+from identity.plugins.console.fields.personal_access_tokens import PERSONAL_ACCESS_TOKEN_FIELDS
+from identity.plugins.console.fields.policies import POLICY_FIELDS
+from identity.plugins.console.fields.project_roles import PROJECT_ROLE_FIELDS
+from identity.plugins.console.fields.projects import PROJECT_FIELDS
+from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
+from identity.plugins.console.fields.upstream_providers import UPSTREAM_PROVIDER_FIELDS
+from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
+
+LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
+    Application: APPLICATION_FIELDS,
+    Branding: BRANDING_FIELDS,
+    HumanUser: HUMAN_USER_FIELDS,
+    Organization: ORGANIZATION_FIELDS,
+    PersonalAccessToken: PERSONAL_ACCESS_TOKEN_FIELDS,
+    Policy: POLICY_FIELDS,
+    Profile: PROFILE_FIELDS,
+    Project: PROJECT_FIELDS,
+    ProjectRole: PROJECT_ROLE_FIELDS,
+    ServiceUser: SERVICE_USER_FIELDS,
+    UpstreamProvider: UPSTREAM_PROVIDER_FIELDS,
+}
+#: Fields that forms leave out, because other pages set them or nobody does in the console.
+WITHOUT_INPUT: Mapping[type, set[str]] = {
+    Application: {"type"},
+    Profile: {"middle_name", "profile", "picture", "website", "gender", "birthdate", "address"},
+}
+#: Their roles are chosen on pages of their own; an address is a part of a profile.
+WITHOUT_FORM = {Address, Manager, ProjectGrant, UserGrant}
+
+
+def _entities_with_settable_fields() -> set[type]:
+    modules = [import_module(f"{domain.__name__}.{module.name}") for module in iter_modules(domain.__path__)]
+    return {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and is_dataclass(kind)
+        and any(field.is_settable for field in entity_fields(kind).values())
+    }
+
+
+def test_every_entity_with_settable_fields_has_labels() -> None:
+    assert _entities_with_settable_fields() == LABELS.keys() | WITHOUT_FORM
+
+
+@pytest.mark.parametrize("kind", LABELS, ids=lambda kind: kind.__name__)
+def test_every_settable_field_has_a_label(kind: type) -> None:
+    settable = {name for name, field in entity_fields(kind).items() if field.is_settable}
+    labels = LABELS[kind]
+    assert labels.keys() | WITHOUT_INPUT.get(kind, set()) == settable
+    # A field without a label is named after itself, in no language.
+    assert {name for name, label in labels.items() if not isinstance(label.label, Message)} == set()
