@@ -1,6 +1,6 @@
 """Pages of a list: a stable order, keyset cursors instead of offsets, and totals counted up to a limit."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
@@ -132,27 +132,27 @@ def page_in_memory(
     def position(row: IdentifiedRowT) -> tuple[str, str]:
         return value(row), row.id
 
-    identifieds = [
-        row for row in rows if request.active is None or getattr(row, "active", request.active) == request.active
-    ]
-    total = RowTotal.from_count(min(len(identifieds), MAX_COUNTED_ROWS + 1)) if request.with_total else None
-    identifieds.sort(key=position, reverse=sort.descending)
+    found = [row for row in rows if request.active is None or getattr(row, "active", request.active) == request.active]
+    total = RowTotal.from_count(min(len(found), MAX_COUNTED_ROWS + 1)) if request.with_total else None
+    found.sort(key=position, reverse=sort.descending)
     if request.cursor is not None:
-        cursor_position = (request.cursor.value, request.cursor.id)
-        identifieds = [
-            row
-            for row in identifieds
-            if (position(row) < cursor_position if sort.descending else position(row) > cursor_position)
-        ]
-    return build_page(identifieds[: request.limit + 1], request.limit, lambda row: PageCursor(*position(row)), total)
+        after = (request.cursor.value, request.cursor.id)
+        found = [row for row in found if (position(row) < after if sort.descending else position(row) > after)]
+    return build_page(found[: request.limit + 1], request.limit, lambda row: PageCursor(*position(row)), total)
+
+
+def search_in_memory(
+    rows: Iterable[SearchableRowT], request: PageRequest, orders: SortKeys[SearchableRowT]
+) -> ResultPage[SearchableRowT]:
+    """A page of those rows in memory that match the query."""
+    return page_in_memory((row for row in rows if matches_query(request.query, row)), request, orders)
 
 
 def single_page(
-    rows: Iterable[SearchableRowT], request: PageRequest, orders: SortKeys[SearchableRowT]
+    rows: Collection[SearchableRowT], request: PageRequest, orders: SortKeys[SearchableRowT]
 ) -> ResultPage[SearchableRowT]:
     """All of a few rows in memory that match the request, on one page."""
-    searchables = [row for row in rows if matches_query(request.query, row)]
-    return page_in_memory(searchables, replace(request, limit=len(searchables), cursor=None), orders)
+    return search_in_memory(rows, replace(request, limit=len(rows), cursor=None), orders)
 
 
 def sortable_timestamp(moment: datetime | None) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
-from sqlalchemy import Table, bindparam, delete, select
+from sqlalchemy import Select, Table, bindparam, delete, select
 
 from identity.plugins.sql.paging import PagedSqlStore
 from identity.plugins.sql.row_mapping import MappedTable, memoized
-from identity.plugins.sql.sql_store import select_by_id, select_many_by_id, versioned_update
+from identity.plugins.sql.sql_store import versioned_update
 from identity.plugins.sql.statements import CompiledStatement
 from identity.storage.stores.entity_store import EntityStore, EntityT
 
@@ -21,12 +21,12 @@ class EntityTable(MappedTable[EntityT]):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self.from_row = memoized(self.from_row)
-        self.by_id = CompiledStatement(select_by_id(table, self.columns))
-        self.by_ids = select_many_by_id(table, self.columns)
+        self.by_id = CompiledStatement(self.select.where(table.c.id == bindparam("key")))
         self.versioned = versioned_update(table)
-        self.delete = delete(table).where(table.c.id == bindparam("key"))
-        #: Rows that refer to this one can be inserted without waiting.
-        self.lock = select(table.c.id).where(table.c.id == bindparam("key")).with_for_update(key_share=True)
+
+    def lock(self, id_: str) -> Select[Any]:
+        """Locks the row; rows that refer to it can be inserted without waiting."""
+        return select(self.table.c.id).where(self.table.c.id == id_).with_for_update(key_share=True)
 
 
 class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
@@ -41,13 +41,13 @@ class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
         return self._fetch_value(self.entity_table.from_row, self.entity_table.by_id, {"key": id})
 
     def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
-        return {
-            item.id: item
-            for item in self._fetch_values_by_id(self.entity_table.by_ids, ids, self.entity_table.from_row)
-        }
+        rows = self.entity_table
+        found = self._fetch_values_by_id(rows.select, rows.table.c.id, ids, rows.from_row)
+        return {item.id: item for item in found}
 
     def update(self, value: EntityT) -> None:
         self._update_versioned(self.entity_table.versioned, self.entity_table.to_row(value))
 
     def delete(self, id: str) -> None:  # noqa: A002
-        self._execute_for_one(self.entity_table.delete, {"key": id})
+        table = self.entity_table.table
+        self._execute_for_one(delete(table).where(table.c.id == id))

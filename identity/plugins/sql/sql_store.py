@@ -34,11 +34,11 @@ class SqlStore:
         self._connection = connection
         self._core = connection.core
 
-    def _fetch_one(self, statement: Executable | CompiledStatement, parameters: Values) -> Row | None:
+    def _fetch_one(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> Row | None:
         """The first row, or None."""
         try:
             if isinstance(statement, CompiledStatement):
-                return statement.first(self._connection, parameters)
+                return statement.first(self._connection, parameters or {})
             return self._core.execute(statement, parameters).first()
         except DATABASE_ERRORS as error:
             answer = translate_error(error)
@@ -47,7 +47,10 @@ class SqlStore:
             raise answer from error
 
     def _fetch_value(
-        self, reader: Callable[[Row], ValueT], statement: Executable | CompiledStatement, parameters: Values
+        self,
+        reader: Callable[[Row], ValueT],
+        statement: Executable | CompiledStatement,
+        parameters: Values | None = None,
     ) -> ValueT | None:
         """The value in the first row, or None."""
         row = self._fetch_one(statement, parameters)
@@ -80,16 +83,16 @@ class SqlStore:
             return statement.all(self._connection, parameters or {})
         return self._core.execute(statement, parameters).all()
 
-    def _execute(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
+    def _execute(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> int:
         """Returns the number of rows changed."""
         try:
             if isinstance(statement, CompiledStatement):
-                return statement.execute(self._connection, parameters)
+                return statement.execute(self._connection, parameters or {})
             return self._core.execute(statement, parameters).rowcount
         except DATABASE_ERRORS as error:
             raise translate_error(error) from error
 
-    def _execute_in_savepoint(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
+    def _execute_in_savepoint(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> int:
         """Like ``_execute``, for a statement that may violate a constraint: the transaction can continue afterwards."""
         with self._savepoint():
             return self._execute(statement, parameters)
@@ -163,14 +166,14 @@ class SqlStore:
             self._execute(statement, {"row": id_, "at": seconds_from_datetime(at)})
 
     def _fetch_values_by_id(
-        self, statement: Executable, ids: Collection[str], reader: Callable[[Row], ValueT]
+        self, statement: Select[Any], column: ColumnElement[Any], ids: Collection[str], reader: Callable[[Row], ValueT]
     ) -> tuple[ValueT, ...]:
-        """The values of the readable rows with these ``ids``; no query for none."""
-        return self._fetch_values(reader, statement, {"ids": list(ids)}) if ids else ()
+        """The values of the readable rows with one of these ids in the column; no query for none."""
+        return self._fetch_values(reader, statement.where(column.in_(list(ids)))) if ids else ()
 
-    def _execute_for_one(self, statement: Executable, parameters: Values) -> None:
+    def _execute_for_one(self, statement: Executable) -> None:
         """Change one row. Raises RowNotFound if there is none."""
-        if not self._execute(statement, parameters):
+        if not self._execute(statement):
             raise RowNotFound
 
     def _update_versioned(self, statement: Update, values: Values) -> None:
@@ -179,7 +182,7 @@ class SqlStore:
         if self._execute_in_savepoint(statement, {**values, "key": key, "previous": values["version"] - 1}):
             return
         ids = statement.table.c.id
-        if self._fetch_one(select(ids).where(ids == bindparam("key")), {"key": key}) is None:
+        if self._fetch_one(select(ids).where(ids == key)) is None:
             raise RowNotFound
         raise StaleRow
 
@@ -189,16 +192,6 @@ def _text_or_bytes(stored: bytes) -> str | bytes:
         return stored.decode()
     except UnicodeDecodeError:
         return stored
-
-
-def select_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
-    """A select of one row by its id, the parameter ``key``."""
-    return select(*columns).where(table.c.id == bindparam("key"))
-
-
-def select_many_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
-    """A select of the rows with these ids, the parameter ``ids``."""
-    return select(*columns).where(table.c.id.in_(bindparam("ids", expanding=True)))
 
 
 def versioned_update(table: Table) -> Update:

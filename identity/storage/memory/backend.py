@@ -39,15 +39,15 @@ WRITE_LOCK_TIMEOUT = 10
 
 class MemoryStorage(Storage):
     def __init__(self, tables: MemoryTables) -> None:
-        self.organizations = MemoryOrganizationStore(tables)
-        self.projects = MemoryProjectStore(tables)
-        self.project_grants = MemoryProjectGrantStore(tables)
-        self.user_grants = MemoryUserGrantStore(tables)
-        self.users = MemoryUserStore(tables)
+        self.organizations = MemoryOrganizationStore(tables, tables.organizations)
+        self.projects = MemoryProjectStore(tables, tables.projects)
+        self.project_grants = MemoryProjectGrantStore(tables, tables.project_grants)
+        self.user_grants = MemoryUserGrantStore(tables, tables.user_grants)
+        self.users = MemoryUserStore(tables, tables.users)
         self.credentials = MemoryCredentialStore(tables)
-        self.applications = MemoryApplicationStore(tables)
-        self.upstream_providers = MemoryUpstreamProviderStore(tables)
-        self.managers = MemoryManagerStore(tables)
+        self.applications = MemoryApplicationStore(tables, tables.applications)
+        self.upstream_providers = MemoryUpstreamProviderStore(tables, tables.upstream_providers)
+        self.managers = MemoryManagerStore(tables, tables.managers)
         self.sessions = MemorySessionStore(tables)
         self.authorization_requests = MemoryAuthorizationRequestStore(tables)
         self.attempts = MemoryAttemptStore(tables)

@@ -11,6 +11,7 @@ from identity.domain.users import ServiceUser, Subject
 from identity.storage.errors import RowNotFound
 from identity.storage.memory.entity_store import MemoryStore, page_newest_first, sort_oldest_first, update_last_used
 from identity.storage.memory.tables import MemoryTable
+from identity.storage.memory.users import find_subject
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.credentials import CredentialStore, CredentialT, ExpiringCredentialT
 
@@ -45,32 +46,25 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
         *,
         organization_id: str | None = None,
     ) -> tuple[ExpiringCredentialT, ...]:
-        users = self._tables.users
-        found = [
-            row
-            for row in self._rows(kind)
-            if after < row.expires_at <= until and organization_id in (None, users.get(row.user_id).organization_id)
-        ]
+        users, due = self._tables.users, (row for row in self._rows(kind) if after < row.expires_at <= until)
+        found = [row for row in due if organization_id in (None, users.get(row.user_id).organization_id)]
         return tuple(sorted(found, key=lambda item: (item.expires_at, item.id))[:limit])
 
     def find_key_with_subject(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
-        key, user = self.find(ServiceUserKey, key_id, user_id), self._tables.users.find(user_id)
-        if key is None or not isinstance(user, ServiceUser):
-            return None
-        return key, Subject(user, self._tables.organizations.get(user.organization_id))
+        key, subject = self.find(ServiceUserKey, key_id, user_id), self._find_service_user(user_id)
+        return None if key is None or subject is None else (key, subject)
 
     def key_summaries(self, user_ids: Collection[str], now: datetime) -> Mapping[str, KeySummary]:
-        of_users: dict[str, list[ServiceUserKey]] = {}
-        for key in self._tables.service_user_keys:
-            if key.user_id in user_ids:
-                of_users.setdefault(key.user_id, []).append(key)
-        return {user_id: _summarize_keys(keys, now) for user_id, keys in of_users.items()}
+        keys = {id_: [row for row in self._tables.service_user_keys if row.user_id == id_] for id_ in user_ids}
+        return {user_id: _summarize_keys(own, now) for user_id, own in keys.items() if own}
 
     def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
-        user, secrets = self._tables.users.find(user_id), self.list_secrets(user_id)
-        if not isinstance(user, ServiceUser) or not secrets:
-            return None
-        return Subject(user, self._tables.organizations.get(user.organization_id)), secrets
+        subject, secrets = self._find_service_user(user_id), self.list_secrets(user_id)
+        return (subject, secrets) if subject is not None and secrets else None
+
+    def _find_service_user(self, user_id: str) -> Subject | None:
+        subject = find_subject(self._tables, user_id)
+        return subject if subject is not None and isinstance(subject.user, ServiceUser) else None
 
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         # Writers are exclusive, so no further lock is needed.

@@ -75,7 +75,7 @@ class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
         )
 
     def _is_live(self, token: AccessToken, at: datetime) -> bool:
-        family = None if token.family_id is None else self._tables.families.get(token.family_id)
+        family = self._tables.families.find(token.family_id)
         return (
             token.revoked_at is None
             and at < token.expires_at

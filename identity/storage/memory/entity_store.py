@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from identity.storage.errors import StaleRow
 from identity.storage.memory.tables import MemoryTable, MemoryTables
@@ -19,14 +19,11 @@ class MemoryStore:
 
 
 class MemoryEntityStore(MemoryStore, EntityStore[EntityT]):
-    """Rows by id, in the table of this name."""
+    """Rows by id, in one of the tables."""
 
-    table: ClassVar[str]
-
-    @property
-    def _rows(self) -> MemoryTable[str, EntityT]:
-        table: MemoryTable[str, EntityT] = getattr(self._tables, self.table)
-        return table
+    def __init__(self, tables: MemoryTables, rows: MemoryTable[str, EntityT]) -> None:
+        super().__init__(tables)
+        self._rows = rows
 
     def add(self, value: EntityT) -> None:
         self._rows.insert({value.id: value})

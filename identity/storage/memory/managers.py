@@ -3,19 +3,18 @@
 from identity.domain.managers import Manager
 from identity.domain.permissions import ResourceKey
 from identity.storage.memory.entity_store import MemoryEntityStore, page_newest_first
+from identity.storage.memory.users import require_subject
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.managers import ManagerStore
 
 
 class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
-    table = "managers"
-
     def list_for_user(self, user_id: str) -> tuple[Manager, ...]:
-        return tuple(manager for manager in self._tables.managers if manager.user_id == user_id)
+        return tuple(manager for manager in self._rows if manager.user_id == user_id)
 
     def list_for_users_of_organization(self, organization_id: str) -> tuple[Manager, ...]:
         users = self._tables.users
-        return tuple(row for row in self._tables.managers if users.get(row.user_id).organization_id == organization_id)
+        return tuple(row for row in self._rows if users.get(row.user_id).organization_id == organization_id)
 
     def page(
         self,
@@ -24,25 +23,12 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
         *,
         organization_ids: frozenset[str] | None = None,
     ) -> ResultPage[Manager]:
-        users = self._tables.users
-        return page_newest_first(
-            (
-                manager
-                for manager in self._tables.managers
-                if manager.resource == resource
-                and (organization_ids is None or users.get(manager.user_id).organization_id in organization_ids)
-            ),
-            request,
-        )
+        users, managers = self._tables.users, [row for row in self._rows if row.resource == resource]
+        if organization_ids is not None:
+            managers = [row for row in managers if users.get(row.user_id).organization_id in organization_ids]
+        return page_newest_first(managers, request)
 
     def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
         # Writers are exclusive, so no further lock is needed.
-        return tuple(
-            manager
-            for manager in self._tables.managers
-            if manager.resource == resource and role in manager.roles and self._is_active(manager.user_id)
-        )
-
-    def _is_active(self, user_id: str) -> bool:
-        user = self._tables.users.get(user_id)
-        return user.active and self._tables.organizations.get(user.organization_id).active
+        holders = (row for row in self._rows if row.resource == resource and role in row.roles)
+        return tuple(row for row in holders if require_subject(self._tables, row.user_id).is_active)

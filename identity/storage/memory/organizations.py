@@ -6,22 +6,18 @@ from dataclasses import replace
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.instance import Instance
 from identity.domain.organizations import Organization
-from identity.domain.search import matches_query
 from identity.storage.errors import RowNotFound
 from identity.storage.memory.entity_store import MemoryEntityStore
-from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, page_in_memory
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, search_in_memory
 from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS, OrganizationStore
 
 
 class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore):
-    table = "organizations"
-
     def find_by_domain(self, primary_domain: str) -> Organization | None:
-        return next((row for row in self._tables.organizations if row.primary_domain == primary_domain), None)
+        return next((row for row in self._rows if row.primary_domain == primary_domain), None)
 
     def page(self, request: PageRequest = FIRST_PAGE) -> ResultPage[Organization]:
-        rows = (row for row in self._tables.organizations if matches_query(request.query, row))
-        return page_in_memory(rows, request, ORGANIZATION_SORT_KEYS)
+        return search_in_memory(self._rows, request, ORGANIZATION_SORT_KEYS)
 
     def add_domain(self, domain: OrganizationDomain) -> None:
         self._tables.domains.insert({(domain.organization_id, domain.name): domain})

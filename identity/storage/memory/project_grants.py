@@ -8,22 +8,18 @@ from identity.storage.stores.project_grants import ProjectGrantFilterField, Proj
 
 
 class MemoryProjectGrantStore(MemoryEntityStore[ProjectGrant], ProjectGrantStore):
-    table = "project_grants"
-
     def find_for_organization(self, project_id: str, organization_id: str) -> ProjectGrant | None:
-        grants = (grant for grant in self._tables.project_grants if grant.project_id == project_id)
-        return next((grant for grant in grants if grant.organization_id == organization_id), None)
+        grants = (row for row in self._rows if row.project_id == project_id)
+        return next((row for row in grants if row.organization_id == organization_id), None)
 
     def page(
         self, filter_field: ProjectGrantFilterField, filter_id: str, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[ProjectGrant]:
-        grants = (grant for grant in self._tables.project_grants if getattr(grant, filter_field) == filter_id)
-        return page_newest_first(
-            (grant for grant in grants if self._is_found(grant, filter_field, request.query)), request
-        )
+        def is_found(grant: ProjectGrant) -> bool:
+            """True if the query matches the project or organization at the other end."""
+            if filter_field == "project_id":
+                return matches_query(request.query, self._tables.organizations.get(grant.organization_id))
+            return matches_query(request.query, self._tables.projects.get(grant.project_id))
 
-    def _is_found(self, grant: ProjectGrant, filter_field: ProjectGrantFilterField, query: str) -> bool:
-        """True if the query matches the project or organization at the other end."""
-        if filter_field == "project_id":
-            return matches_query(query, self._tables.organizations.get(grant.organization_id))
-        return matches_query(query, self._tables.projects.get(grant.project_id))
+        grants = (row for row in self._rows if getattr(row, filter_field) == filter_id)
+        return page_newest_first(filter(is_found, grants), request)

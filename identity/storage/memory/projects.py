@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
-from identity.domain.search import matches_query
 from identity.storage.errors import StaleRow
 from identity.storage.memory.entity_store import MemoryEntityStore
 from identity.storage.memory.tables import MemoryTable
-from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, page_in_memory
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, search_in_memory
 from identity.storage.stores.projects import PROJECT_SORT_KEYS, ProjectStore
 
 GrantT = TypeVar("GrantT", ProjectGrant, UserGrant)
@@ -21,20 +20,14 @@ GrantT = TypeVar("GrantT", ProjectGrant, UserGrant)
 class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
     """Projects by id, roles by project id and key."""
 
-    table = "projects"
-
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
-        rows = (
-            project
-            for project in self._tables.projects
-            if project.organization_id == organization_id and matches_query(request.query, project)
-        )
-        return page_in_memory(rows, request, PROJECT_SORT_KEYS)
+        own = (row for row in self._rows if row.organization_id == organization_id)
+        return search_in_memory(own, request, PROJECT_SORT_KEYS)
 
     def count_children(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
         applications = Counter(application.project_id for application in self._tables.applications)
         roles = Counter(role.project_id for role in self._tables.project_roles)
-        return {id_: (applications[id_], roles[id_]) for id_ in ids if id_ in self._tables.projects}
+        return {id_: (applications[id_], roles[id_]) for id_ in ids if id_ in self._rows}
 
     def list_audience(
         self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
@@ -44,13 +37,10 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
             for grant in self._tables.project_grants
             if grant.active and grant.organization_id == organization_id and grant.created_at <= granted_until
         }
-        projects = [project for project in self._tables.projects if project.id in project_ids and project.active]
-        return frozenset(
-            project.id
-            for project in projects
-            if self._tables.organizations.get(project.organization_id).active
-            and (project.organization_id == organization_id or project.id in granted_ids)
-        )
+        organizations = self._tables.organizations
+        active = [row for row in self._rows if row.active and organizations.get(row.organization_id).active]
+        available = {row.id for row in active if row.organization_id == organization_id or row.id in granted_ids}
+        return project_ids & available
 
     def add_role(self, role: ProjectRole) -> None:
         self._tables.project_roles.insert({(role.project_id, role.key): role})

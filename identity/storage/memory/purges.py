@@ -72,5 +72,5 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
     def _owner_ids(self, row: Any) -> set[str | None]:
         if isinstance(row, AuditEvent):
             return {row.organization_id, row.actor.id, row.object_id}
-        user = None if row.user_id is None else self._tables.users.find(row.user_id)
+        user = self._tables.users.find(row.user_id)
         return set() if user is None else {user.id, user.organization_id}

@@ -9,7 +9,7 @@ from identity.domain.sessions import Session, SignedInAccount
 from identity.storage.errors import RowNotFound
 from identity.storage.memory.entity_store import MemoryStore, advance_timestamp
 from identity.storage.memory.tables import MemoryTables
-from identity.storage.memory.users import MemoryUserStore
+from identity.storage.memory.users import require_subject
 from identity.storage.stores.sessions import MAX_SESSIONS_PER_USER, SessionStore
 
 
@@ -21,32 +21,18 @@ class MemorySessionStore(MemoryStore, SessionStore):
         return self._tables.sessions.find(session_id)
 
     def list_for_browser(self, digests: Collection[bytes]) -> tuple[SignedInAccount, ...]:
-        sessions = [row for row in self._tables.sessions if row.digest in digests and row.ended_at is None]
-        sessions.sort(key=lambda session: session.id)
+        sessions = [session for session in self._open() if session.digest in digests]
         sessions.sort(key=lambda session: session.selected_at, reverse=True)
-        users = MemoryUserStore(self._tables)
-        subjects = ((session, users.find_subject(session.user_id)) for session in sessions)
-        return tuple(SignedInAccount(session, subject) for session, subject in subjects if subject is not None)
+        return tuple(map(self._account, sessions))
 
     def list_for_user(self, user_id: str, now: datetime) -> tuple[Session, ...]:
         sessions = [session for session in self._open(user_id) if now < session.ends_at]
-        sessions.sort(key=lambda session: session.id)
         sessions.sort(key=lambda session: session.last_seen_at, reverse=True)
         return tuple(sessions[:MAX_SESSIONS_PER_USER])
 
     def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
-        users = MemoryUserStore(self._tables)
-        sessions = sorted(
-            (session for session in self._tables.sessions if session.ended_at is None and now < session.ends_at),
-            key=lambda session: session.id,
-        )
-        found = ((session, users.find_subject(session.user_id)) for session in sessions)
-        accounts = [
-            SignedInAccount(session, subject)
-            for session, subject in found
-            if subject is not None and organization_id in (None, subject.organization.id)
-        ]
-        return tuple(accounts[:limit])
+        accounts = (self._account(session) for session in self._open() if now < session.ends_at)
+        return tuple(item for item in accounts if organization_id in (None, item.subject.organization.id))[:limit]
 
     def reauthenticate(
         self,
@@ -88,10 +74,15 @@ class MemorySessionStore(MemoryStore, SessionStore):
     def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
         return sum(self.end(session.id, ended_at) for session in self._open(user_id) if session.id != except_id)
 
-    def _open(self, user_id: str) -> list[Session]:
-        return [session for session in self._tables.sessions if session.user_id == user_id and session.ended_at is None]
+    def _open(self, user_id: str | None = None) -> list[Session]:
+        """The sessions that have not ended, of one user or of all, by id."""
+        rows = (row for row in self._tables.sessions if user_id in (None, row.user_id) and row.ended_at is None)
+        return sorted(rows, key=lambda session: session.id)
+
+    def _account(self, session: Session) -> SignedInAccount:
+        return SignedInAccount(session, require_subject(self._tables, session.user_id))
 
 
 def has_ended(tables: MemoryTables, session_id: str | None) -> bool:
-    session = None if session_id is None else tables.sessions.find(session_id)
+    session = tables.sessions.find(session_id)
     return session is not None and session.ended_at is not None

@@ -69,8 +69,8 @@ class MemoryTable(Generic[KeyT, RowT]):
     def __contains__(self, key: KeyT) -> bool:
         return key in self.rows
 
-    def find(self, key: KeyT) -> RowT | None:
-        return self.rows.get(key)
+    def find(self, key: KeyT | None) -> RowT | None:
+        return None if key is None else self.rows.get(key)
 
     def get(self, key: KeyT) -> RowT:
         """Raises RowNotFound."""

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.records import Record
 from identity.domain.tokens import (
@@ -16,11 +15,11 @@ from identity.domain.tokens import (
     connected_applications,
 )
 from identity.storage.errors import AlreadyUsed, RowNotFound
-from identity.storage.memory.applications import MemoryApplicationStore
+from identity.storage.memory.applications import find_client
 from identity.storage.memory.entity_store import MemoryStore
 from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.sessions import has_ended
-from identity.storage.memory.users import MemoryUserStore
+from identity.storage.memory.users import find_subject
 from identity.storage.stores.tokens import TokenStore
 
 
@@ -52,12 +51,11 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         token = self._tables.access_tokens.find(digest)
         if token is None:
             return None
-        family = None if token.family_id is None else self._tables.families.find(token.family_id)
-        users, applications = MemoryUserStore(self._tables), MemoryApplicationStore(self._tables)
+        family = self._tables.families.find(token.family_id)
         return PresentedAccessToken(
             token,
-            None if token.user_id is None else users.find_subject(token.user_id),
-            None if token.application_id is None else applications.find_client(token.application_id),
+            find_subject(self._tables, token.user_id),
+            find_client(self._tables, token.application_id),
             family_revoked=token.family_id is not None and self._is_revoked(token.family_id),
             session_ended=has_ended(self._tables, token.session_id),
             claims=() if family is None else family.userinfo_claims,
@@ -94,7 +92,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         return PresentedRefreshToken(
             token,
             self._tables.families.get(token.family_id),
-            MemoryUserStore(self._tables).find_subject(token.user_id),
+            find_subject(self._tables, token.user_id),
             session_ended=has_ended(self._tables, token.session_id),
         )
 
@@ -140,13 +138,8 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             if family.user_id == user_id and family.revoked_at is None and now < family.ends_at
         ]
         live.sort(key=lambda family: (family.started_at, family.id))
-        return connected_applications((row, self._client(row.client_id), self._last_used_at(row)) for row in live)
-
-    def _client(self, client_id: str) -> ApplicationClient:
-        client = MemoryApplicationStore(self._tables).find_client(client_id)
-        if client is None:
-            raise RowNotFound(client_id)
-        return replace(client, secrets=())
+        found = ((row, find_client(self._tables, row.client_id), self._last_used_at(row)) for row in live)
+        return connected_applications((row, client, used_at) for row, client, used_at in found if client is not None)
 
     def _last_used_at(self, family: TokenFamily) -> datetime:
         issued = (token.issued_at for token in self._tables.refresh_tokens if token.family_id == family.id)
@@ -166,7 +159,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         return PresentedCode(
             code,
             self._tables.families.get(code.family_id),
-            MemoryUserStore(self._tables).find_subject(code.user_id),
+            find_subject(self._tables, code.user_id),
             session_ended=has_ended(self._tables, code.session_id),
         )
 

@@ -8,14 +8,10 @@ from identity.storage.stores.upstream_providers import UpstreamProviderStore
 
 
 class MemoryUpstreamProviderStore(MemoryEntityStore[UpstreamProvider], UpstreamProviderStore):
-    table = "upstream_providers"
-
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:
-        providers = (row for row in self._tables.upstream_providers if row.organization_id == organization_id)
-        return page_newest_first(
-            (provider for provider in providers if matches_query(request.query, provider)), request
-        )
+        own = (row for row in self._rows if row.organization_id == organization_id)
+        return page_newest_first((row for row in own if matches_query(request.query, row)), request)
 
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
-        active = (provider for provider in self._tables.upstream_providers if provider.active)
+        active = (provider for provider in self._rows if provider.active)
         return sort_oldest_first(row for row in active if row.everywhere or row.organization_id == organization_id)

@@ -11,8 +11,6 @@ from identity.storage.stores.user_grants import UserGrantFilterField, UserGrantS
 
 
 class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
-    table = "user_grants"
-
     def page(
         self,
         filter_field: UserGrantFilterField,
@@ -21,27 +19,21 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
         *,
         organization_ids: frozenset[str] | None = None,
     ) -> ResultPage[UserGrant]:
-        grants = [grant for grant in self._tables.user_grants if getattr(grant, filter_field) == filter_id]
+        grants = [grant for grant in self._rows if getattr(grant, filter_field) == filter_id]
         if request.query and organization_ids is not None:
             grants = [grant for grant in grants if grant.organization_id in organization_ids]
-        return page_newest_first(
-            (grant for grant in grants if self._is_found(grant, filter_field, request.query)), request
-        )
+
+        def is_found(grant: UserGrant) -> bool:
+            """True if the query matches the user or project at the other end."""
+            if filter_field == "user_id":
+                return matches_query(request.query, self._tables.projects.get(grant.project_id))
+            return user_matches_query(self._tables, self._tables.users.get(grant.user_id), request.query)
+
+        return page_newest_first(filter(is_found, grants), request)
 
     def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
-        grants = (
-            grant
-            for grant in self._tables.user_grants
-            if grant.user_id == user_id and grant.project_id in project_ids and grant.active
-        )
-        narrowed = (self._narrowed(grant) for grant in grants)
-        return tuple(grant for grant in narrowed if grant is not None)
-
-    def _is_found(self, grant: UserGrant, filter_field: UserGrantFilterField, query: str) -> bool:
-        """True if the query matches the user or project at the other end."""
-        if filter_field == "user_id":
-            return matches_query(query, self._tables.projects.get(grant.project_id))
-        return user_matches_query(self._tables, self._tables.users.get(grant.user_id), query)
+        grants = (row for row in self._rows if row.user_id == user_id and row.project_id in project_ids)
+        return tuple(filter(None, (self._narrowed(row) for row in grants if row.active)))
 
     def _narrowed(self, grant: UserGrant) -> UserGrant | None:
         """The grant with the roles that its project grant, if any, still allows."""

@@ -9,28 +9,24 @@ from identity.domain.names import login_name_key, name_key
 from identity.domain.search import matches_query
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, Subject, User
 from identity.storage.errors import DuplicateValue
-from identity.storage.memory.entity_store import MemoryEntityStore, advance_timestamp
+from identity.storage.memory.entity_store import MemoryEntityStore, advance_timestamp, sort_oldest_first
 from identity.storage.memory.tables import MemoryTables
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, page_in_memory
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL, USER_SORT_KEYS, UserKind, UserStore
 
 
 class MemoryUserStore(MemoryEntityStore[User], UserStore):
-    table = "users"
-
     def add_many(self, users: Sequence[User]) -> None:
         rows = {user.id: user for user in users}
         if len(rows) < len(users):
             raise DuplicateValue("id")
-        self._tables.users.insert(rows)
+        self._rows.insert(rows)
 
     def find_subject(self, user_id: str) -> Subject | None:
-        user = self._tables.users.find(user_id)
-        return None if user is None else self._subject(user)
+        return find_subject(self._tables, user_id)
 
     def find_subjects(self, ids: Collection[str]) -> Mapping[str, Subject]:
-        users = self._tables.users.find_many(ids)
-        return {id_: self._subject(user) for id_, user in users.items()}
+        return {id_: require_subject(self._tables, id_) for id_ in self._rows.find_many(ids)}
 
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
         return next((user for user in self._named(user_name) if user.organization_id == organization_id), None)
@@ -42,23 +38,16 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
 
     def find_by_user_name_alone(self, user_name: str, *, preferred_organization_id: str) -> Subject | None:
         ranked = [
-            (user.organization_id != preferred_organization_id or user.registered, user.named_at, user.id, user)
+            (user.organization_id != preferred_organization_id or user.registered, user.named_at, user.id)
             for user in self._named(user_name)
             if isinstance(user, HumanUser) and user.named_at is not None
         ]
-        return self._subject(min(ranked)[-1]) if ranked else None
+        return require_subject(self._tables, min(ranked)[-1]) if ranked else None
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        people = [
-            user
-            for user in self._tables.users
-            if isinstance(user, HumanUser)
-            and user.organization_id == organization_id
-            and is_same_mailbox(user.profile.email, email)
-        ]
-        people.sort(key=lambda user: (user.created_at, user.id))
-        organization = self._tables.organizations.find(organization_id)
-        return tuple(Subject(user, organization) for user in people[:MAX_USERS_PER_EMAIL] if organization is not None)
+        people = (user for user in self._people() if user.organization_id == organization_id)
+        found = sort_oldest_first(user for user in people if is_same_mailbox(user.profile.email, email))
+        return tuple(map(self._subject, found[:MAX_USERS_PER_EMAIL]))
 
     def find_by_verified_email(
         self,
@@ -69,19 +58,18 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         active: bool = False,
         limit: int = MAX_USERS_PER_EMAIL,
     ) -> tuple[Subject, ...]:
-        people = [
-            self._subject(user)
-            for user in self._tables.users
-            if isinstance(user, HumanUser)
-            and user.verified_email_key == key
+        people = (
+            user
+            for user in self._people()
+            if user.verified_email_key == key
             and organization_id in (None, user.organization_id)
             and (user.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS or not is_proven)
-        ]
-        subjects = [subject for subject in people if subject.is_active or not active]
-        return tuple(sorted(subjects, key=lambda subject: (subject.user.created_at, subject.user.id))[:limit])
+        )
+        subjects = map(self._subject, sort_oldest_first(people))
+        return tuple(subject for subject in subjects if subject.is_active or not active)[:limit]
 
     def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
-        users = [user for user in self._tables.users if user.organization_id == organization_id]
+        users = [user for user in self._rows if user.organization_id == organization_id]
         names = {f"{name_key(user.user_name)}@{domain}": user.id for user in users}
         people = [user for user in users if isinstance(user, HumanUser) and user.profile.email_verified]
         return any(
@@ -95,22 +83,21 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     ) -> tuple[str, ...]:
         keys = {
             user.verified_email_key or ""
-            for user in self._tables.users
-            if isinstance(user, HumanUser)
-            and user.organization_id != organization_id
+            for user in self._people()
+            if user.organization_id != organization_id
             and user.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS
             and self._subject(user).is_active
         }
         return tuple(sorted(key for key in keys if key.endswith(f"@{domain}"))[:limit])
 
     def update(self, value: User) -> None:
-        stored = self._tables.users.find(value.id)
+        stored = self._rows.find(value.id)
         if isinstance(value, HumanUser) and isinstance(stored, HumanUser):
             value = replace(value, last_sign_in_at=stored.last_sign_in_at)
         super().update(value)
 
     def update_last_sign_in(self, user_id: str, signed_in_at: datetime) -> None:
-        if isinstance(self._tables.users.find(user_id), HumanUser):
+        if isinstance(self._rows.find(user_id), HumanUser):
             advance_timestamp(self._tables.users, user_id, "last_sign_in_at", signed_in_at)
 
     def page(
@@ -118,9 +105,9 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     ) -> ResultPage[User]:
         rows = (
             user
-            for user in self._tables.users
+            for user in self._rows
             if organization_id in (None, user.organization_id)
-            and kind in (None, _user_kind(user))
+            and (kind is None or isinstance(user, HumanUser) == (kind is UserKind.HUMAN))
             and user_matches_query(self._tables, user, request.query)
         )
         return page_in_memory(rows, request, USER_SORT_KEYS)
@@ -128,17 +115,20 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         due = sorted(
             (user.deletion_at, user.id)
-            for user in self._tables.users
-            if isinstance(user, HumanUser) and user.deletion_at is not None and user.deletion_at <= now
+            for user in self._people()
+            if user.deletion_at is not None and user.deletion_at <= now
         )
         return tuple(id_ for _, id_ in due[:limit])
 
+    def _people(self) -> list[HumanUser]:
+        return [user for user in self._rows if isinstance(user, HumanUser)]
+
     def _subject(self, user: User) -> Subject:
-        return Subject(user, self._tables.organizations.get(user.organization_id))
+        return require_subject(self._tables, user.id)
 
     def _named(self, user_name: str) -> list[User]:
         key = name_key(user_name)
-        return [user for user in self._tables.users if name_key(user.user_name) == key]
+        return [user for user in self._rows if name_key(user.user_name) == key]
 
     def find_password(self, user_id: str) -> PasswordHash | None:
         return self._tables.passwords.find(user_id)
@@ -160,5 +150,11 @@ def user_matches_query(tables: MemoryTables, user: User, query: str) -> bool:
     return matches_query(query, user, tables.organizations.get(user.organization_id).primary_domain)
 
 
-def _user_kind(user: User) -> UserKind:
-    return UserKind.HUMAN if isinstance(user, HumanUser) else UserKind.SERVICE
+def find_subject(tables: MemoryTables, user_id: str | None) -> Subject | None:
+    return None if tables.users.find(user_id) is None else require_subject(tables, str(user_id))
+
+
+def require_subject(tables: MemoryTables, user_id: str) -> Subject:
+    """Raises RowNotFound."""
+    user = tables.users.get(user_id)
+    return Subject(user, tables.organizations.get(user.organization_id))

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, func, insert, literal, select
+from sqlalchemy import delete, func, insert, literal, select
 
 from identity.domain.applications import Application, ApplicationClient, ClientSecret
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
 from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.query_batching import BatchedLookup
 from identity.plugins.sql.row_mapping import MappedTable, Row, row_slices, skip_unreadable
-from identity.plugins.sql.sql_store import advance_timestamp, select_many_by_id
+from identity.plugins.sql.sql_store import advance_timestamp
 from identity.plugins.sql.stores import organizations, projects
 from identity.plugins.sql.tables import application_origins as origins
 from identity.plugins.sql.tables import applications as table
@@ -38,25 +38,11 @@ _FIND_CLIENT = BatchedLookup(
     .order_by(*_OLDEST_SECRET_FIRST),
     {"key": table.c.id},
 )
-_IS_REGISTERED_ORIGIN = (
-    select(literal(1))
-    .select_from(origins)
-    .join(table, table.c.id == origins.c.application_id)
-    .where(origins.c.origin == bindparam("origin"), table.c.active)
-    .limit(1)
-)
-_ADD_ORIGINS = insert(origins)
-_REMOVE_ORIGINS = delete(origins).where(origins.c.application_id == bindparam("key"))
-_PAGE = ENTITY_TABLE.select.where(table.c.project_id == bindparam("project"))
-_REMOVE_SECRET = delete(client_secrets).where(
-    client_secrets.c.application_id == bindparam("application"), client_secrets.c.id == bindparam("secret")
+_ORIGINS_IN_USE = (
+    select(literal(1)).select_from(origins).join(table, table.c.id == origins.c.application_id).where(table.c.active)
 )
 _SECRET_COUNT = select(func.count()).where(client_secrets.c.application_id == table.c.id).scalar_subquery()
-_COUNT_SECRETS = select_many_by_id(table, (table.c.id, _SECRET_COUNT))
 _UPDATE_SECRET_LAST_USED = advance_timestamp(client_secrets.c.last_used_at)
-_LIST_SECRETS = _SECRET_TABLE.select.where(client_secrets.c.application_id == bindparam("application")).order_by(
-    *_OLDEST_SECRET_FIRST
-)
 _SORT_COLUMNS = {"name": table.c.name_key, "created_at": table.c.created_at}
 
 
@@ -75,15 +61,16 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
         return read_client(rows[0], _read_secrets(row[_SECRET] for row in rows)) if rows else None
 
     def is_registered_origin(self, origin: str) -> bool:
-        return self._fetch_one(_IS_REGISTERED_ORIGIN, {"origin": origin}) is not None
+        return self._fetch_one(_ORIGINS_IN_USE.where(origins.c.origin == origin).limit(1)) is not None
 
     def update(self, value: Application) -> None:
         super().update(value)
-        self._execute(_REMOVE_ORIGINS, {"key": value.id})
+        self._execute(delete(origins).where(origins.c.application_id == value.id))
         self._add_origins(value)
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
-        return self._page(ENTITY_TABLE, _PAGE.params(project=project_id), request, _SORT_COLUMNS)
+        rows = ENTITY_TABLE.select.where(table.c.project_id == project_id)
+        return self._page(ENTITY_TABLE, rows, request, _SORT_COLUMNS)
 
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:
         self._execute_in_savepoint(
@@ -91,23 +78,27 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
         )
 
     def remove_secret(self, application_id: str, secret_id: str) -> None:
-        self._execute_for_one(_REMOVE_SECRET, {"application": application_id, "secret": secret_id})
+        columns = client_secrets.c
+        this = (columns.application_id == application_id, columns.id == secret_id)
+        self._execute_for_one(delete(client_secrets).where(*this))
 
     def list_secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
         if locked:
             lock_names(self._connection, "secrets", application_id)
-            self._fetch_one(ENTITY_TABLE.lock, {"key": application_id})
-        return _read_secrets(self._fetch_all(_LIST_SECRETS, {"application": application_id}))
+            self._fetch_one(ENTITY_TABLE.lock(application_id))
+        secrets = _SECRET_TABLE.select.where(client_secrets.c.application_id == application_id)
+        return _read_secrets(self._fetch_all(secrets.order_by(*_OLDEST_SECRET_FIRST)))
 
     def count_secrets(self, ids: Collection[str]) -> Mapping[str, int]:
-        return dict(self._fetch_values_by_id(_COUNT_SECRETS, ids, lambda row: (row[0], row[1])))
+        counts = select(table.c.id, _SECRET_COUNT)
+        return dict(self._fetch_values_by_id(counts, table.c.id, ids, lambda row: (row[0], row[1])))
 
     def update_secrets_last_used(self, uses: Mapping[str, datetime]) -> None:
         self._advance_timestamps(_UPDATE_SECRET_LAST_USED, uses)
 
     def _add_origins(self, application: Application) -> None:
         for origin in sorted(application.web_origins):
-            self._execute(_ADD_ORIGINS, {"application_id": application.id, "origin": origin})
+            self._execute(insert(origins).values(application_id=application.id, origin=origin))
 
 
 def read_client(row: Row, secrets: tuple[ClientSecret, ...] = ()) -> ApplicationClient:

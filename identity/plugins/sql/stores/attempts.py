@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from itertools import count, takewhile
 
-from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, literal, or_, select, update
 
 from identity.domain.attempts import (
     DEFAULT_LIMITS,
@@ -71,7 +71,7 @@ _COUNT_USE = CompiledStatement(
 )
 _KEY_CONDITION = table.c.key == bindparam("name")
 _FIND = select(*_ALLOWANCE_COLUMNS).where(_KEY_CONDITION)
-_COUNT_FAILURES = select(table.c.key, table.c.number).where(table.c.key.in_(bindparam("ids", expanding=True)))
+_FAILURES = select(table.c.key, table.c.number)
 _RESERVED_PARAM = bindparam("reserved", type_=table.c.number.type)
 _RELEASE = (
     update(table)
@@ -86,15 +86,7 @@ _RELEASE_USE = (
     .where(_KEY_CONDITION, table.c.number > 0, table.c.next_at <= bindparam("span_ends_by"))
     .values(number=table.c.number - 1)
 )
-# In the order in which attempts lock them, names before accounts, to avoid deadlocks.
-_KEYS_FOR_USER = (
-    select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
-)
-# MariaDB counts the length of a text in bytes.
-_EXCEPTED = func.substr(table.c.key, 1, bindparam("letters")) == bindparam("but", type_=CodePointText)
 _CLEAR = delete(table).where(_KEY_CONDITION)
-_CLEAR_FOR_USER = delete(table).where(table.c.key.in_(_KEYS_FOR_USER))
-_CLEAR_FOR_USER_EXCEPT = delete(table).where(table.c.key.in_(_KEYS_FOR_USER.where(~_EXCEPTED)))
 
 
 class SqlAttemptStore(SqlStore, AttemptStore):
@@ -123,18 +115,18 @@ class SqlAttemptStore(SqlStore, AttemptStore):
         self._execute(_RELEASE, {"name": key, "reserved": attempt.failures, "at": seconds_from_datetime(released_at)})
 
     def count_failures(self, keys: Collection[str]) -> Mapping[str, int]:
-        return dict(self._fetch_values_by_id(_COUNT_FAILURES, keys, _read_failures))
+        return dict(self._fetch_values_by_id(_FAILURES, table.c.key, keys, _read_failures))
 
     def clear(self, key: str) -> None:
         self._execute(_CLEAR, {"name": key})
 
     def clear_for_user(self, user_id: str, *, except_prefix: str | None = None) -> None:
-        if except_prefix is None:
-            self._execute(_CLEAR_FOR_USER, {"owner": user_id})
-        else:
-            self._execute(
-                _CLEAR_FOR_USER_EXCEPT, {"owner": user_id, "but": except_prefix, "letters": len(except_prefix)}
-            )
+        keys = select(table.c.key).where(table.c.user_id == user_id)
+        if except_prefix is not None:
+            # MariaDB counts the length of a text in bytes.
+            keys = keys.where(func.substr(table.c.key, 1, len(except_prefix)) != literal(except_prefix, CodePointText))
+        # In the order in which attempts lock them, names before accounts, to avoid deadlocks.
+        self._execute(delete(table).where(table.c.key.in_(keys.order_by(table.c.key).with_for_update())))
 
     def count_use(self, key: str, *, used_at: datetime, window: timedelta, limit: int) -> datetime | None:
         now = seconds_from_datetime(used_at)
@@ -164,6 +156,6 @@ def _read_allowance(number: int, next_at: int) -> tuple[int, datetime]:
     return number, datetime_from_seconds(next_at)
 
 
-@row_reader(table.c.key, table.c.number)
+@row_reader(*_FAILURES.selected_columns)
 def _read_failures(key: str, number: int) -> tuple[str, int]:
     return key, number

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, func, literal_column, or_, select, text, update
 
 from identity.domain.audit import ERASED, UNFILTERED, AuditEvent, AuditFilter
 from identity.plugins.sql.column_codecs import seconds_from_datetime
@@ -32,18 +32,6 @@ _MAPPED_TABLE = MappedTable[AuditEvent](table)
 _CURSOR_POSITIONS = [[column.name for column in _MAPPED_TABLE.columns].index(name) for name in ("sequence", "id")]
 
 _APPEND = insert_unless_exists(table, table.c.once)
-_FIND = _MAPPED_TABLE.select.where(table.c.id == bindparam("key"))
-_ERASED = json.dumps(ERASED)
-_ERASE = (
-    update(table)
-    .where(
-        or_(table.c.object_id == bindparam("gone"), table.c.organization_id == bindparam("gone")),
-        table.c.object_kind == "user",
-        table.c.detail.not_in(["{}", _ERASED]),
-        ~select(users.c.id).where(users.c.id == table.c.object_id).exists(),
-    )
-    .values(detail=_ERASED)
-)
 _ORDER = (table.c.sequence,)
 _LAST_SEQUENCE = select(func.coalesce(func.max(table.c.sequence), 0))
 # MariaDB: every appending transaction shares this lock, from before it gets a number until its end.
@@ -76,10 +64,17 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
             self._fetch_all(_LOCK_AUDIT_GATE_SHARED)
 
     def erase_personal_details(self, deleted_ids: str) -> int:
-        return self._execute(_ERASE, {"gone": deleted_ids})
+        erased = json.dumps(ERASED)
+        doomed = (
+            or_(table.c.object_id == deleted_ids, table.c.organization_id == deleted_ids),
+            table.c.object_kind == "user",
+            table.c.detail.not_in(["{}", erased]),
+            ~select(users.c.id).where(users.c.id == table.c.object_id).exists(),
+        )
+        return self._execute(update(table).where(*doomed).values(detail=erased))
 
     def find(self, event_id: str) -> AuditEvent | None:
-        return self._fetch_value(_MAPPED_TABLE.from_row, _FIND, {"key": event_id})
+        return self._fetch_value(_MAPPED_TABLE.from_row, _MAPPED_TABLE.select.where(table.c.id == event_id))
 
     def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
         before = () if request.cursor is None else (table.c.sequence < int(request.cursor.value),)

@@ -9,7 +9,7 @@ from identity.domain.sessions import PendingAuthorization
 from identity.plugins.sql.column_codecs import seconds_from_datetime, serialize_proofs, sorted_json_list
 from identity.plugins.sql.dialect_statements import UpdateReturning
 from identity.plugins.sql.row_mapping import MappedTable
-from identity.plugins.sql.sql_store import SqlStore, select_by_id, versioned_update
+from identity.plugins.sql.sql_store import SqlStore, versioned_update
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import authorization_requests as table
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
@@ -19,7 +19,7 @@ _MAPPED_TABLE = MappedTable[PendingAuthorization](table)
 _IS_UNFINISHED = table.c.finished_at.is_(None)
 
 _ADD = CompiledStatement(_MAPPED_TABLE.insert)
-_FIND = CompiledStatement(select_by_id(table, _MAPPED_TABLE.columns))
+_FIND = CompiledStatement(_MAPPED_TABLE.select.where(table.c.id == bindparam("key")))
 _UPDATE = versioned_update(table).where(_IS_UNFINISHED)
 _RESET_FOR_USER = (
     update(table)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, case, delete, func, select
+from sqlalchemy import ColumnElement, Table, bindparam, case, delete, func, select
 
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
@@ -29,11 +29,7 @@ class _CredentialTable(MappedTable[Any]):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        this = (table.c.id == bindparam("key"), table.c.user_id == bindparam("user"))
         self.oldest_first = (table.c.created_at, table.c.id)
-        self.select_for_user = self.select.where(table.c.user_id == bindparam("user"))
-        self.find = self.select.where(*this)
-        self.delete = delete(table).where(*this)
         self.update_last_used = advance_timestamp(table.c.last_used_at)
         #: The rows with their service users and organizations.
         self.with_subject = (
@@ -61,19 +57,14 @@ _FIND_KEY_WITH_SUBJECT = BatchedLookup(
 _FIND_SUBJECT_WITH_SECRETS = BatchedLookup(
     _SECRET_TABLE.with_subject.order_by(*_SECRET_TABLE.oldest_first), {"user": service_user_secrets.c.user_id}
 )
-_LIST_SECRETS = _SECRET_TABLE.select_for_user.order_by(*_SECRET_TABLE.oldest_first)
 _EXPIRES_AT = service_user_keys.c.expires_at
 _IS_LIVE = bindparam("at") < _EXPIRES_AT
-_KEY_SUMMARIES = (
-    select(
-        service_user_keys.c.user_id,
-        func.count(case((_IS_LIVE, 1))),
-        func.coalesce(func.min(case((_IS_LIVE, _EXPIRES_AT))), func.max(_EXPIRES_AT)),
-        func.max(service_user_keys.c.last_used_at),
-    )
-    .where(service_user_keys.c.user_id.in_(bindparam("ids", expanding=True)))
-    .group_by(service_user_keys.c.user_id)
-)
+_KEY_SUMMARIES = select(
+    service_user_keys.c.user_id,
+    func.count(case((_IS_LIVE, 1))),
+    func.coalesce(func.min(case((_IS_LIVE, _EXPIRES_AT))), func.max(_EXPIRES_AT)),
+    func.max(service_user_keys.c.last_used_at),
+).group_by(service_user_keys.c.user_id)
 
 
 class SqlCredentialStore(PagedSqlStore, CredentialStore):
@@ -84,20 +75,19 @@ class SqlCredentialStore(PagedSqlStore, CredentialStore):
         self._execute_in_savepoint(rows.insert, rows.to_row(credential))
 
     def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
-        return self._fetch_value(
-            _TABLES_BY_CLASS[kind].from_row, _TABLES_BY_CLASS[kind].find, {"key": id, "user": user_id}
-        )
+        rows = _TABLES_BY_CLASS[kind]
+        return self._fetch_value(rows.from_row, rows.select.where(*_is_credential(rows, id, user_id)))
 
     def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
-        self._execute_for_one(_TABLES_BY_CLASS[kind].delete, {"key": id, "user": user_id})
+        rows = _TABLES_BY_CLASS[kind]
+        self._execute_for_one(delete(rows.table).where(*_is_credential(rows, id, user_id)))
 
     def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:
         self._advance_timestamps(_TABLES_BY_CLASS[kind].update_last_used, uses)
 
     def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
-        return self._page_newest_first(
-            _TABLES_BY_CLASS[kind], _TABLES_BY_CLASS[kind].select_for_user.params(user=user_id), request
-        )
+        rows = _TABLES_BY_CLASS[kind]
+        return self._page_newest_first(rows, rows.select.where(rows.table.c.user_id == user_id), request)
 
     def list_expiring(
         self,
@@ -108,19 +98,24 @@ class SqlCredentialStore(PagedSqlStore, CredentialStore):
         *,
         organization_id: str | None = None,
     ) -> tuple[ExpiringCredentialT, ...]:
-        return self._fetch_values(
-            _TABLES_BY_CLASS[kind].from_row,
-            _expiring_select(_TABLES_BY_CLASS[kind], after, until, limit, organization_id),
+        rows, columns = _TABLES_BY_CLASS[kind], _TABLES_BY_CLASS[kind].table.c
+        statement = rows.select.where(
+            columns.expires_at > seconds_from_datetime(after), columns.expires_at <= seconds_from_datetime(until)
         )
+        if organization_id is not None:
+            # Not joined: planners would begin with all users of the organization, who are many more than the expiring
+            # credentials.
+            owner = select(users_table.c.organization_id).where(users_table.c.id == columns.user_id).scalar_subquery()
+            statement = statement.where(owner == organization_id)
+        return self._fetch_values(rows.from_row, statement.order_by(columns.expires_at, columns.id).limit(limit))
 
     def find_key_with_subject(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         row = self._fetch_one(_FIND_KEY_WITH_SUBJECT, {"key": key_id, "user": user_id})
         return None if row is None else (_KEY_TABLE.from_row(row[_KEY]), users.read_subject(row[_KEY_SUBJECT]))
 
     def key_summaries(self, user_ids: Collection[str], now: datetime) -> Mapping[str, KeySummary]:
-        return dict(
-            self._fetch_values_by_id(_KEY_SUMMARIES.params(at=seconds_from_datetime(now)), user_ids, _read_summary)
-        )
+        summaries = _KEY_SUMMARIES.params(at=seconds_from_datetime(now))
+        return dict(self._fetch_values_by_id(summaries, service_user_keys.c.user_id, user_ids, _read_summary))
 
     def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
         rows = self._fetch_all(_FIND_SUBJECT_WITH_SECRETS, {"user": user_id})
@@ -133,23 +128,13 @@ class SqlCredentialStore(PagedSqlStore, CredentialStore):
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         if locked:
             lock_names(self._connection, "secrets", user_id)
-            self._fetch_one(users.ENTITY_TABLE.lock, {"key": user_id})
-        return self._fetch_values(_SECRET_TABLE.from_row, _LIST_SECRETS, {"user": user_id})
+            self._fetch_one(users.ENTITY_TABLE.lock(user_id))
+        secrets = _SECRET_TABLE.select.where(service_user_secrets.c.user_id == user_id)
+        return self._fetch_values(_SECRET_TABLE.from_row, secrets.order_by(*_SECRET_TABLE.oldest_first))
 
 
-def _expiring_select(
-    mapped_table: _CredentialTable, after: datetime, until: datetime, limit: int, organization_id: str | None
-) -> Select[Any]:
-    columns = mapped_table.table.c
-    statement = mapped_table.select.where(
-        columns.expires_at > seconds_from_datetime(after), columns.expires_at <= seconds_from_datetime(until)
-    )
-    if organization_id is not None:
-        # Not joined: planners would begin with all users of the organization, who are many more than the expiring
-        # credentials.
-        owner = select(users_table.c.organization_id).where(users_table.c.id == columns.user_id).scalar_subquery()
-        statement = statement.where(owner == organization_id)
-    return statement.order_by(columns.expires_at, columns.id).limit(limit)
+def _is_credential(rows: MappedTable[Any], id_: str, user_id: str) -> tuple[ColumnElement[bool], ...]:
+    return rows.table.c.id == id_, rows.table.c.user_id == user_id
 
 
 @row_reader(*_KEY_SUMMARIES.selected_columns)

@@ -1,10 +1,11 @@
 """The outbox in SQL."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import count
 from typing import Any
 
-from sqlalchemy import Select, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, case, delete, func, or_, select, update
 
 from identity.domain.outbox import OutboxBacklog, OutboxMessage
 from identity.plugins.sql.column_codecs import datetime_from_seconds, seconds_from_datetime
@@ -14,50 +15,13 @@ from identity.plugins.sql.tables import outgoing_messages as table
 from identity.storage.stores.outbox import OutboxStore
 
 _MAPPED_TABLE = MappedTable[OutboxMessage](table)
-_KIND_CONDITION = table.c.kind == bindparam("kind")
-_LIST_PENDING = (
-    _MAPPED_TABLE.select.where(_KIND_CONDITION, table.c.expires_at > bindparam("at"))
-    .order_by(table.c.next_at, table.c.id)
-    .limit(bindparam("limit"))
-    .offset(bindparam("passed"))
-)
-_IS_DUE = (_KIND_CONDITION, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
-_FIRST_AT = func.min(table.c.next_at)
+_FIRST_TRIED = (table.c.next_at, table.c.id)
 # Messages per organization are never counted: there may be a hundred thousand.
 _LANES = (
     select(table.c.bulk, table.c.organization_id)
-    .where(*_IS_DUE)
     .group_by(table.c.bulk, table.c.organization_id)
-    .order_by(table.c.bulk, _FIRST_AT)
-    .limit(bindparam("limit"))
-    .offset(bindparam("passed"))
+    .order_by(table.c.bulk, func.min(table.c.next_at))
 )
-_LIST_LANE = (
-    _MAPPED_TABLE.select.where(*_IS_DUE, table.c.bulk == bindparam("bulk"))
-    .order_by(table.c.next_at, table.c.id)
-    .limit(bindparam("limit"))
-    .offset(bindparam("passed"))
-)
-_LIST_ORGANIZATION_LANE = _LIST_LANE.where(table.c.organization_id == bindparam("organization"))
-_LIST_LANE_WITHOUT_ORGANIZATION = _LIST_LANE.where(table.c.organization_id.is_(None))
-_IS_EXPIRED = table.c.expires_at <= bindparam("at")
-_BACKLOG = select(
-    func.count(case((_IS_EXPIRED, None), else_=1)), func.count(case((_IS_EXPIRED, 1))), func.min(table.c.created_at)
-).where(_KIND_CONDITION, or_(_IS_EXPIRED, table.c.attempts > 0))
-_FIRST_MESSAGES = (
-    select(table.c.created_at)
-    .where(_KIND_CONDITION, table.c.expires_at > bindparam("at"))
-    .order_by(table.c.next_at, table.c.id)
-    .limit(bindparam("limit"))
-    .subquery()
-)
-_OLDEST_CREATED_AT = select(func.min(_FIRST_MESSAGES.c.created_at))
-_POSTPONE = (
-    update(table)
-    .where(table.c.id == bindparam("message"))
-    .values(next_at=bindparam("at"), attempts=table.c.attempts + 1)
-)
-_DELETE = delete(table).where(table.c.id == bindparam("message"))
 
 
 class SqlOutboxStore(SqlStore, OutboxStore):
@@ -67,57 +31,59 @@ class SqlOutboxStore(SqlStore, OutboxStore):
         self._execute_in_savepoint(_MAPPED_TABLE.insert, _MAPPED_TABLE.to_row(message))
 
     def list_pending(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
-        return self._list_readable(_LIST_PENDING, kind, now, limit)
+        return self._list_readable(_MAPPED_TABLE.select.where(*_is_pending(kind, now)), limit)
 
     def list_due(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
+        is_due = (*_is_pending(kind, now), table.c.next_at <= seconds_from_datetime(now))
         turns: list[tuple[OutboxMessage, ...]] = []
         for passed in count(0, limit):
-            lanes = self._fetch_all(
-                _LANES, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit, "passed": passed}
-            )
+            lanes = self._fetch_all(_LANES.where(*is_due).limit(limit).offset(passed))
             # An organization whose first messages are unreadable must not block the others.
-            turns += filter(None, (self._list_lane(kind, now, limit, *lane) for lane in lanes))
+            turns += filter(None, (self._list_readable(_lane_select(is_due, *lane), limit) for lane in lanes))
             if len(turns) >= limit or len(lanes) < limit:
                 break
         found = [turn for messages in turns for turn in enumerate(messages)]
         found.sort(key=lambda item: (item[1].bulk, item[0], item[1].next_at, item[1].id))
         return tuple(message for _, message in found[:limit])
 
-    def _list_lane(
-        self, kind: str, now: datetime, limit: int, bulk: Any, organization_id: str | None
-    ) -> tuple[OutboxMessage, ...]:
-        if organization_id is None:
-            return self._list_readable(_LIST_LANE_WITHOUT_ORGANIZATION, kind, now, limit, bulk=bulk)
-        return self._list_readable(_LIST_ORGANIZATION_LANE, kind, now, limit, bulk=bulk, organization=organization_id)
-
-    def _list_readable(
-        self, statement: Select[Any], kind: str, now: datetime, limit: int, **lane: Any
-    ) -> tuple[OutboxMessage, ...]:
+    def _list_readable(self, statement: Select[Any], limit: int) -> tuple[OutboxMessage, ...]:
         messages: list[OutboxMessage] = []
         for passed in count(0, limit):
-            rows = self._fetch_all(
-                statement, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit, "passed": passed, **lane}
-            )
+            rows = self._fetch_all(statement.order_by(*_FIRST_TRIED).limit(limit).offset(passed))
             messages += skip_unreadable(_MAPPED_TABLE.from_row, rows)
             if len(messages) >= limit or len(rows) < limit:
                 break
         return tuple(messages[:limit])
 
     def get_backlog(self, kind: str, now: datetime) -> OutboxBacklog:
-        ((failing, given_up, since),) = self._fetch_all(_BACKLOG, {"kind": kind, "at": seconds_from_datetime(now)})
+        expired = table.c.expires_at <= seconds_from_datetime(now)
+        counts = func.count(case((expired, None), else_=1)), func.count(case((expired, 1)))
+        backlog = select(*counts, func.min(table.c.created_at))
+        ((failing, given_up, since),) = self._fetch_all(
+            backlog.where(table.c.kind == kind, or_(expired, table.c.attempts > 0))
+        )
         return OutboxBacklog(failing=failing, abandoned=given_up, oldest_at=_earliest(since))
 
     def oldest_created_at(self, kind: str, now: datetime, limit: int) -> datetime | None:
-        ((oldest,),) = self._fetch_all(
-            _OLDEST_CREATED_AT, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit}
-        )
+        first = select(table.c.created_at).where(*_is_pending(kind, now)).order_by(*_FIRST_TRIED).limit(limit)
+        ((oldest,),) = self._fetch_all(select(func.min(first.subquery().c.created_at)))
         return _earliest(oldest)
 
     def postpone(self, message_id: str, next_at: datetime) -> None:
-        self._execute_for_one(_POSTPONE, {"message": message_id, "at": seconds_from_datetime(next_at)})
+        values = {"next_at": seconds_from_datetime(next_at), "attempts": table.c.attempts + 1}
+        self._execute_for_one(update(table).where(table.c.id == message_id).values(values))
 
     def delete(self, message_id: str) -> None:
-        self._execute_for_one(_DELETE, {"message": message_id})
+        self._execute_for_one(delete(table).where(table.c.id == message_id))
+
+
+def _is_pending(kind: str, now: datetime) -> tuple[ColumnElement[bool], ...]:
+    return table.c.kind == kind, table.c.expires_at > seconds_from_datetime(now)
+
+
+def _lane_select(is_due: Sequence[ColumnElement[bool]], bulk: int | bool, organization_id: str | None) -> Select[Any]:
+    """The due messages of one organization, bulk ones or the others."""
+    return _MAPPED_TABLE.select.where(*is_due, table.c.bulk == bulk, table.c.organization_id == organization_id)
 
 
 def _earliest(stored: int | None) -> datetime | None:

@@ -1,7 +1,5 @@
 """Project grants in SQL."""
 
-from sqlalchemy import bindparam
-
 from identity.domain.projects import ProjectGrant
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
 from identity.plugins.sql.tables import project_grants as table
@@ -10,9 +8,6 @@ from identity.storage.stores.project_grants import ProjectGrantFilterField, Proj
 
 ENTITY_TABLE = EntityTable[ProjectGrant](table)
 
-_FIND_FOR_ORGANIZATION = ENTITY_TABLE.select.where(
-    table.c.project_id == bindparam("project"), table.c.organization_id == bindparam("organization")
-)
 #: The column that a search looks at.
 _OTHER_FIELD = {"project_id": table.c.organization_id, "organization_id": table.c.project_id}
 
@@ -23,9 +18,8 @@ class SqlProjectGrantStore(SqlEntityStore[ProjectGrant], ProjectGrantStore):
     entity_table = ENTITY_TABLE
 
     def find_for_organization(self, project_id: str, organization_id: str) -> ProjectGrant | None:
-        return self._fetch_value(
-            ENTITY_TABLE.from_row, _FIND_FOR_ORGANIZATION, {"project": project_id, "organization": organization_id}
-        )
+        this = (table.c.project_id == project_id, table.c.organization_id == organization_id)
+        return self._fetch_value(ENTITY_TABLE.from_row, ENTITY_TABLE.select.where(*this))
 
     def page(
         self, filter_field: ProjectGrantFilterField, filter_id: str, request: PageRequest = FIRST_PAGE

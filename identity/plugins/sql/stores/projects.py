@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import Table, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, func, or_, select, update
 
 from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectRole
@@ -11,7 +11,6 @@ from identity.plugins.sql.column_codecs import parse_set, seconds_from_datetime,
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
 from identity.plugins.sql.query_batching import BatchedInQuery
 from identity.plugins.sql.row_mapping import MappedTable, row_reader
-from identity.plugins.sql.sql_store import select_many_by_id
 from identity.plugins.sql.tables import applications, organizations, project_grants, project_roles, user_grants
 from identity.plugins.sql.tables import projects as table
 from identity.storage.errors import RowNotFound, StaleRow
@@ -21,10 +20,8 @@ from identity.storage.stores.projects import ProjectStore
 ENTITY_TABLE = EntityTable[Project](table)
 _ROLE_TABLE = MappedTable[ProjectRole](project_roles)
 
-_PAGE = ENTITY_TABLE.select.where(table.c.organization_id == bindparam("organization"))
 _APPLICATION_COUNT = select(func.count()).where(applications.c.project_id == table.c.id).scalar_subquery()
 _ROLE_COUNT = select(func.count()).where(project_roles.c.project_id == table.c.id).scalar_subquery()
-_COUNT_CHILDREN = select_many_by_id(table, (table.c.id, _APPLICATION_COUNT, _ROLE_COUNT))
 _GRANTED_PROJECTS = (
     select(project_grants.c.id)
     .where(
@@ -46,11 +43,6 @@ _LIST_AUDIENCE = BatchedInQuery(
     ),
     table.c.id,
 )
-_ROLE_CONDITION = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))
-_UPDATE_ROLE = update(project_roles).where(*_ROLE_CONDITION, project_roles.c.version == bindparam("previous"))
-_FIND_ROLE = select(project_roles.c.version).where(*_ROLE_CONDITION)
-_DELETE_ROLE = delete(project_roles).where(*_ROLE_CONDITION)
-_LIST_ROLES = _ROLE_TABLE.select.where(project_roles.c.project_id == bindparam("project")).order_by(project_roles.c.key)
 _SORT_COLUMNS = {"name": table.c.name_key, "created_at": table.c.created_at}
 
 
@@ -60,10 +52,12 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
     entity_table = ENTITY_TABLE
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
-        return self._page(ENTITY_TABLE, _PAGE.params(organization=organization_id), request, _SORT_COLUMNS)
+        rows = ENTITY_TABLE.select.where(table.c.organization_id == organization_id)
+        return self._page(ENTITY_TABLE, rows, request, _SORT_COLUMNS)
 
     def count_children(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
-        return dict(self._fetch_values_by_id(_COUNT_CHILDREN, ids, lambda row: (row[0], (row[1], row[2]))))
+        counts = select(table.c.id, _APPLICATION_COUNT, _ROLE_COUNT)
+        return dict(self._fetch_values_by_id(counts, table.c.id, ids, lambda row: (row[0], (row[1], row[2]))))
 
     def list_audience(
         self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
@@ -78,28 +72,33 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
         self._execute_in_savepoint(_ROLE_TABLE.insert, _ROLE_TABLE.to_row(role))
 
     def update_role(self, role: ProjectRole) -> None:
-        values = _ROLE_TABLE.to_row(role)
-        this = {"project": values.pop("project_id"), "role": values.pop("key")}
-        if self._execute(_UPDATE_ROLE, {**this, **values, "previous": role.version - 1}):
+        this = _is_role(role.project_id, role.key)
+        previous = update(project_roles).where(*this, project_roles.c.version == role.version - 1)
+        if self._execute(previous.values(_ROLE_TABLE.to_row(role))):
             return
-        raise RowNotFound if self._fetch_one(_FIND_ROLE, this) is None else StaleRow
+        raise RowNotFound if self._fetch_one(select(project_roles.c.version).where(*this)) is None else StaleRow
 
     def delete_role(self, project_id: str, key: str) -> None:
-        self._execute_for_one(_DELETE_ROLE, {"project": project_id, "role": key})
+        self._execute_for_one(delete(project_roles).where(*_is_role(project_id, key)))
         self._remove_role_from_grants(project_grants, project_id, key)
         self._remove_role_from_grants(user_grants, project_id, key)
 
     def list_roles(self, project_id: str) -> tuple[ProjectRole, ...]:
-        return self._fetch_values(_ROLE_TABLE.from_row, _LIST_ROLES, {"project": project_id})
+        roles = _ROLE_TABLE.select.where(project_roles.c.project_id == project_id)
+        return self._fetch_values(_ROLE_TABLE.from_row, roles.order_by(project_roles.c.key))
 
     def _remove_role_from_grants(self, grants: Table, project_id: str, key: str) -> None:
         """Remove the role from grants; their versions change, so that a caller who read them before cannot restore
         it.
         """
-        locked = select(grants.c.id, grants.c.roles).where(grants.c.project_id == bindparam("project"))
-        narrow = update(grants).where(grants.c.id == bindparam("grant")).values(version=grants.c.version + 1)
+        locked = select(grants.c.id, grants.c.roles).where(grants.c.project_id == project_id)
         read_grant = row_reader(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, parse_set(roles)))
-        for row in self._fetch_all(locked.order_by(grants.c.id).with_for_update(), {"project": project_id}):
+        for row in self._fetch_all(locked.order_by(grants.c.id).with_for_update()):
             grant_id, roles = read_grant(row)
             if key in roles:
-                self._execute(narrow, {"grant": grant_id, "roles": sorted_json_list(roles - {key})})
+                narrowed = {"roles": sorted_json_list(roles - {key}), "version": grants.c.version + 1}
+                self._execute(update(grants).where(grants.c.id == grant_id).values(narrowed))
+
+
+def _is_role(project_id: str, key: str) -> tuple[ColumnElement[bool], ...]:
+    return project_roles.c.project_id == project_id, project_roles.c.key == key

@@ -10,7 +10,7 @@ from identity.domain.sessions import Session, SignedInAccount
 from identity.plugins.sql.column_codecs import seconds_from_datetime, serialize_proofs
 from identity.plugins.sql.query_batching import BatchedInQuery
 from identity.plugins.sql.row_mapping import MappedTable, Row, row_slices
-from identity.plugins.sql.sql_store import SqlStore, select_by_id
+from identity.plugins.sql.sql_store import SqlStore
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import users
 from identity.plugins.sql.tables import organizations as organizations_table
@@ -26,7 +26,7 @@ _IS_OPEN = table.c.ended_at.is_(None)
 _USER_CONDITION = (table.c.user_id == bindparam("user"), _IS_OPEN)
 
 _ADD = CompiledStatement(_MAPPED_TABLE.insert)
-_FIND = CompiledStatement(select_by_id(table, _MAPPED_TABLE.columns))
+_FIND = CompiledStatement(_MAPPED_TABLE.select.where(table.c.id == bindparam("key")))
 _SIGNED_IN_ACCOUNTS = (
     select(*_MAPPED_TABLE.columns, *users.SUBJECT_COLUMNS)
     .select_from(table)

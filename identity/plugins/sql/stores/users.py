@@ -45,7 +45,6 @@ _SELECT_SUBJECT = select(*SUBJECT_COLUMNS).join(
 )
 
 _FIND_SUBJECT = CompiledStatement(_SELECT_SUBJECT.where(table.c.id == bindparam("key")))
-_FIND_SUBJECTS = _SELECT_SUBJECT.where(table.c.id.in_(bindparam("ids", expanding=True)))
 _FIND_BY_NAME = ENTITY_TABLE.select.where(
     table.c.organization_id == bindparam("organization"), table.c.name_key == bindparam("name")
 )
@@ -70,11 +69,6 @@ _FIND_BY_EMAIL = (
 )
 _IS_PROVEN = table.c.email_verified_by.in_(sorted(GLOBALLY_TRUSTED_VERIFIERS))
 _IS_ACTIVE = and_(table.c.active, organizations_table.c.active)
-_FIND_BY_VERIFIED_EMAIL = (
-    _SELECT_SUBJECT.where(table.c.verified_email_key == bindparam("key"))
-    .order_by(table.c.created_at, table.c.id)
-    .limit(bindparam("limit"))
-)
 _OTHER_USERS = table.alias()
 
 
@@ -97,24 +91,9 @@ def _login_name_conflict(address: ColumnElement[Any]) -> Select[Any]:
 
 _LOGIN_NAME_CONFLICTS = (_login_name_conflict(table.c.email_key), _login_name_conflict(table.c.verified_email_key))
 
-_EMAIL_KEYS_VERIFIED_IN_OTHER_ORGANIZATIONS = (
-    select(table.c.verified_email_key)
-    .distinct()
-    .join(organizations_table, organizations_table.c.id == table.c.organization_id)
-    .where(table.c.organization_id != bindparam("organization"), _IS_PROVEN, _IS_ACTIVE)
-    .order_by(table.c.verified_email_key)
-    .limit(bindparam("limit"))
-)
 # The kind cannot change: a value of the other kind matches no row.
 _UPDATE = ENTITY_TABLE.versioned.where(table.c.kind == bindparam("same_kind"))
 _UPDATE_LAST_SIGN_IN = advance_timestamp(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
-
-_LIST_DUE_DELETIONS = (
-    select(table.c.id)
-    .where(table.c.deletion_at.is_not(None), table.c.deletion_at <= bindparam("at"))
-    .order_by(table.c.deletion_at, table.c.id)
-    .limit(bindparam("limit"))
-)
 
 _PASSWORD_TABLE = MappedTable[PasswordHash](passwords)
 _FIND_PASSWORD = _PASSWORD_TABLE.select.where(passwords.c.user_id == bindparam("user"))
@@ -123,7 +102,6 @@ _LOCK_PASSWORD = (
     .where(passwords.c.user_id == bindparam("user"), passwords.c.hash == bindparam("known"))
     .values(hash=passwords.c.hash)
 )
-_LIST_MUST_CHANGE = _PASSWORD_TABLE.select.where(passwords.c.user_id.in_(bindparam("ids", expanding=True)))
 _SET_PASSWORD = upsert(
     passwords,
     index_elements=[passwords.c.user_id],
@@ -143,7 +121,10 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         return self._fetch_value(read_subject, _FIND_SUBJECT, {"key": user_id})
 
     def find_subjects(self, ids: Collection[str]) -> Mapping[str, Subject]:
-        return {subject.user.id: subject for subject in self._fetch_values_by_id(_FIND_SUBJECTS, ids, read_subject)}
+        return {
+            subject.user.id: subject
+            for subject in self._fetch_values_by_id(_SELECT_SUBJECT, table.c.id, ids, read_subject)
+        }
 
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
         return self._fetch_value(
@@ -182,15 +163,14 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         active: bool = False,
         limit: int = MAX_USERS_PER_EMAIL,
     ) -> tuple[Subject, ...]:
-        query, values = _FIND_BY_VERIFIED_EMAIL, {"key": key, "limit": limit}
+        query = _SELECT_SUBJECT.where(table.c.verified_email_key == key)
         if organization_id is not None:
-            query = query.where(table.c.organization_id == bindparam("organization"))
-            values["organization"] = organization_id
+            query = query.where(table.c.organization_id == organization_id)
         if is_proven:
             query = query.where(_IS_PROVEN)
         if active:
             query = query.where(_IS_ACTIVE)
-        found = map(read_subject, self._fetch_all(query, values))
+        found = map(read_subject, self._fetch_all(query.order_by(table.c.created_at, table.c.id).limit(limit)))
         # Releases before 0011 change only the profile.
         return tuple(item for item in found if isinstance(item.user, HumanUser) and item.user.verified_email_key == key)
 
@@ -201,11 +181,11 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
     def list_email_keys_verified_in_other_organizations(
         self, organization_id: str, domain: str, limit: int
     ) -> tuple[str, ...]:
-        values = {"organization": organization_id, "limit": limit}
-        of_domain = table.c.verified_email_key.endswith(f"@{domain}", autoescape=True)
-        return tuple(
-            row[0] for row in self._fetch_all(_EMAIL_KEYS_VERIFIED_IN_OTHER_ORGANIZATIONS.where(of_domain), values)
-        )
+        key = table.c.verified_email_key
+        elsewhere = select(key).join(organizations_table, organizations_table.c.id == table.c.organization_id)
+        proven = elsewhere.where(table.c.organization_id != organization_id, _IS_PROVEN, _IS_ACTIVE)
+        found = proven.where(key.endswith(f"@{domain}", autoescape=True)).distinct().order_by(key).limit(limit)
+        return tuple(row[0] for row in self._fetch_all(found))
 
     def update(self, value: User) -> None:
         values = ENTITY_TABLE.to_row(value)
@@ -226,9 +206,11 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         )
 
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
-        return tuple(
-            row[0] for row in self._fetch_all(_LIST_DUE_DELETIONS, {"at": seconds_from_datetime(now), "limit": limit})
+        due = select(table.c.id).where(
+            table.c.deletion_at.is_not(None), table.c.deletion_at <= seconds_from_datetime(now)
         )
+        rows = self._fetch_all(due.order_by(table.c.deletion_at, table.c.id).limit(limit))
+        return tuple(row[0] for row in rows)
 
     def find_password(self, user_id: str) -> PasswordHash | None:
         return self._fetch_value(_PASSWORD_TABLE.from_row, _FIND_PASSWORD, {"user": user_id})
@@ -241,10 +223,9 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         return self._execute(_LOCK_PASSWORD, {"user": user_id, "known": hash}) == 1
 
     def list_must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
-        return {
-            password_hash.user_id: password_hash.must_change
-            for password_hash in self._fetch_values_by_id(_LIST_MUST_CHANGE, user_ids, _PASSWORD_TABLE.from_row)
-        }
+        rows = _PASSWORD_TABLE
+        found = self._fetch_values_by_id(rows.select, passwords.c.user_id, user_ids, rows.from_row)
+        return {password.user_id: password.must_change for password in found}
 
 
 def read_subject(row: Row) -> Subject:
