@@ -19,10 +19,9 @@ from identity.extension_points import ServingProcess, SystemCheck
 from identity.extension_registry import PasswordCheck
 from identity.mailer import Mailer
 from identity.outbox_sender import OutboxSender
-from identity.plugin_host import PluginError, PluginHost
+from identity.plugin_host import PluginHost
 from identity.provider.client_authentication import authenticate_client
 from identity.provider.discovery import discovery_members
-from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.protocol_registry import ProtocolRegistry
 from identity.services.base import ReadSessionFactory
 from identity.services.container import Services
@@ -114,36 +113,7 @@ class IdentityApplication:
         self.background_monitor = BackgroundWorkMonitor(
             self.settings, lambda: self.read_session(SYSTEM), lambda: self.background_worker
         )
-        #: Maps the path of an endpoint to whether its requests write; several paths may share a prefix.
-        self.write_paths: dict[str, bool] = {}
-        self.write_path_prefixes: tuple[str, ...] = ()
-        #: Pages below ``/login/{request}`` that write when they are rendered.
-        self.write_sign_in_pages: set[str] = set()
-        self.endpoint_hosts: dict[str, EndpointHost] = {}
-        for endpoint in self.protocol_registry.endpoints:
-            self._index_endpoint(endpoint)
         self.has_hsts = self.settings.base_url.startswith("https://")
-
-    def add_endpoint(self, endpoint: Endpoint) -> None:
-        """Register an endpoint of a plugin during configuration. Raises PluginError if its name or path is taken."""
-        for other in self.protocol_registry.endpoints:
-            if other.name == endpoint.name or (other.path, other.host) == (endpoint.path, endpoint.host):
-                raise PluginError(f'There is an endpoint "{other.name}" at {other.path} already.')
-            if endpoint.discovery_member is not None and other.discovery_member == endpoint.discovery_member:
-                raise PluginError(
-                    f'The endpoints "{other.name}" and "{endpoint.name}" are both advertised as'
-                    f" {endpoint.discovery_member}."
-                )
-        self.protocol_registry.endpoints.append(endpoint)
-        self._index_endpoint(endpoint)
-
-    def _index_endpoint(self, endpoint: Endpoint) -> None:
-        start, differs, _ = endpoint.path.partition("{")
-        if differs:
-            self.write_path_prefixes += (start,) if endpoint.writes else ()
-            return
-        self.write_paths[endpoint.path] = endpoint.writes
-        self.endpoint_hosts[endpoint.path] = endpoint.host
 
     @cached_property
     def pyoidc_provider(self) -> "IdentityProvider":

@@ -10,9 +10,10 @@ from identity.domain.permissions import PERMISSIONS
 from identity.domain.users import User
 from identity.instrumentation import InstrumentationObserver
 from identity.mailer import MailDelivery, Mailer
-from identity.plugin_host import PluginError, PluginHost
+from identity.plugin_host import Extension, PluginError, PluginHost
 from identity.provider.directory import Directory
-from identity.provider.endpoints import ENDPOINTS
+from identity.provider.endpoint import Endpoint
+from identity.provider.endpoints import CORE_ENDPOINTS
 from identity.provider.factor import Factor
 from identity.provider.grant_type import ClientRequirement
 from identity.provider.interaction import Interaction
@@ -71,8 +72,33 @@ def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
         user_claims=tuple(host.implementations("identity_user_claims")),
         token_claims=tuple(host.implementations("identity_token_claims")),
         discovery=tuple(host.implementations("identity_discovery")),
-        endpoints=[*ENDPOINTS],
+        endpoints=_collect_endpoints(host),
     )
+
+
+def _collect_endpoints(host: PluginHost) -> tuple[Endpoint, ...]:
+    """The service's own endpoints, then those of plugins. Raises PluginError for two with the same name, path or
+    discovery member.
+    """
+    offers = [
+        *(Extension("identity", endpoint) for endpoint in CORE_ENDPOINTS),
+        *host.extensions("identity_endpoints"),
+    ]
+    taken: dict[tuple[str, str], str] = {}
+    for offer in offers:
+        endpoint: Endpoint = offer.value
+        for noun, value in (
+            ("name", endpoint.name),
+            ("path", endpoint.path),
+            ("discovery member", endpoint.discovery_member),
+        ):
+            if value is not None and (noun, value) in taken:
+                raise PluginError(
+                    f'The plugin "{offer.plugin}" offers an endpoint with the {noun} {value}, which'
+                    f' "{taken[noun, value]}" has already.'
+                )
+            taken[noun, value or endpoint.name] = offer.plugin
+    return tuple(offer.value for offer in offers)
 
 
 def _collect_scopes(host: PluginHost) -> list[Any]:

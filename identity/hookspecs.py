@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from identity.instrumentation import InstrumentationObserver
     from identity.provider.client_authentication import ClientAuthenticationMethod
     from identity.provider.directory import Directory
+    from identity.provider.endpoint import Endpoint
     from identity.provider.factor import Factor
     from identity.provider.grant_type import Authorization, GrantType
     from identity.provider.interaction import Interaction
@@ -176,6 +177,32 @@ def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
         @hookimpl
         def identity_grant_types(self):
             return [JwtBearerGrant(self.settings)]
+    """
+
+
+@hookspec
+def identity_endpoints() -> Iterable[Endpoint]:  # type: ignore[empty-body]
+    """Offer protocol endpoints, for programs and for browsers that applications send.
+
+    Called once at start. Returns Endpoint values. From them follow routes, members of the discovery document, CORS,
+    transactions and the token preview, as for the service's own endpoints. A name, a path or a member of the discovery
+    document that another endpoint has stops the start, and so does an exception.
+
+    Example::
+
+        @hookimpl
+        def identity_endpoints(self):
+            return [
+                Endpoint(
+                    name="device",
+                    path="/oauth/v2/device",
+                    host=EndpointHost.BASE,
+                    methods=("POST",),
+                    discovery_member="device_authorization_endpoint",
+                    writes=True,
+                    handle=self.start_device,
+                )
+            ]
     """
 
 

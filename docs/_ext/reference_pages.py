@@ -21,10 +21,11 @@ from requirement_coverage import coverage
 from identity import hookspecs
 from identity.api import PUBLIC_MODULES
 from identity.domain.audit import AuditEvent
-from identity.plugin_host import ENTRY_POINT_GROUP
+from identity.extension_registry import build_protocol_registry
+from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost
 from identity.plugins.manager_roles import ROLES
 from identity.provider import errors as protocol_errors
-from identity.provider.endpoints import ENDPOINTS
+from identity.provider.endpoint import Endpoint
 from identity.provider.errors import OAuthError
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
 from identity.settings_parser import describe_settings
@@ -117,10 +118,10 @@ def roles() -> str:
 
 
 def endpoints() -> str:
-    """The protocol endpoints: name in discovery, methods, address."""
+    """The protocol endpoints: name in discovery, methods, address, and the plugin that offers it."""
     parts = [".. list-table::", "   :header-rows: 1", "", "   * - Member of the document", "     - Methods"]
-    parts += ["     - Host", "     - Path"]
-    for endpoint in ENDPOINTS:
+    parts += ["     - Host", "     - Path", "     - Plugin"]
+    for endpoint, plugin in list_endpoints():
         member = endpoint.discovery_member or ""
         shown = f"``{member}``" if member else "(the document itself)"
         parts += [
@@ -128,8 +129,16 @@ def endpoints() -> str:
             f"     - {', '.join(endpoint.methods)}",
             f"     - {endpoint.host}",
             f"     - ``{endpoint.path}``",
+            f"     - ``{plugin}``" if plugin else "     -",
         ]
     return "\n".join([*parts, ""])
+
+
+def list_endpoints() -> list[tuple[Endpoint, str]]:
+    """Every endpoint, with the plugin that offers it; empty for the service's own."""
+    host = PluginHost.load([name for name, _ in load_plugin_classes()], {"sql": {"url": "sqlite:///identity.sqlite"}})
+    plugins = {offer.value.name: offer.plugin for offer in host.extensions("identity_endpoints")}
+    return [(endpoint, plugins.get(endpoint.name, "")) for endpoint in build_protocol_registry(host).endpoints]
 
 
 def events() -> str:

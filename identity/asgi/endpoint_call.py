@@ -63,23 +63,22 @@ class EndpointRouter:
     def __init__(self, registry: Registry) -> None:
         hosts = accepted_hosts_by_address(registry.application.settings)
         mapper = registry.queryUtility(IRoutesMapper)
-        self._path_index: dict[str, list[EndpointRoute]] = {}
+        self._path_index: dict[str, EndpointRoute] = {}
         self._with_parameters: list[tuple[str, EndpointRoute]] = []
         for name, handler in registry.endpoint_handlers.items():
             route, endpoint = mapper.get_route(name), handler.endpoint
-            start, names, _ = endpoint.path.partition("{")
             endpoint_route = EndpointRoute(handler, hosts[endpoint.host], name, route.pattern, route.match)
-            if names:
-                self._with_parameters.append((start, endpoint_route))
+            if endpoint.path_prefix:
+                self._with_parameters.append((endpoint.path_prefix, endpoint_route))
             else:
-                self._path_index.setdefault(endpoint.path, []).append(endpoint_route)
+                self._path_index[endpoint.path] = endpoint_route
 
     def match(self, head: RequestHead) -> tuple[EndpointRoute, str | None] | None:
         """The endpoint's route, and the id of the authorization request in its path, if any."""
         host = head.headers.get("host", "")
-        for endpoint_route in self._path_index.get(head.path, ()):
-            if host in endpoint_route.hosts or host.lower() in endpoint_route.hosts:
-                return endpoint_route, None
+        exact = self._path_index.get(head.path)
+        if exact is not None and (host in exact.hosts or host.lower() in exact.hosts):
+            return exact, None
         for start, endpoint_route in self._with_parameters:
             if head.path.startswith(start) and (host in endpoint_route.hosts or host.lower() in endpoint_route.hosts):
                 try:

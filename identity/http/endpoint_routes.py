@@ -18,8 +18,7 @@ from identity.http.endpoint_handler import (
 )
 from identity.http.environ_keys import ENDPOINT_RESULT_KEY
 from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, EndpointHost
-from identity.provider.endpoints import ENDPOINTS
+from identity.provider.endpoint import EndpointHost
 from identity.provider.protocol_request import NO_BROWSER_STATE, ProtocolRequest, ProtocolResponse
 
 if TYPE_CHECKING:
@@ -123,21 +122,15 @@ def _render_result(request: Request, outcome: EndpointResult) -> Response:
     return build_response(request, outcome.result)
 
 
-def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
-    """Directive: add route and view of an endpoint; those of plugins join the service's own."""
-    identity: IdentityApplication = config.registry.application
-    if endpoint not in identity.protocol_registry.endpoints:
-        identity.add_endpoint(endpoint)
-    name = PROTOCOL_ROUTE_PREFIX + endpoint.name
-    handler = config.registry.endpoint_handlers[name] = EndpointHandler(endpoint, identity)
-    config.add_route(name, endpoint.path, host=endpoint.host)
-    config.add_view(create_endpoint_view(handler), route_name=name, permission=NO_PERMISSION_REQUIRED)
-
-
 def includeme(config: Configurator) -> None:
-    """Add every endpoint of the table."""
+    """Add route and view of every endpoint."""
+    identity: IdentityApplication = config.registry.application
+    endpoints = identity.protocol_registry.endpoints
+    config.registry.endpoint_hosts = {endpoint.path: endpoint.host for endpoint in endpoints}
     config.registry.endpoint_handlers = {}
-    config.add_directive("add_endpoint", add_endpoint)
     # Routes are tried in order, and programs send more requests than browsers.
-    for endpoint in sorted(ENDPOINTS, key=lambda endpoint: endpoint.host is EndpointHost.LOGIN):
-        config.add_endpoint(endpoint)
+    for endpoint in sorted(endpoints, key=lambda endpoint: endpoint.host is EndpointHost.LOGIN):
+        name = PROTOCOL_ROUTE_PREFIX + endpoint.name
+        handler = config.registry.endpoint_handlers[name] = EndpointHandler(endpoint, identity)
+        config.add_route(name, endpoint.path, host=endpoint.host)
+        config.add_view(create_endpoint_view(handler), route_name=name, permission=NO_PERMISSION_REQUIRED)

@@ -154,7 +154,7 @@ def not_found_view(error: HTTPNotFound, request: Request) -> Response:
     hosts = accepted_hosts_by_address(identity.settings)
     if not any(host in names for names in hosts.values()):
         return _misdirected_response(request)
-    other_host = identity.endpoint_hosts.get(request.environ.get("PATH_INFO", ""))
+    other_host = request.registry.endpoint_hosts.get(request.environ.get("PATH_INFO", ""))
     if other_host is not None and host not in hosts[other_host]:
         where = getattr(identity.settings, f"{other_host}_url")
         return api_error_response(

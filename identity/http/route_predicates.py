@@ -1,7 +1,9 @@
-"""Route predicates: ``host=`` (issuer, base or login) and ``authenticate=`` (which credential the route accepts)."""
+"""Predicates of routes: ``host=`` (issuer, base or login) and ``authenticate=`` (which credential the route accepts);
+of views: ``query_parameter=``.
+"""
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pyramid.config import Configurator
 from pyramid.interfaces import IRoutesMapper
@@ -71,6 +73,22 @@ class AuthenticatePredicate:
         return True
 
 
+class QueryParameterPredicate:
+    """A view predicate: true if the query names the parameter. Unlike Pyramid's ``request_param`` it reads no body."""
+
+    def __init__(self, value: str, config: Configurator) -> None:
+        self._name = value
+
+    def text(self) -> str:
+        return f"query_parameter = {self._name}"
+
+    phash = text
+
+    def __call__(self, context: Any, request: Request) -> bool:
+        query: str = request.environ.get("QUERY_STRING", "")
+        return any(name == self._name for name, _ in parse_qsl(query, keep_blank_values=True))
+
+
 def route_credential(request: Request) -> str | None:
     """The kind of credential that the matched route accepts; None for public ones."""
     route = getattr(request, "matched_route", None)
@@ -120,3 +138,4 @@ def includeme(config: Configurator) -> None:
     config.add_traverser(ContextOnlyTraverser)
     config.add_route_predicate("host", HostPredicate)
     config.add_route_predicate("authenticate", AuthenticatePredicate)
+    config.add_view_predicate("query_parameter", QueryParameterPredicate)

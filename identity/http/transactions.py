@@ -3,6 +3,7 @@
 Order of tweens, outermost first: retry (an execution policy), audit, transaction, exception views.
 """
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyramid.config import Configurator
@@ -22,17 +23,28 @@ MAX_ATTEMPTS = 4
 _SIGN_IN_PATH_PREFIX = "/login/"
 
 
+@dataclass
+class WritePaths:
+    """Which requests may write: by path, by the start of a path, and by the page below ``/login/{request}``. Elsewhere
+    the method decides.
+    """
+
+    exact: dict[str, bool]
+    prefixes: tuple[str, ...]
+    sign_in_pages: set[str] = field(default_factory=set)
+
+
 def needs_transaction(request: Request) -> bool:
     """True if the request may write and needs a transaction: a plain read connection costs a quarter."""
     if ENDPOINT_RESULT_KEY in request.environ:
         return False
-    identity: IdentityApplication = request.registry.application
+    paths: WritePaths = request.registry.write_paths
     path = request.environ.get("PATH_INFO", "")
-    declared = identity.write_paths.get(path)
-    if declared is None and path.startswith((*identity.write_path_prefixes, *request.registry.write_paths)):
+    declared = paths.exact.get(path)
+    if declared is None and path.startswith(paths.prefixes):
         return True
     if declared is None and path.startswith(_SIGN_IN_PATH_PREFIX):
-        declared = path.removeprefix(_SIGN_IN_PATH_PREFIX).partition("/")[2] in identity.write_sign_in_pages or None
+        declared = path.removeprefix(_SIGN_IN_PATH_PREFIX).partition("/")[2] in paths.sign_in_pages or None
     return request.method not in _SAFE_METHODS if declared is None else declared
 
 
@@ -56,7 +68,7 @@ def add_write_path(config: Configurator, start: str) -> None:
 
     For URLs to which other sites send people, where what they bring is consumed.
     """
-    config.registry.write_paths = (*config.registry.write_paths, start)
+    config.registry.write_paths.prefixes += (start,)
 
 
 def includeme(config: Configurator) -> None:
@@ -65,7 +77,11 @@ def includeme(config: Configurator) -> None:
     Only pyramid_tm's tween is installed: its ``includeme`` would add ``tm`` as a request property, which
     IdentityRequest already has (and far cheaper).
     """
-    config.registry.write_paths = ()
+    endpoints = config.registry.application.protocol_registry.endpoints
+    config.registry.write_paths = WritePaths(
+        exact={endpoint.path: endpoint.writes for endpoint in endpoints if not endpoint.path_prefix},
+        prefixes=tuple(endpoint.path_prefix for endpoint in endpoints if endpoint.path_prefix and endpoint.writes),
+    )
     config.add_directive("add_write_path", add_write_path)
     config.add_settings(
         {

@@ -19,6 +19,7 @@ def includeme(config: Configurator) -> None:
     config.include("identity.pages.signed_in_page")
     config.include("identity.pages.account_extensions")
     config.include("identity.pages.sign_in_page")
+    config.include("identity.pages.sign_out")
     config.include("identity.pages.factor_pages")
     config.include("identity.pages.error_pages")
     config.include("identity.pages.transactional_mails")

@@ -23,7 +23,6 @@ from identity.http.language_negotiation import negotiate_language
 from identity.pages.page import EXPIRED_FORM_MESSAGE
 from identity.pages.rendering import PageRenderer, see_other
 from identity.pages.translation import Translator
-from identity.provider.endpoints.end_session import CONFIRMATION_PATH
 from identity.provider.errors import (
     OAuthError,
     RequestTooLarge,
@@ -31,6 +30,7 @@ from identity.provider.errors import (
     UnredirectableError,
     UntrustedRedirect,
 )
+from identity.provider.logout import CONFIRMATION_PATH
 from identity.storage.errors import StorageUnavailable
 
 if TYPE_CHECKING:

@@ -257,7 +257,7 @@ def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol:
     for route, page in pages.items():
         path = route.replace(".", "/")
         if page.writes_on_get:
-            config.registry.application.write_sign_in_pages.add(path)
+            config.registry.write_paths.sign_in_pages.add(path)
         config.add_page(
             f"login.{route}",
             f"/login/{{request}}/{path}",

@@ -371,7 +371,7 @@ def _error_message(refused: Exception) -> str:
 PageFactory = Callable[..., Page]
 
 
-def _page_view(make_page: PageFactory) -> Callable[[Any, Request], Response]:
+def page_view(make_page: PageFactory) -> Callable[[Any, Request], Response]:
     def view(context: Any, request: Request) -> Response:
         page = make_page(context, request)
         early = page.early_response()
@@ -398,7 +398,7 @@ def add_page(
     page_class = page.func if isinstance(page, partial) else page
     methods = ("GET", "POST") if isinstance(page_class, type) and issubclass(page_class, FormPage) else ("GET",)
     config.add_route(name, path, host="login", factory=factory, request_method=methods, **options)
-    config.add_view(_page_view(page), route_name=name, permission=permission, checks_form=True)
+    config.add_view(page_view(page), route_name=name, permission=permission, checks_form=True)
 
 
 def includeme(config: Configurator) -> None:

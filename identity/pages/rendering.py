@@ -58,6 +58,8 @@ class PageRenderer:
         self.sign_in_options: list[Callable[[Any], Iterable[Markup]]] = []
         #: The next path for a login name, or None; each gets the page and the name.
         self.login_name_redirects: list[Callable[[Any, LoginName], str | None]] = []
+        #: Where a logout elsewhere ends, or None; each gets the request and the id of the pending one.
+        self.logout_returns: list[Callable[[Request, str], Response | None]] = []
         for path in sorted(FOLDER.iterdir()):
             self.static.add_file(path)
         self.operator_style = None if style is None else self.static.add_file(style)

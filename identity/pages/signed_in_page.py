@@ -25,7 +25,7 @@ from identity.pages.layout import (
 )
 from identity.pages.page import Page
 from identity.pages.rendering import ACCOUNT_PATH
-from identity.provider.endpoints.end_session import CONFIRMATION_PATH
+from identity.provider.logout import CONFIRMATION_PATH
 from identity.provider.step_up import can_step_up
 
 

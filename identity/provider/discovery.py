@@ -20,12 +20,6 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
     """The members besides issuer and endpoints (OpenID Connect Discovery §3); empty lists are left out."""
     scopes = protocol.scopes
     names = [name for scope in scopes.all for name in scope.names]
-    methods = list(protocol.client_authentication_methods)
-    proving = [
-        name
-        for name, client_authentication_method in protocol.client_authentication_methods.items()
-        if client_authentication_method.is_proof
-    ]
     fronts_tokens = any(response_type.uses_front_channel for response_type in protocol.response_types.values())
     members: dict[str, Any] = {
         "scopes_supported": sorted(names, key=lambda name: name != Scope.OPENID),
@@ -34,9 +28,7 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         "grant_types_supported": [*protocol.grant_types, *(["implicit"] if fronts_tokens else [])],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [ALGORITHM],
-        "token_endpoint_auth_methods_supported": methods,
-        "introspection_endpoint_auth_methods_supported": proving,
-        "revocation_endpoint_auth_methods_supported": methods,
+        **_client_authentication_members(protocol),
         "claim_types_supported": ["normal"],
         "claims_supported": ["iss", "sub", "aud", "exp", "iat", "auth_time", "acr", "amr", *sorted(scopes.claims)],
         "acr_values_supported": list(ACR_VALUES),
@@ -49,6 +41,19 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         "request_uri_parameter_supported": False,
     }
     return {name: value for name, value in members.items() if value != []}
+
+
+def _client_authentication_members(protocol: ProtocolRegistry) -> dict[str, list[str]]:
+    """How clients can authenticate at each endpoint (RFC 8414 §2)."""
+    return {
+        f"{endpoint.discovery_member}_auth_methods_supported": [
+            name
+            for name, method in protocol.client_authentication_methods.items()
+            if method.is_proof or not endpoint.refuses_public_clients
+        ]
+        for endpoint in protocol.endpoints
+        if endpoint.discovery_member and endpoint.authenticates_clients
+    }
 
 
 def with_plugin_members(document: Mapping[str, Any], protocol: ProtocolRegistry) -> dict[str, Any]:

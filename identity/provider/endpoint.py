@@ -39,8 +39,10 @@ class Endpoint:
     ``allows_stale_reads`` whether its data may be as old as the operator allows. With ``uses_storage`` False it
     never waits for the storage and is answered at once, whatever storage and threads are doing. ``is_blocking`` says
     that it waits for something other than the storage, outside of ``identity.concurrency``, and runs in a thread.
-    ``cached_document`` finds the document that a GET returns to all clients, without reading the storage.
-    ``claims_preview`` is for an endpoint that answers what an access token stands for.
+    Discovery lists the client authentication methods of an endpoint that ``authenticates_clients``, without those
+    that prove nothing if it ``refuses_public_clients``. ``cached_document`` finds the document that a GET returns to
+    all clients, without reading the storage. ``claims_preview`` is for an endpoint that answers what an access token
+    stands for.
     """
 
     name: str
@@ -53,6 +55,14 @@ class Endpoint:
     allows_stale_reads: bool = False
     uses_storage: bool = True
     is_blocking: bool = False
+    authenticates_clients: bool = False
+    refuses_public_clients: bool = False
     cached_document: CachedDocumentFinder | None = None
     claims_preview: ClaimsPreview | None = None
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]
+
+    @property
+    def path_prefix(self) -> str:
+        """What paths with a variable begin with; empty if the path has none."""
+        prefix, brace, _ = self.path.partition("{")
+        return prefix if brace else ""

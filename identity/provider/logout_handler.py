@@ -10,7 +10,7 @@ from identity.services.container import Services
 class LogoutHandler(ABC):
     """Called before a session ends, for any reason. The session ends even if the logout elsewhere fails.
 
-    The remote logout returns to ``identity.provider.endpoints.end_session.finish_logout``.
+    The remote logout returns to ``identity.pages.sign_out.finish_logout``.
     """
 
     name: ClassVar[str]

@@ -35,7 +35,7 @@ class ProtocolRegistry:
     user_claims: tuple[NamedHook, ...] = ()
     token_claims: tuple[NamedHook, ...] = ()
     discovery: tuple[NamedHook, ...] = ()
-    #: The service's endpoints, then those that plugins add while they are configured.
-    endpoints: list["Endpoint"] = field(default_factory=list)
+    #: The service's own endpoints, then those of plugins. No two have the same name, path or discovery member.
+    endpoints: tuple["Endpoint", ...] = ()
     #: Documents that do not depend on the request, by endpoint.
     documents: dict[str, Any] = field(default_factory=dict)

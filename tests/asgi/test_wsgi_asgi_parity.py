@@ -11,7 +11,6 @@ from webtest import TestApp
 
 from identity.asgi import AsgiApplication
 from identity.http.endpoint_handler import MAX_BODY_BYTES
-from identity.provider.endpoints import ENDPOINTS
 from identity.storage.errors import StorageUnavailable
 from identity.testing.asgi_adapter import WsgiToAsgiAdapter
 from identity.testing.fixtures import WorldFactory
@@ -219,7 +218,7 @@ def test_bodies_are_read_alike(clients: tuple[ServiceTestClient, ServiceTestClie
         b"a" * MAX_BODY_BYTES,
         b"a" * 70_000,
     )
-    for endpoint in ENDPOINTS:
+    for endpoint in world.identity.protocol_registry.endpoints:
         if "{" in endpoint.path:
             continue
         for authorization in ({}, {"Authorization": world.introspector.header}):
@@ -246,9 +245,9 @@ def test_bodies_are_read_alike(clients: tuple[ServiceTestClient, ServiceTestClie
     ids=lambda headers: " ".join(headers),
 )
 def test_odd_headers_are_read_alike(
-    clients: tuple[ServiceTestClient, ServiceTestClient], headers: Mapping[str, str]
+    clients: tuple[ServiceTestClient, ServiceTestClient], world: World, headers: Mapping[str, str]
 ) -> None:
-    for endpoint in ENDPOINTS:
+    for endpoint in world.identity.protocol_registry.endpoints:
         path = endpoint.path.replace("{request}", "01a22020-bfda-77a8-a5e0-765a2c752e4b")
         for method in (*endpoint.methods, "BREW"):
             alike(clients, lambda: (method, path, headers, b""))  # noqa: B023
@@ -259,7 +258,7 @@ def test_three_hosts_are_distinguished_alike(three_host_world: World) -> None:
     apps = three_host_world.app, WsgiToAsgiAdapter(AsgiApplication(three_host_world.app))
     first, second = (ServiceTestClient(TestApp(app), three_host_world.issuer) for app in apps)
     for url in (settings.issuer_url, settings.base_url, settings.login_url):
-        for endpoint in ENDPOINTS:
+        for endpoint in three_host_world.identity.protocol_registry.endpoints:
             alike((first, second), lambda: ("GET", url + endpoint.path, {}, b""))  # noqa: B023
 
 
@@ -278,7 +277,7 @@ def test_failures_are_answered_alike(isolated_world: World, monkeypatch: pytest.
     monkeypatch.setattr(isolated_world.identity.backend, "read_session", fail)
     monkeypatch.setattr(isolated_world.identity.backend, "join_transaction", fail)
     form = b"grant_type=client_credentials&token=x"
-    for endpoint in ENDPOINTS:
+    for endpoint in isolated_world.identity.protocol_registry.endpoints:
         path = endpoint.path.replace("{request}", "unknown")
         for method in endpoint.methods:
             for headers in ({}, bearer_headers("some-token"), {"Accept": "text/html"}):

@@ -26,6 +26,7 @@ from identity.plugins import (
     project_roles,
     refresh_token,
 )
+from identity.plugins.end_session import endpoint as end_session_endpoint
 from identity.plugins.login import interactions
 from identity.plugins.management.operation_table import OPERATIONS
 from identity.provider import (
@@ -42,7 +43,7 @@ from identity.provider import (
     single_use,
     token_issuance,
 )
-from identity.provider.endpoints import authorization, end_session, token
+from identity.provider.endpoints import authorization, token
 from identity.settings import PLUGIN_PREFIX
 from identity.storage.contract import StorageContract
 from identity.testing.fixtures import WorldFactory
@@ -124,7 +125,7 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
     ),
     "reference/code-and-refresh": (authorization_code, consent, single_use, refresh_token, role_claims),
     "reference/client-authentication": (client_authentication, client_credentials, token),
-    "how-to/application-developers/sign-out": (end_session,),
+    "how-to/application-developers/sign-out": (end_session_endpoint,),
 }
 #: Functions whose refusals are not that page's business.
 EXTERNAL = {

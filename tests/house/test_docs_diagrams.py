@@ -14,13 +14,13 @@ from docutils.core import publish_string
 from docutils.parsers.rst import directives
 
 from identity.plugins.sql.tables import metadata
-from identity.provider.endpoints import ENDPOINTS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 
 sys.path.insert(0, str(DOCS / "_ext"))
 diagram_directives: Any = __import__("diagram_directives")
+reference_pages: Any = __import__("reference_pages")
 
 
 def drawn(kind: str) -> Iterator[list[str]]:
@@ -71,7 +71,7 @@ def test_diagram_participants_named_as_code_exist() -> None:
 def test_flow_addresses_match_endpoints() -> None:
     spoken = set(re.findall(r"/oauth/v2/[\w/{}]+", FLOWS))
     assert len(spoken) > 4
-    assert spoken <= {endpoint.path for endpoint in ENDPOINTS}
+    assert spoken <= {endpoint.path for endpoint, _ in reference_pages.list_endpoints()}
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,7 @@ def make_endpoint(**members: Any) -> Endpoint:
 
 
 def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tuple[IdentityApplication, TestApp]:
-    def identity_configure(self: object, config: Any) -> None:
-        for endpoint in endpoints:
-            config.add_endpoint(endpoint)
-
-    kind = implementing("identity_configure", identity_configure)
+    kind = offering("identity_endpoints", *endpoints)
     shipped = {
         "client_secret_basic": "identity.plugins.client_secret_basic:ClientSecretBasicPlugin",
         "implicit": "identity.plugins.implicit:ImplicitPlugin",
@@ -161,6 +157,7 @@ def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
         "handle",
     }
     tested |= {"uses_storage", "is_blocking", "cached_document", "claims_preview"}
+    tested |= {"authenticates_clients", "refuses_public_clients"}
     assert {field.name for field in fields(Endpoint)} == tested
 
 
@@ -226,8 +223,8 @@ def test_plugin_endpoint_runs_in_the_event_loop_unless_blocking(
 
 
 def test_plugin_endpoint_is_bound_to_its_host(install: Install, tmp_path: Path) -> None:
-    identity, client = with_endpoint(install, tmp_path, make_endpoint(host=EndpointHost.LOGIN))
-    assert identity.endpoint_hosts["/oauth/v2/parking"] is EndpointHost.LOGIN
+    _, client = with_endpoint(install, tmp_path, make_endpoint(host=EndpointHost.LOGIN))
+    assert client.app.registry.endpoint_hosts["/oauth/v2/parking"] is EndpointHost.LOGIN
     assert client.get("/oauth/v2/parking").status_int == 200
 
 
@@ -236,6 +233,7 @@ def test_plugin_endpoint_is_bound_to_its_host(install: Install, tmp_path: Path) 
     [
         {"name": "token"},
         {"path": "/oauth/v2/token", "host": EndpointHost.BASE},
+        {"path": "/oauth/v2/token", "host": EndpointHost.LOGIN},
         {"discovery_member": "token_endpoint"},
     ],
 )

@@ -20,15 +20,14 @@ from identity.http.route_predicates import AuthenticatePredicate, HostPredicate
 from identity.http.security_policy import ANY_MANAGER_PERMISSION, NEVER_PERMITTED, SIGNED_IN_PERMISSION
 from identity.plugin_host import PluginError
 from identity.provider.endpoint import Endpoint, EndpointHost
-from identity.provider.endpoints import ENDPOINTS
+from identity.provider.endpoints import CORE_ENDPOINTS
 from identity.testing.assembled_service import THREE_HOST_SETTINGS
 from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
 
-#: Routes that need no credential, and why.
+#: Routes that need no credential, and why; besides endpoints, which authenticate by protocol rules.
 PUBLIC = {
-    *(PROTOCOL_ROUTE_PREFIX + endpoint.name for endpoint in ENDPOINTS),  # these authenticate by protocol rules
     "healthz",
     "readyz",
     "pages.static",
@@ -89,7 +88,9 @@ def test_every_route_has_a_view(world: World) -> None:
 
 
 def test_public_routes_are_listed(world: World) -> None:
-    assert {route for route, permission in views(world) if permission == NO_PERMISSION_REQUIRED} == PUBLIC
+    endpoints = {PROTOCOL_ROUTE_PREFIX + endpoint.name for endpoint in world.identity.protocol_registry.endpoints}
+    public = {route for route, permission in views(world) if permission == NO_PERMISSION_REQUIRED}
+    assert public == PUBLIC | endpoints
 
 
 def test_views_with_permission_declare_accepted_credentials(world: World) -> None:
@@ -142,19 +143,17 @@ def test_startup_refuses_a_view_without_a_permission(database_factory: Any, rout
 
 
 #: Endpoints whose file has another name than their route.
-ENDPOINT_FILES = {"authorize": "authorization", "introspect": "introspection", "keys": "jwks", "revoke": "revocation"}
+ENDPOINT_FILES = {"authorize": "authorization", "keys": "jwks"}
 
 
-def test_each_endpoint_has_its_own_module() -> None:
-    for endpoint in ENDPOINTS:
+def test_each_core_endpoint_has_its_own_module() -> None:
+    for endpoint in CORE_ENDPOINTS:
         name = endpoint.name.partition(".")[0]
         assert endpoint.handle.__module__ == f"identity.provider.endpoints.{ENDPOINT_FILES.get(name, name)}"
-    assert len({endpoint.path for endpoint in ENDPOINTS}) == len(ENDPOINTS)
-    assert len({endpoint.name for endpoint in ENDPOINTS}) == len(ENDPOINTS)
 
 
-def test_endpoints_are_complete() -> None:
-    for endpoint in ENDPOINTS:
+def test_endpoints_are_complete(world: World) -> None:
+    for endpoint in world.identity.protocol_registry.endpoints:
         missing = {field.name for field in fields(Endpoint) if getattr(endpoint, field.name) is None}
         assert missing <= {"discovery_member", "cached_document", "claims_preview"}
         assert endpoint.path.startswith("/")
@@ -172,12 +171,12 @@ def test_discovery_urls_match_endpoints(make_world: Callable[..., World], hosts:
     }
     expected = {
         endpoint.discovery_member: addresses[endpoint.host] + endpoint.path
-        for endpoint in ENDPOINTS
+        for endpoint in world.identity.protocol_registry.endpoints
         if endpoint.discovery_member
     }
     named = {name: value for name, value in world.client.discovery.items() if name.endswith(("_endpoint", "_uri"))}
     assert named == expected
-    for endpoint in ENDPOINTS:
+    for endpoint in world.identity.protocol_registry.endpoints:
         answer = world.client.request("TRACE", addresses[endpoint.host] + endpoint.path)
         assert answer.status_int == 405, f"{endpoint.name} does not answer there: {answer}"
         assert answer.headers["Allow"] == ", ".join(endpoint.methods)

@@ -33,7 +33,7 @@ class LoginPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """Every page around signing in and out."""
+        """Every page of a sign-in."""
         from identity.plugins.login import pages, sign_in_errors
 
         config.include("identity.pages")

@@ -14,13 +14,12 @@ from identity.domain.records import RecordNamespace
 from identity.domain.sessions import SignedInAccount
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
-from identity.http.endpoint_routes import build_response, request_context
 from identity.pages.rendering import see_other
+from identity.pages.sign_out import finish_logout
 from identity.plugins.upstream.http_client import ProviderResponseError, ProviderUnreachable
 from identity.plugins.upstream.provider_clients import ExternalUser
 from identity.plugins.upstream.provider_registry import get_provider_registry
 from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
-from identity.provider.endpoints.end_session import finish_logout
 from identity.provider.errors import OAuthError
 from identity.provider.logout_handler import LogoutHandler
 from identity.provider.parameters import Parameters
@@ -85,7 +84,7 @@ def start_logout(request: Request) -> Response:
     try:
         services.sign_ins.find(request_id, request.browser_state.sign_ins.get(request_id))
     except SignInUnavailable:
-        return build_response(request, finish_logout("", request.browser_state, request_context(request)))
+        return finish_logout(request, "")
     # Committed: it is redeemed whatever follows, and no lock is held during requests to the provider.
     redeemed = request.run_once(
         "leaving",
@@ -99,7 +98,7 @@ def start_logout(request: Request) -> Response:
         None if redeemed is None or provider is None else _logout_url(request, provider, redeemed.value["id_token"])
     )
     if address is None:
-        return build_response(request, finish_logout(request_id, request.browser_state, request_context(request)))
+        return finish_logout(request, request_id)
     response = see_other(request, "/")
     response.headers["Location"] = address
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -129,7 +128,7 @@ def finish_provider_logout(request: Request) -> Response:
         state = Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")).get("state", "")
     except OAuthError:
         state = ""
-    return build_response(request, finish_logout(state, request.browser_state, request_context(request)))
+    return finish_logout(request, state)
 
 
 def _find_active_provider(provider_id: str, services: Services) -> UpstreamProvider | None:

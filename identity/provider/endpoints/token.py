@@ -72,5 +72,6 @@ ENDPOINT = Endpoint(
     discovery_member="token_endpoint",
     writes=True,
     allows_cors=True,
+    authenticates_clients=True,
     handle=handle,
 )

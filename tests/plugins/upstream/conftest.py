@@ -63,19 +63,28 @@ class UpstreamScenario:
         )
 
 
-@pytest.fixture
-def fake_provider(world: World) -> FakeProvider:
+def install_fake_provider(world: World) -> FakeProvider:
+    """The provider that this world's requests reach."""
     fake_provider = FakeProvider(world.clock)
     desk = world.app.registry.upstream
     desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
     return fake_provider
 
 
-@pytest.fixture
-def scene(world: World, fake_provider: FakeProvider) -> UpstreamScenario:
+def make_scenario(world: World, fake_provider: FakeProvider) -> UpstreamScenario:
     organization = world.make_organization()
     provider = world.make_upstream_provider(
         organization, issuer=ISSUER, client_id=CLIENT_ID, client_secret=SECRET, create_accounts=True
     )
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
     return UpstreamScenario(world, fake_provider, organization, provider, party, Browser(world))
+
+
+@pytest.fixture
+def fake_provider(world: World) -> FakeProvider:
+    return install_fake_provider(world)
+
+
+@pytest.fixture
+def scene(world: World, fake_provider: FakeProvider) -> UpstreamScenario:
+    return make_scenario(world, fake_provider)

@@ -9,8 +9,10 @@ from identity.outbound_http import OutboundResponse
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
 from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication
+from identity.testing.assembled_service import DEFAULT_PLUGINS
 from identity.testing.browser import Browser
-from tests.plugins.upstream.conftest import UpstreamScenario
+from identity.testing.fixtures import WorldFactory
+from tests.plugins.upstream.conftest import UpstreamScenario, install_fake_provider, make_scenario
 from tests.plugins.upstream.fake_provider import CLIENT_ID, never
 from tests.plugins.upstream.test_sign_in import NAMES
 
@@ -177,3 +179,20 @@ def test_logout_omits_id_token_hint_that_is_too_long(scene: UpstreamScenario) ->
     authorization = scene.ask()
     tokens = scene.party.obtain_tokens(scene.sign_in(), authorization)
     assert "id_token_hint" not in sign_out(scene, tokens.id_token)
+
+
+@pytest.mark.storages("memory")  # a choice of plugins
+def test_own_sign_out_passes_provider_without_the_end_session_plugin(make_world: WorldFactory) -> None:
+    plugins = " ".join(name for name in DEFAULT_PLUGINS.split() if name != "end_session")
+    world = make_world(**{"identity.plugins": f"memory {plugins}"})
+    scene = make_scenario(world, install_fake_provider(world))
+    scene.change(sign_out_there=True)
+    scene.fake_provider.claims = dict(NAMES)
+    scene.ask()
+    scene.sign_in()
+    scene.browser.open("/sign-out")
+    scene.browser.submit(form="page-form")
+    response = logout_parameters(scene, scene.browser)
+    assert not scene.browser.session_cookies
+    return_from_provider(scene, response["state"])
+    assert (scene.browser.external_redirect, scene.browser.url) == (None, "https://id.example.com/signed-out")

@@ -12,7 +12,7 @@ from identity.pages.forms import Form
 from identity.pages.page import FormPage
 from identity.pages.user_agents import describe_user_agent
 from identity.plugins.account.pages.account_page import SESSIONS_PATH, AccountPage
-from identity.provider.endpoints.end_session import SIGNED_OUT_PATH
+from identity.provider.logout import SIGNED_OUT_PATH
 from identity.provider.protocol_request import Cookie, CookieKind
 
 #: The field with a session's id, and the button for all other sessions.

@@ -1,4 +1,4 @@
-"""The pages of a sign-in, one file each, and the start and logout pages."""
+"""The pages of a sign-in, one file each, and the start pages."""
 
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
@@ -10,8 +10,7 @@ from identity.plugins.login.pages.change_password import ForcedPasswordChangePag
 from identity.plugins.login.pages.consent import ConsentPage
 from identity.plugins.login.pages.factor_chooser import EnrolmentChooserPage, FactorChooserPage
 from identity.plugins.login.pages.login_name import LoginNamePage
-from identity.plugins.login.pages.login_start import add_start_routes as configure_entrance
-from identity.plugins.login.pages.logout import add_logout_pages as configure_sign_out
+from identity.plugins.login.pages.login_start import add_start_routes
 from identity.plugins.login.pages.password import LoginPasswordPage
 from identity.plugins.login.pages.registration import RegistrationDonePage, RegistrationMailSentPage, RegistrationPage
 
@@ -30,10 +29,9 @@ _PAGES: dict[str, type[Page]] = {
 
 
 def add_login_pages(config: Configurator) -> None:
-    configure_entrance(config)
+    add_start_routes(config)
     for path, page in _PAGES.items():
         name = f"login{path.replace('/', '.')}" if path else "login.name"
         config.add_page(
             name, f"/login/{{request}}{path}", page, permission=NO_PERMISSION_REQUIRED, factory=PendingSignInContext
         )
-    configure_sign_out(config)

@@ -74,6 +74,6 @@ def add_start_routes(config: Configurator) -> None:
     """GET / and GET /login. The latter writes: it stores the pending sign-in."""
     config.add_route("home", ROOT_PATH, host="login", request_method="GET")
     config.add_view(redirect_root, route_name="home", permission=NO_PERMISSION_REQUIRED)
-    config.registry.application.write_paths[LOGIN_PATH] = True
+    config.registry.write_paths.exact[LOGIN_PATH] = True
     config.add_route("login", LOGIN_PATH, host="login", request_method="GET")
     config.add_view(start_login, route_name="login", permission=NO_PERMISSION_REQUIRED)

@@ -1,8 +1,10 @@
 """The introspection endpoint (service description §4.4, RFC 7662)."""
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
+from identity import hookimpl
 from identity.domain.expirations import NEVER
 from identity.domain.tokens import PresentedAccessToken
 from identity.domain.users import ServiceUser, Subject
@@ -81,6 +83,26 @@ ENDPOINT = Endpoint(
     discovery_member="introspection_endpoint",
     writes=False,
     allows_stale_reads=True,
+    authenticates_clients=True,
+    refuses_public_clients=True,
     claims_preview=ClaimsPreview(ClaimsCarrier.INTROSPECTION, introspection_members),
     handle=handle,
 )
+
+
+class IntrospectionPlugin:
+    """Lets the applications that an access token is meant for ask whether it is live, and about whom."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_endpoints(self) -> Iterable[Endpoint]:
+        """The introspection endpoint."""
+        return [ENDPOINT]

@@ -1,11 +1,8 @@
-"""Start of sign-ins, their error pages, and logout."""
+"""Start of sign-ins, and their error pages."""
 
 from dataclasses import replace
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
-import pytest
-
-from identity.domain.applications import ApplicationType
 from identity.plugins.login.pages.login_start import parse_target_path
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
@@ -127,89 +124,3 @@ def test_form_post_response_page(browser: Browser, party: RelyingParty, ada: Log
     assert "Continue to Invoices" in browser.page.text
     scripts = [item.attrib["src"].partition("-")[0] for item in tree.iter("script")]
     assert scripts == ["/static/identity", "/static/form_post"]
-
-
-# --- logout -----------------------------------------------------------------------------------------------------------
-
-
-def test_logout_asks_for_confirmation(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    browser.start_session(ada.user)
-    browser.open(party.logout_url(client_id=party.client_id, post_logout_redirect_uri=None), initiator=party.origin)
-    check_page(browser.page, 200, "Sign out?")
-    assert "<strong>Invoices</strong> asks to sign you out." in browser.page.text
-    assert f"You are signed in as {ada.login_name} on this browser." in browser.page.text
-    browser.submit(form="page-form")
-    check_page(browser.page, 200, "You are signed out")
-    assert not browser.session_cookies
-    check_page(browser.open("/sign-out"), 200, "You are signed out")
-
-
-def test_cross_site_logout_is_refused(browser: Browser, ada: LoginUser) -> None:
-    browser.start_session(ada.user)
-    browser.post_form("/sign-out", {}, initiator="https://evil.example")
-    assert browser.page.status_int == 403
-    assert len(browser.session_cookies) == 1
-
-
-def test_logout_return_survives_language_change(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    """Every redisplay needs it: browsers apply the page's form-action to the redirect."""
-    browser.start_session(ada.user)
-    browser.open(party.logout_url(client_id=party.client_id, state="s"), initiator=party.origin)
-    assert "form-action" not in browser.page.headers["Content-Security-Policy"]
-    browser.submit(button=("ui_locales", "de"), form="page-form")
-    assert '<html lang="de">' in browser.page.text
-    assert "form-action" not in browser.page.headers["Content-Security-Policy"]
-    browser.submit(form="page-form")
-    assert browser.external_redirect == "https://app.example/bye?state=s"
-
-
-def test_native_application_is_opened_by_link(world: World, browser: Browser, ada: LoginUser) -> None:
-    app = RelyingParty.register(
-        world,
-        name="Notes",
-        type=ApplicationType.NATIVE,
-        redirect_uri="com.example.notes:/cb",
-        post_logout_redirect_uri="com.example.notes:/bye",
-    )
-    browser.start_session(ada.user)
-    browser.open(app.logout_url(client_id=app.client_id, state="s"), initiator="https://app.example")
-    browser.submit(form="page-form")
-    check_page(browser.page, 200, "You are signed out")
-    assert browser.external_redirect is None
-    [back] = [item for item in browser.page.html.find_all("a") if item.get_text() == "Back to Notes"]
-    assert back["href"] == "com.example.notes:/bye?state=s"
-    assert not browser.session_cookies
-
-
-@pytest.mark.parametrize("path", ["/sign-out", "/signed-out"])
-def test_logout_pages_ignore_query_parameters(
-    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, path: str
-) -> None:
-    """They use only the pending request of this browser."""
-    other_browser = Browser(world)
-    other_browser.start_session(ada.user)
-    other_browser.open(party.logout_url(client_id=party.client_id), initiator=party.origin)
-    foreign = other_browser.url.partition("?")[2]
-    assert foreign.startswith("request=")
-    browser.start_session(ada.user)
-    address = {"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/bye"}
-    for query in (urlencode(address), foreign, "request=unknown", "request=%00", "request=a&request=b"):
-        browser.open(f"{path}?{query}")
-        assert not [item for item in browser.page.html.find_all("a") if item["href"].startswith("https://app.example")]
-        assert "Invoices" not in browser.page.text
-        assert len(browser.session_cookies) == 1
-
-
-def test_logout_ends_expired_sessions(world: World, browser: Browser, ada: LoginUser) -> None:
-    grace = LoginUser(world)
-    old = browser.start_session(grace.user)
-    world.clock.advance(hours=13)
-    browser.start_session(ada.user)
-    browser.open("/sign-out")
-    assert grace.login_name not in browser.page.text
-    browser.submit(form="page-form")
-    assert not browser.session_cookies
-    with world.read_only_services() as services:
-        ended = services.storage.sessions.find(old.id)
-    assert ended is not None
-    assert ended.ended_at is not None

@@ -1,5 +1,9 @@
 """The revocation endpoint (service description §4.6, RFC 7009)."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from identity import hookimpl
 from identity.domain.errors import Denied
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
@@ -31,5 +35,24 @@ ENDPOINT = Endpoint(
     discovery_member="revocation_endpoint",
     writes=True,
     allows_cors=True,
+    authenticates_clients=True,
     handle=handle,
 )
+
+
+class RevocationPlugin:
+    """Lets clients revoke their access tokens and refresh tokens."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_endpoints(self) -> Iterable[Endpoint]:
+        """The revocation endpoint."""
+        return [ENDPOINT]

@@ -18,6 +18,7 @@ from identity.provider.errors import (
     UntrustedRedirect,
 )
 from identity.provider.id_token_hint import IdTokenHint, verify_id_token_hint
+from identity.provider.logout import CONFIRMATION_PATH, SIGNED_OUT_PATH, end_sessions
 from identity.provider.parameters import Parameters
 from identity.provider.pending_request import parse_request_parameters, store_pending_request
 from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
@@ -26,10 +27,6 @@ from identity.provider.responses import redirect_response
 from identity.services.sign_ins import SignInUnavailable, StaleSignIn
 
 PATH = "/oauth/v2/endsession"
-
-#: The page that asks the user to confirm, and the default page after logout.
-CONFIRMATION_PATH = "/sign-out"
-SIGNED_OUT_PATH = "/signed-out"
 
 #: The parameter with the id of the pending request.
 PENDING_REQUEST_PARAMETER = "request"
@@ -136,53 +133,38 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
     return LogoutRequest(client, _with_state(uri, parameters.get_value("state")), hint, parameters)
 
 
-def end_sessions(
+def end_requested_sessions(
     logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context, *, fallback_url: str = ""
 ) -> ProtocolResponse:
     """End these sessions and redirect to the requested URI or the page that confirms the logout; ``fallback_url``
     replaces both. A logout at an upstream provider comes first.
     """
-    external_logout = _external_logout(logout_request, accounts, context)
-    client_id = None if logout_request.client is None else logout_request.client.id
-    for account in accounts:
-        context.services.sessions.end(account, client_id=client_id)
-    cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
-    if external_logout is not None:
-        return replace(external_logout, cookies=(*external_logout.cookies, *cookies))
-    return redirect_response(
-        fallback_url or logout_request.post_logout_redirect_uri or context.settings.login_url + SIGNED_OUT_PATH,
-        *cookies,
+    return end_sessions(
+        accounts,
+        context,
+        return_to=fallback_url
+        or logout_request.post_logout_redirect_uri
+        or context.settings.login_url + SIGNED_OUT_PATH,
+        store_request=lambda: _waiting(logout_request, context),
+        client_id=None if logout_request.client is None else logout_request.client.id,
     )
 
 
-def finish_logout(request_id: str, browser: BrowserState, context: Context) -> ProtocolResponse:
+def finish_logout_request(request_id: str, browser: BrowserState, context: Context) -> ProtocolResponse | None:
     """Redirect after a logout at an upstream provider: to the application that requested the logout, once; else to
-    the page that confirms it and links to the local applications. Raises UnredirectableError.
+    the page that confirms it and links to the local applications. None if the request cannot continue in this
+    browser. Raises UnredirectableError.
     """
-    signed_out = context.settings.login_url + SIGNED_OUT_PATH
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
-        logout_request = parse_logout_request(Parameters(pending.parameters), context)
-        if logout_request.post_logout_redirect_uri is None or not logout_request.post_logout_redirect_uri.startswith(
-            REDIRECT_SCHEMES
-        ):
-            return redirect_response(f"{signed_out}?{urlencode({PENDING_REQUEST_PARAMETER: request_id})}")
+        uri = parse_logout_request(Parameters(pending.parameters), context).post_logout_redirect_uri
+        if uri is None or not uri.startswith(REDIRECT_SCHEMES):
+            query = urlencode({PENDING_REQUEST_PARAMETER: request_id})
+            return redirect_response(f"{context.settings.login_url}{SIGNED_OUT_PATH}?{query}")
         context.services.sign_ins.finish(pending)
     except (SignInUnavailable, StaleSignIn):
-        return redirect_response(signed_out)
-    return redirect_response(logout_request.post_logout_redirect_uri, Cookie(CookieKind.SIGN_IN, pending.id))
-
-
-def _external_logout(
-    logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context
-) -> ProtocolResponse | None:
-    for account in accounts:
-        for logout_handler in context.protocol.logout_handlers.values():
-            if logout_handler.handles(account, context.services):
-                request_id, cookies = _waiting(logout_request, context)
-                path = logout_handler.begin_logout(account, request_id, context.services)
-                return redirect_response(context.settings.login_url + path, *cookies)
-    return None
+        return None
+    return redirect_response(uri, Cookie(CookieKind.SIGN_IN, pending.id))
 
 
 def _decide(logout_request: LogoutRequest, browser: BrowserState, context: Context) -> ProtocolResponse:
@@ -193,7 +175,7 @@ def _decide(logout_request: LogoutRequest, browser: BrowserState, context: Conte
         locales = logout_request.parameters.get("ui_locales", "")[:_LONGEST_LOCALES]
         spoken = f"&{urlencode({'ui_locales': locales})}" if locales else ""
         return _wait(logout_request, f"{CONFIRMATION_PATH}?{PENDING_REQUEST_PARAMETER}={{}}", context, spoken)
-    return end_sessions(logout_request, () if ended is None else (ended,), context)
+    return end_requested_sessions(logout_request, () if ended is None else (ended,), context)
 
 
 def _wait(logout_request: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:

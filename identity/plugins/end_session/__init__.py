@@ -1,0 +1,41 @@
+"""Logout that applications request (OpenID Connect RP-Initiated Logout): the endpoint, and its two pages."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import hookimpl
+
+if TYPE_CHECKING:
+    from pyramid.config import Configurator
+
+    from identity.provider.endpoint import Endpoint
+
+
+class EndSessionPlugin:
+    """Applications sign people out and get them back afterwards. Without it, people can sign out here all the same."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_endpoints(self) -> "Iterable[Endpoint]":
+        """The end-session endpoint, and the path at which its pending requests continue."""
+        from identity.plugins.end_session import endpoint
+
+        return [endpoint.ENDPOINT, endpoint.RESUME]
+
+    @hookimpl
+    def identity_configure(self, config: "Configurator") -> None:
+        """The pages that ask the user, and that lead back to the application."""
+        from identity.plugins.end_session import pages
+
+        config.include("identity.pages")
+        config.add_page_templates("identity.plugins.end_session:templates")
+        pages.add_logout_pages(config)

@@ -1,0 +1,86 @@
+"""/sign-out?request= and /signed-out?request=: the pages of a logout that an application requests."""
+
+from collections.abc import Mapping
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.cached_property import cached_property
+from identity.domain.applications import Application
+from identity.domain.organizations import Organization
+from identity.http.endpoint_routes import build_response, request_context
+from identity.pages.forms import Form
+from identity.pages.page import Page, page_view
+from identity.pages.sign_out import SignedOutPage, SignOutPage
+from identity.plugins.end_session.endpoint import (
+    PENDING_REQUEST_PARAMETER,
+    REDIRECT_SCHEMES,
+    LogoutRequest,
+    end_requested_sessions,
+    finish_logout_request,
+    load_pending_request,
+)
+from identity.provider.parameters import Parameters
+
+
+class LogoutRequestPage(Page):
+    """A page whose URL names an application's pending logout request."""
+
+    @cached_property
+    def logout_request(self) -> LogoutRequest:
+        """The application and where to return to. Raises UnredirectableError."""
+        query = Parameters.parse(self.request.environ.get("QUERY_STRING", "").encode("latin-1"))
+        request_id = query.get(PENDING_REQUEST_PARAMETER, "")
+        return load_pending_request(request_id, self.request.browser_state, request_context(self.request))
+
+    def branding_owner(self) -> tuple[Organization | None, Application | None]:
+        """The branding of the application that requests the logout."""
+        client = self.logout_request.client
+        return (None, None) if client is None else (client.organization, client.application)
+
+    def common_variables(self) -> Mapping[str, object]:
+        client, uri = self.logout_request.client, self.logout_request.post_logout_redirect_uri
+        name = None if client is None else self.page_branding.application or client.application.name
+        return {"application": name, "return_to": uri}
+
+
+class ConfirmLogoutPage(LogoutRequestPage, SignOutPage):
+    template = "end_session/confirm_logout.html"
+
+    @property
+    def redirects_off_site(self) -> bool:
+        return self.logout_request.post_logout_redirect_uri is not None or super().redirects_off_site
+
+    def submit(self, form: Form) -> Response:
+        context, uri = request_context(self.request), self.logout_request.post_logout_redirect_uri
+        followed = uri is not None and uri.startswith(REDIRECT_SCHEMES)
+        home = "" if followed else context.settings.login_url + self.done_path
+        return build_response(
+            self.request, end_requested_sessions(self.logout_request, self.accounts, context, fallback_url=home)
+        )
+
+
+class LogoutDonePage(LogoutRequestPage, SignedOutPage):
+    """A native application opens only by a click."""
+
+    template = "end_session/logout_done.html"
+
+
+def _logout_return(request: Request, request_id: str) -> Response | None:
+    response = finish_logout_request(request_id, request.browser_state, request_context(request))
+    return None if response is None else build_response(request, response)
+
+
+def add_logout_pages(config: Configurator) -> None:
+    """Views that take precedence over the service's own at the same routes."""
+    for route, page in (("sign_out", ConfirmLogoutPage), ("signed_out", LogoutDonePage)):
+        config.add_view(
+            page_view(page),
+            route_name=route,
+            query_parameter=PENDING_REQUEST_PARAMETER,
+            permission=NO_PERMISSION_REQUIRED,
+            checks_form=True,
+        )
+    config.add_logout_return(_logout_return)

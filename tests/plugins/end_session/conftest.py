@@ -1,0 +1,5 @@
+"""Fixtures of logout tests: those of a sign-in."""
+
+from tests.plugins.login.conftest import ada, browser, party
+
+__all__ = ["ada", "browser", "party"]
