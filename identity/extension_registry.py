@@ -10,7 +10,7 @@ from identity.domain.permissions import PERMISSIONS
 from identity.domain.users import User
 from identity.instrumentation import InstrumentationObserver
 from identity.mailer import MailDelivery, Mailer
-from identity.plugin_host import Extension, PluginError, PluginHost
+from identity.plugin_host import PluginError, PluginHost
 from identity.provider.directory import Directory
 from identity.provider.endpoint import Endpoint
 from identity.provider.endpoints import CORE_ENDPOINTS
@@ -77,28 +77,23 @@ def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
 
 
 def _collect_endpoints(host: PluginHost) -> tuple[Endpoint, ...]:
-    """The service's own endpoints, then those of plugins. Raises PluginError for two with the same name, path or
+    """The service's own endpoints, then those of plugins. Raises PluginError if two have the same name, path or
     discovery member.
     """
-    offers = [
-        *(Extension("identity", endpoint) for endpoint in CORE_ENDPOINTS),
-        *host.extensions("identity_endpoints"),
-    ]
-    taken: dict[tuple[str, str], str] = {}
-    for offer in offers:
-        endpoint: Endpoint = offer.value
-        for noun, value in (
-            ("name", endpoint.name),
-            ("path", endpoint.path),
-            ("discovery member", endpoint.discovery_member),
-        ):
-            if value is not None and (noun, value) in taken:
+    endpoints: list[Endpoint] = [*CORE_ENDPOINTS]
+    for plugin, endpoint in ((offer.plugin, offer.value) for offer in host.extensions("identity_endpoints")):
+        for other in endpoints:
+            if (
+                endpoint.name == other.name
+                or endpoint.path == other.path
+                or endpoint.discovery_member == other.discovery_member is not None
+            ):
                 raise PluginError(
-                    f'The plugin "{offer.plugin}" offers an endpoint with the {noun} {value}, which'
-                    f' "{taken[noun, value]}" has already.'
+                    f'The plugin "{plugin}" offers the endpoint "{endpoint.name}" at {endpoint.path}; there is'
+                    f' "{other.name}" at {other.path} ({other.discovery_member or "not in discovery"}) already.'
                 )
-            taken[noun, value or endpoint.name] = offer.plugin
-    return tuple(offer.value for offer in offers)
+        endpoints.append(endpoint)
+    return tuple(endpoints)
 
 
 def _collect_scopes(host: PluginHost) -> list[Any]:
