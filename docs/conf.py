@@ -10,7 +10,7 @@ from identity import __version__
 
 project = "identity"
 version = release = __version__
-extensions = ["diagram_directives", "reference_pages", "sphinx_copybutton"]
+extensions = ["diagram_directives", "reference_pages", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 nitpicky = True
 # Signatures name private types, too.
@@ -37,7 +37,7 @@ html_use_index = False
 html_show_copyright = False
 
 #: Pages that neither the navigation nor the search leads to: only links do.
-NOT_SEARCHED = ("contributors/decisions/", "reference/api/")
+NOT_SEARCHED = ("contributors/decisions/", "reference/plugin-api/")
 
 
 def setup(app: Any) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 from identity.domain.authentication import Proof
 from identity.domain.managers import ManagerRole
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import PERMISSIONS
 from identity.domain.users import User
 from identity.instrumentation import InstrumentationObserver
 from identity.mailer import MailDelivery, Mailer
@@ -49,7 +48,7 @@ def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:
         "identity_manager_roles", lambda item: str(item.name), "manager role"
     )
     for role in roles.values():
-        unknown = role.permissions - PERMISSIONS
+        unknown = role.permissions - ManagerRole.PERMISSIONS
         if unknown:
             raise PluginError(f"The role {role.name} names unknown permissions: {', '.join(sorted(unknown))}.")
     return roles

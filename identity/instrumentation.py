@@ -43,6 +43,10 @@ class Outcome(StrEnum):
     #: The service failed.
     FAILED = "failed"
 
+    def record_sign_in(self, method: str) -> None:
+        """Tell the observers what came of an attempt to sign in by this method."""
+        record_outcome(Measurement.SIGN_IN, method, self)
+
 
 class InstrumentationObserver:
     """Receives measurements in any thread and in the middle of requests: its methods must be quick and must not
@@ -93,6 +97,7 @@ def record_duration(kind: Measurement, name: str, seconds: float) -> None:
 
 
 def record_outcome(kind: Measurement, name: str, outcome: str) -> None:
+    """Tell the observers what came of something, such as Measurement.SIGN_IN by the method of this name."""
     for observer in _watchers:
         observer.record_outcome(kind, name, outcome)
 

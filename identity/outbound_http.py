@@ -72,7 +72,7 @@ def resolve_host(host: str, seconds: float) -> Sequence[str]:
 _MAX_CONCURRENT_RESOLUTIONS = 32
 
 
-class DeadlineResolver:
+class _DeadlineResolver:
     """Resolves with the system's resolver, but gives up after the timeout."""
 
     def __init__(self) -> None:
@@ -104,7 +104,8 @@ class OutboundHttpClient:
     """Sends requests that take at most ``seconds`` from connecting to the end of the response.
 
     ``networks`` are allowed in addition to public addresses. Redirects are not followed, and proxy variables of the
-    environment are ignored. With a ``proxy``, the proxy decides which destinations are allowed.
+    environment are ignored. With ``bounds_name_lookups``, looking up a name ends after that time, too. With a
+    ``proxy``, the proxy decides which destinations are allowed.
     """
 
     def __init__(
@@ -112,13 +113,14 @@ class OutboundHttpClient:
         *,
         networks: Sequence[Network] = (),
         seconds: float = 5,
-        resolve: HostResolver = resolve_host,
+        resolve: HostResolver | None = None,
+        bounds_name_lookups: bool = False,
         ca_file: Path | None = None,
         proxy: str = "",
     ) -> None:
         self._networks = tuple(networks)
         self._seconds = seconds
-        self._resolve = resolve
+        self._resolve = resolve or (_DeadlineResolver() if bounds_name_lookups else resolve_host)
         self._ca_file = ca_file
         self._proxy = urlsplit(proxy) if proxy else None
 

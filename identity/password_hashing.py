@@ -77,6 +77,11 @@ class PasswordHasher:
         self._lock = threading.Lock()
         self._create_semaphore(1)
 
+    @staticmethod
+    def released_slot() -> AbstractContextManager[object]:
+        """Entered while a request waits for another service: a server with few threads lets another one run."""
+        return released_slot()
+
     def set_process_count(self, processes: int) -> None:
         """Use a share of the processors, as one of ``processes`` processes. Call it before the first password."""
         self._create_semaphore(processes)

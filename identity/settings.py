@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from identity.crypto.argon2id import Argon2Cost
+from identity.domain.applications import web_origin
 from identity.domain.domains import DomainNamespace
 from identity.domain.errors import Invalid
 from identity.domain.policies import SecondFactorRule
@@ -301,6 +302,11 @@ class Settings:
         default=None,
         validator=_require_min_retention,
     )
+
+    @property
+    def login_origin(self) -> str:
+        """The web origin of ``login_url``, as browsers send it."""
+        return web_origin(self.login_url) or self.login_url
 
     def __post_init__(self) -> None:
         fill = object.__setattr__

@@ -11,15 +11,12 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from functools import partial
 from importlib.metadata import distribution
 from typing import Any
 
-from public_api_pages import render_module_family
 from requirement_coverage import coverage
 
 from identity import hookspecs
-from identity.api import PUBLIC_MODULES
 from identity.domain.audit import AuditEvent
 from identity.extension_registry import build_protocol_registry
 from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost
@@ -209,7 +206,6 @@ def setup(app: Any) -> dict[str, bool]:
     from docutils import nodes
     from docutils.parsers.rst import Directive
     from docutils.statemachine import StringList
-    from sphinx.addnodes import pending_xref
     from sphinx.util.nodes import nested_parse_with_titles
 
     def directive_of(name: str, make: Callable[[], str]) -> type[Directive]:
@@ -222,17 +218,6 @@ def setup(app: Any) -> dict[str, bool]:
 
         return Generated
 
-    def ours_alone(app: Any, page: Any) -> None:
-        """Only what is ours becomes a link: all else would be looked for in vain."""
-        for item in list(page.findall(pending_xref)):
-            if item["refdomain"] == "py" and not item["reftarget"].startswith("identity."):
-                item.replace_self(nodes.Text(item.children[-1].astext()))
-
-    app.connect("doctree-read", ours_alone)
     for name, make in DIRECTIVES.items():
         app.add_directive(f"identity-{name}", directive_of(name, make))
-    for family in PUBLIC_MODULES:
-        app.add_directive(
-            f"identity-public-{family.replace(' ', '-')}", directive_of(family, partial(render_module_family, family))
-        )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

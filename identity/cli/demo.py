@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from identity.cli.command_context import CommandError, add_ini_arguments, open_application
-from identity.domain.audiences import audience_scope
+from identity.domain.audiences import AudienceScope
 from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _DemoRun:
             instance = services.storage.organizations.find_instance()
         if instance is None:
             raise CommandError("There is no instance. Run `identity bootstrap`.")
-        scope = f"{_SCOPE} {audience_scope(instance.project_id)}"
+        scope = f"{_SCOPE} {AudienceScope.build(instance.project_id)}"
         assertion = sign_assertion(self._key_file, self._client.issuer)
         answer = self._client.request_token(assertion, scope)
         self._print_exchange(answer, {"grant_type": "…:jwt-bearer", "scope": scope, "assertion": assertion.text})

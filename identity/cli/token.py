@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from identity.cli.command_context import CommandError
-from identity.domain.audiences import audience_scope
+from identity.domain.audiences import AudienceScope
 from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(arguments: Namespace) -> int:
     if arguments.assertion_only:
         print(assertion.text)
         return 0
-    scope = " ".join([*arguments.scope.split(), *map(audience_scope, arguments.project)])
+    scope = " ".join([*arguments.scope.split(), *map(AudienceScope.build, arguments.project)])
     answer = ServiceClient(issuer).request_token(assertion, scope)
     print(json.dumps(answer.document, indent=2))
     return 0

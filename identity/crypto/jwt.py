@@ -112,6 +112,17 @@ class UnverifiedToken:
             return _verify_signature(self, algorithm, _EC_MODELS[algorithm], ECKey(native, native))
         return _verify_signature(self, algorithm, _algorithm_model(algorithm), _Key(native, native))
 
+    @staticmethod
+    def left_half_hash(value: str, algorithm: str) -> str:
+        """``at_hash`` or ``c_hash`` of a token or code, by the hash of the signing algorithm (OIDC Core §3.1.3.6).
+
+        Raises ValueError if ``algorithm`` is none of ALGORITHMS and ELLIPTIC_ALGORITHMS.
+        """
+        if algorithm not in _EC_MODELS:
+            _algorithm_model(algorithm)
+        hashed: bytes = _HASHES[algorithm[-3:]](value.encode("ascii")).digest()
+        return base64url.encode(hashed[: len(hashed) // 2])
+
 
 def unverified_claims(text: str, *, max_length: int = 16384) -> dict[str, Any]:
     """Claims of a JWT that is refused anyway, whoever signed it (or nobody, RFC 7519 §6); empty if unreadable.
@@ -157,35 +168,30 @@ def _verify_signature(token: UnverifiedToken, algorithm: str, model: Any, native
 
 
 def sign(
-    claims: Mapping[str, Any], key: RsaPrivateKey, *, algorithm: str = "RS256", key_id: str, typ: str | None = None
+    claims: Mapping[str, Any],
+    key: RsaPrivateKey | EcPrivateKey,
+    *,
+    algorithm: str = "RS256",
+    key_id: str,
+    typ: str | None = None,
 ) -> str:
     """The signed token in compact form; ``typ`` is left out of the header unless given.
 
-    Raises ValueError if ``algorithm`` is none of ALGORITHMS, ValueError or TypeError if JSON cannot carry the claims.
+    Raises ValueError if the key cannot sign ``algorithm``: an elliptic one signs ES256 alone, which Apple requires.
+    Raises ValueError or TypeError if JSON cannot carry the claims.
     """
-    model = _algorithm_model(algorithm)
+    if isinstance(key, EcPrivateKey):
+        if algorithm != "ES256":
+            raise ValueError(f"an elliptic key does not sign {algorithm}")
+        model: Any = _EC_MODELS[algorithm]
+        native: RSAKey | ECKey = ECKey(key.native, key.native)
+    else:
+        model = _algorithm_model(algorithm)
+        native = _Key(key.native, key.native)
     signing_input = f"{_encode_header(algorithm, key_id, typ)}.{_encode_segment(dict(claims))}"
     with instrumentation.measure_duration(instrumentation.Measurement.SIGNATURE, algorithm):
-        signature = model.sign(signing_input.encode("ascii"), _Key(key.native, key.native))
+        signature = model.sign(signing_input.encode("ascii"), native)
     return f"{signing_input}.{base64url.encode(signature)}"
-
-
-def sign_es256(claims: Mapping[str, Any], key: EcPrivateKey, *, key_id: str) -> str:
-    """The same with ES256, which Apple requires."""
-    signing_input = f"{_encode_header('ES256', key_id, None)}.{_encode_segment(dict(claims))}"
-    signature = _EC_MODELS["ES256"].sign(signing_input.encode("ascii"), ECKey(key.native, key.native))
-    return f"{signing_input}.{base64url.encode(signature)}"
-
-
-def left_half_hash(value: str, algorithm: str) -> str:
-    """``at_hash`` or ``c_hash`` of a token or code, by the hash of the signing algorithm (OIDC Core §3.1.3.6).
-
-    Raises ValueError if ``algorithm`` is none of ALGORITHMS and ELLIPTIC_ALGORITHMS.
-    """
-    if algorithm not in _EC_MODELS:
-        _algorithm_model(algorithm)
-    hashed: bytes = _HASHES[algorithm[-3:]](value.encode("ascii")).digest()
-    return base64url.encode(hashed[: len(hashed) // 2])
 
 
 class _Key(RSAKey):

@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from identity.domain.entity import entity, mutable, read_only, versioned
-from identity.domain.permissions import ManagerLevel, ResourceKey
+from identity.domain.permissions import PERMISSIONS, ManagerLevel, ResourceKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerRole:
     """A manager role: its name, the level at which it is granted, and its permissions there and below."""
+
+    #: Every permission, "resource.action". A role may name only these.
+    PERMISSIONS: ClassVar[frozenset[str]] = PERMISSIONS
 
     name: str
     level: ManagerLevel

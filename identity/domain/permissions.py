@@ -66,7 +66,7 @@ def project_grant_resource(grant: ProjectGrant, project: Project) -> Resource:
     return Resource(ResourceKey(ManagerLevel.PROJECT_GRANT, grant.id), owner.lineage, project.organization_id, holder)
 
 
-#: Every permission, "resource.action". Roles from plugins may name only these.
+#: Every permission, "resource.action".
 PERMISSIONS: frozenset[str] = frozenset(
     f"{resource}.{action}"
     for resource, actions in {

@@ -13,22 +13,6 @@ _MAX_TAGS = 20
 _MAX_HEADER_LENGTH = 200
 
 
-def negotiate_language(request: Request, preferred_tags: str = "") -> str:
-    """The language for this request. ``preferred_tags`` are language tags that precede those in the URL."""
-    return choose_language(
-        preferred_tags, ui_locales_from_url(request), accept_language=request.environ.get("HTTP_ACCEPT_LANGUAGE", "")
-    )
-
-
-def ui_locales_from_url(request: Request) -> str:
-    """The language tags in the URL; empty if they cannot be decoded or stored by every database."""
-    try:
-        requested: str = request.GET.get(UI_LOCALES_PARAM, "")[:_MAX_HEADER_LENGTH]
-    except UnicodeDecodeError:
-        return ""
-    return requested if requested.isprintable() else ""
-
-
 def ui_locales_from_query(query: str) -> str:
     """The same from the query string, as WSGI has it."""
     if UI_LOCALES_PARAM not in query:
@@ -81,3 +65,25 @@ def _quality_value(parameter: str) -> float:
         return float(value)
     except ValueError:
         return 0.0
+
+
+class RequestLanguage:
+    """The language of a request."""
+
+    @staticmethod
+    def negotiate(request: Request, preferred_tags: str = "") -> str:
+        """The language for this request. ``preferred_tags`` are language tags that precede those in the URL."""
+        return choose_language(
+            preferred_tags,
+            RequestLanguage.requested(request),
+            accept_language=request.environ.get("HTTP_ACCEPT_LANGUAGE", ""),
+        )
+
+    @staticmethod
+    def requested(request: Request) -> str:
+        """The language tags in the URL; empty if they cannot be decoded or stored by every database."""
+        try:
+            requested: str = request.GET.get(UI_LOCALES_PARAM, "")[:_MAX_HEADER_LENGTH]
+        except UnicodeDecodeError:
+            return ""
+        return requested if requested.isprintable() else ""

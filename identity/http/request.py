@@ -11,7 +11,7 @@ from identity.cached_property import cached_property
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedInAccount
 from identity.http.cookies import read_request_browser_state
-from identity.http.language_negotiation import negotiate_language
+from identity.http.language_negotiation import RequestLanguage
 from identity.http.request_ids import environ_request_id
 from identity.http.request_observers import normalized_method
 from identity.http.request_services import RequestServices
@@ -119,7 +119,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         transactions = self.tm if "tm.active" in self.environ else None
         claimed = self.environ.setdefault(_CLAIMED_KEYS_KEY, set())
         self.add_finished_callback(IdentityRequest._close)
-        return RequestServices(identity, self._actor, partial(negotiate_language, self), transactions, claimed)
+        return RequestServices(identity, self._actor, partial(RequestLanguage.negotiate, self), transactions, claimed)
 
     def _close(self) -> None:
         request_services: RequestServices = self.__dict__.pop("request_services")

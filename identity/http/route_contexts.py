@@ -33,6 +33,11 @@ class RouteContext:
     entity: Any = None
     includes_children: bool = False
 
+    @staticmethod
+    def of_upstream_provider(request: Request) -> "RouteContext":
+        """The context of a route with ``{upstream_provider}``, a factory."""
+        return upstream_provider_context(request)
+
     def effective_permission(self, declared: str) -> str:
         """The permission that a route's declared one stands for.
 

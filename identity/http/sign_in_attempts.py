@@ -41,8 +41,7 @@ WRONG_FACTOR = "wrong factor"
 class PendingSignInContext:
     """The context of every page below ``/login/{request}``: a route factory.
 
-    Raises UnknownSignIn, ForeignSignIn, ExpiredSignIn, FinishedSignIn (identity.services.sign_ins), so that no view
-    runs for a request that cannot continue in this browser.
+    Raises SignInUnavailable, so that no view runs for a request that cannot continue in this browser.
     """
 
     def __init__(self, request: Request) -> None:
@@ -86,7 +85,7 @@ def _record_outcome(sign_in_method: str, attempt: Callable[[], VerificationT | N
         outcome = instrumentation.Outcome.BUSY
         raise
     finally:
-        instrumentation.record_outcome(instrumentation.Measurement.SIGN_IN, sign_in_method, outcome)
+        outcome.record_sign_in(sign_in_method)
     return result
 
 

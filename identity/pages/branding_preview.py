@@ -15,7 +15,7 @@ from identity.pages.mail_rendering import render_mail_content, render_mail_html
 from identity.pages.page_branding import PageBranding, css_custom_properties
 from identity.pages.rendering import PageRenderer
 from identity.pages.static_files import FOLDER
-from identity.pages.transactional_mails import describe_link_validity
+from identity.pages.transactional_mails import TransactionalMails
 from identity.pages.translation import Translator
 
 _PATH = "/preview/{name}"
@@ -37,7 +37,7 @@ def preview_variables(
     values = {
         "login_name": login_name,
         "link": f"{settings.login_url}/password/reset/…",
-        "works_once": describe_link_validity(settings.one_time_link_ttl, translator),
+        "works_once": TransactionalMails.describe_link_validity(settings.one_time_link_ttl, translator),
     }
     parts = render_mail_content(pages, "password_reset", values, translator, looks)
     return {

@@ -19,8 +19,8 @@ from identity.domain.errors import Denied, DomainError, Invalid
 from identity.domain.messages import Message, gettext_lazy, ngettext_lazy
 from identity.http import error_views as for_programs
 from identity.http.csrf import CrossSiteRequest, InvalidFormToken
-from identity.http.language_negotiation import negotiate_language
-from identity.pages.page import EXPIRED_FORM_MESSAGE
+from identity.http.language_negotiation import RequestLanguage
+from identity.pages.page import FormPage, Page
 from identity.pages.rendering import PageRenderer, see_other
 from identity.pages.translation import Translator
 from identity.provider.errors import (
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from identity.application import IdentityApplication
 
 log = logging.getLogger(__name__)
-
-#: The sign-in page, and the parameter with the path to return to.
-LOGIN_PATH, TARGET_PARAM = "/login", "target"
 
 _RESTART_ADVICE = gettext_lazy(
     "Go back to the application and start again. If it happens again, tell the people who run it and give them the"
@@ -71,7 +68,7 @@ def render_error_page(
     ``received``, a rejected URI, helps the developer.
     """
     pages: PageRenderer = request.registry.pages
-    translator = pages.catalogs.translator(language or negotiate_language(request))
+    translator = pages.catalogs.translator(language or RequestLanguage.negotiate(request))
     variables = {
         "title": translator.gettext(title),
         "texts": [translator.gettext(text) for text in texts],
@@ -192,8 +189,8 @@ def _misdirected_page(request: Request) -> Response:
 def forbidden(error: HTTPForbidden, request: Request) -> Response:
     """Redirect to the sign-in without a session; otherwise name the missing permission and audit the refusal."""
     if request.identity is None:
-        query = urlencode({TARGET_PARAM: request.path_qs if request.method in ("GET", "HEAD") else request.path})
-        return see_other(request, f"{LOGIN_PATH}?{query}")
+        query = urlencode({Page.TARGET_PARAM: request.path_qs if request.method in ("GET", "HEAD") else request.path})
+        return see_other(request, f"{Page.LOGIN_PATH}?{query}")
     for_programs.forbidden_view(error, request)
     return _forbidden_page(request, for_programs.denial_reason(error))
 
@@ -239,7 +236,11 @@ def cross_site_request(error: CrossSiteRequest, request: Request) -> Response:
 def expired_form(error: InvalidFormToken, request: Request) -> Response:
     """A form with an invalid token, if its page cannot show it again."""
     return render_error_page(
-        request, 422, gettext_lazy("This page had been open for too long"), [EXPIRED_FORM_MESSAGE], action=_START_LINK
+        request,
+        422,
+        gettext_lazy("This page had been open for too long"),
+        [FormPage.EXPIRED_FORM_MESSAGE],
+        action=_START_LINK,
     )
 
 

@@ -204,7 +204,6 @@ _EVENTS = {
     "access.refused": (gettext_lazy("Action refused"), ""),
 }
 
-EVENT_LABELS = {name: message for name, (message, _) in _EVENTS.items()}
 #: Of several events the first one is flashed: an import comes before the events of its content.
 _IMPORTED = "organization.imported"
 FLASH_MESSAGES = {name: _EVENTS[name][1] for name in (_IMPORTED, *_EVENTS) if _EVENTS[name][1]}
@@ -253,7 +252,7 @@ OBJECT_KIND_LABELS = {
 }
 
 #: Reasons of refusals with a fixed text; other reasons are shown as recorded.
-REASON_LABELS = {
+_REASONS = {
     "unknown login name": gettext_lazy("The login name is unknown."),
     "wrong password": gettext_lazy("The password was wrong."),
     "wrong factor": gettext_lazy("The second factor was wrong."),
@@ -277,11 +276,18 @@ REASON_LABELS = {
 }
 
 
-def factor_label(event: AuditEvent, factors: Mapping[str, Factor], translator: Translator) -> str:
-    """The factor of the event and its label; empty for other events."""
-    kind, name = event.detail.get("factor"), event.detail.get("name")
-    if not event.event.startswith("factor.") or not isinstance(kind, str):
-        return ""
-    known = factors.get(kind)
-    label = kind if known is None else translator.gettext_plain(known.label)
-    return f"{label}: {name}" if isinstance(name, str) and name else label
+class EventLabels:
+    """What events and their reasons are called, before translation."""
+
+    EVENTS: Mapping[str, str] = {name: message for name, (message, _) in _EVENTS.items()}
+    REASONS: Mapping[str, str] = _REASONS
+
+    @staticmethod
+    def factor(event: AuditEvent, factors: Mapping[str, Factor], translator: Translator) -> str:
+        """The factor of the event and its label; empty for other events."""
+        kind, name = event.detail.get("factor"), event.detail.get("name")
+        if not event.event.startswith("factor.") or not isinstance(kind, str):
+            return ""
+        known = factors.get(kind)
+        label = kind if known is None else translator.gettext_plain(known.label)
+        return f"{label}: {name}" if isinstance(name, str) and name else label

@@ -16,7 +16,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
@@ -28,16 +27,13 @@ from identity.domain.sessions import SignedInAccount
 from identity.domain.users import Subject
 from identity.http.cookies import request_cookie_headers
 from identity.http.endpoint_routes import request_context
-from identity.http.sign_in_attempts import PendingSignInContext, attempt_factor
+from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.forms import Form
-from identity.pages.rate_limited import rate_limit_response
 from identity.pages.sign_in_page import SignInPage
-from identity.password_hashing import ServerBusy
 from identity.provider.factor import Factor
 from identity.provider.interaction import Interaction, SignIn
 from identity.provider.protocol_request import Cookie, CookieKind
 from identity.provider.step_up import allowed_factors
-from identity.services.attempts import TooManyAttempts
 from identity.services.container import Services
 
 #: The checkbox "remember this browser".
@@ -90,10 +86,7 @@ class FactorPage(SignInPage):
         consumes commits together with what follows. Raises Invalid with ``error_message`` for the field, or
         FormRedisplay.
         """
-        try:
-            methods = attempt_factor(self.request, self.factor.name, self.human_user, verify)
-        except (TooManyAttempts, ServerBusy) as problem:
-            raise rate_limit_response(problem, password=False) from None
+        methods = self.attempt_factor(self.factor.name, self.human_user, verify)
         if methods is None:
             raise Invalid({field: error_message})
         return methods
@@ -142,7 +135,7 @@ class ProvePage(FactorPage):
         need = self.sign_in.step_up_requirement
         return {
             **super().common_variables(),
-            "why": factor_reason(self),
+            "why": self.factor_reason,
             "other_ways": f"{self.base_path}/factors" if need is not None and len(need.factors) > 1 else "",
             "remember_days": self.policy.remember_browser if self.can_remember_browser else 0,
         }
@@ -226,26 +219,6 @@ class EnrolPage(FactorPage):
             "other_ways": f"{self.base_path}/factors/new" if several else "",
             "back": back,
         }
-
-
-def factor_reason(page: SignInPage) -> Markup:
-    """Why a second factor is required: by the application, the organization's policy, or the user's own enrolment."""
-    sign_in, translator = page.sign_in, page.translator
-    need, subject = sign_in.step_up_requirement, sign_in.subject
-    if need is None or subject is None:
-        return Markup()
-    authorization = sign_in.request
-    if need.is_client_request and authorization is not None:
-        name = page.page_branding.application or authorization.client.application.name
-        return translator.gettext("{application} asks for more than your password.", application=name)
-    if sign_in.own_page_requirements:
-        return translator.gettext("You are about to change how you sign in, so show that it is you.")
-    services: Services = page.request.services
-    if services.policies.requires_second_factor(subject):
-        return translator.gettext(
-            "{organization} asks for a second factor.", organization=page.organization_label(subject.organization)
-        )
-    return translator.gettext("You have set up a second factor for your account.")
 
 
 def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol: type[EnrolPage]) -> None:

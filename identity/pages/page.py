@@ -22,7 +22,8 @@ A page that changes something::
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -36,22 +37,32 @@ from pyramid.response import Response
 from identity.cached_property import cached_property
 from identity.domain.applications import Application
 from identity.domain.errors import Conflict, DomainError, Invalid
-from identity.domain.messages import LANGUAGES, gettext_lazy
+from identity.domain.login_names import LoginName
+from identity.domain.messages import LANGUAGES, gettext_lazy, ngettext_lazy
 from identity.domain.organizations import Organization
+from identity.domain.users import Subject
 from identity.http import csrf
-from identity.http.language_negotiation import UI_LOCALES_PARAM, negotiate_language
+from identity.http.cookies import request_cookie_headers
+from identity.http.language_negotiation import UI_LOCALES_PARAM, RequestLanguage
 from identity.http.security_headers import SIGN_IN_POLICY
+from identity.http.security_policy import SIGNED_IN_PERMISSION
+from identity.http.sign_in_attempts import VerificationT, attempt_factor, attempt_password, redirect_to_sign_in
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form, FormMessage, FormState
+from identity.pages.layout import name_initials
 from identity.pages.page_branding import PageBranding, load_page_branding
-from identity.pages.rendering import PageRenderer, see_other
+from identity.pages.rendering import ACCOUNT_PATH, PageRenderer, see_other
 from identity.pages.translation import Translator
+from identity.password_hashing import ServerBusy
 from identity.provider.errors import OAuthError
+from identity.provider.known_browser_cookies import new_known_browser_cookies
+from identity.provider.logout import SIGNED_OUT_PATH
 from identity.provider.parameters import MAX_BODY_LENGTH
+from identity.services.attempts import TooManyAttempts
 
 #: The script sends this header to validate a form; nothing is saved.
 VALIDATION_HEADER = "HTTP_X_CHECK"
 
-EXPIRED_FORM_MESSAGE = gettext_lazy("This page had been open for too long. Check what you typed and send it again.")
+_EXPIRED_FORM_MESSAGE = gettext_lazy("This page had been open for too long. Check what you typed and send it again.")
 EDIT_CONFLICT_MESSAGE = gettext_lazy("Somebody changed this meanwhile. Check the fields, then save again.")
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
@@ -87,8 +98,60 @@ class FormRedisplay(Exception):
         self.commits_transaction = keep_changes
 
 
+def _rate_limit_redisplay(error: TooManyAttempts | ServerBusy) -> FormRedisplay:
+    """The form again, with the time to come back, and a hint at a password reset where a password was tried."""
+    retry = {"Retry-After": str(error.seconds)}
+    if isinstance(error, ServerBusy):
+        message = ngettext_lazy(
+            "We are busy just now. Wait {n} second, then send the page again.",
+            "We are busy just now. Wait {n} seconds, then send the page again.",
+            error.seconds,
+        )
+        # The refund of the attempt is kept.
+        return FormRedisplay(message, status=503, headers=retry, keep_changes=True)
+    if error.address:
+        message = ngettext_lazy(
+            "Too many sign-ins from your network just now. Wait {n} second, then try again.",
+            "Too many sign-ins from your network just now. Wait {n} seconds, then try again.",
+            error.seconds,
+        )
+        return FormRedisplay(message, status=429, headers=retry)
+    if error.exhausted:
+        # Waiting does not help.
+        retry = {}
+        message = gettext_lazy(
+            "Too many wrong passwords. This account can be entered with its password only in a browser that signed in"
+            " to it before, until a manager unlocks it."
+        )
+        if error.factor:
+            message = gettext_lazy(
+                "Too many wrong attempts. This counts only in a browser that signed in to the account before, until a"
+                " manager unlocks it."
+            )
+    else:
+        message = ngettext_lazy(
+            "Too many attempts. Wait {n} second, then try again.",
+            "Too many attempts. Wait {n} seconds, then try again.",
+            error.seconds,
+        )
+    reset = (Page.PASSWORD_RESET_PATH, gettext_lazy("You can also choose a new password."))
+    return FormRedisplay(message, status=429, headers=retry, link=None if error.factor else reset)
+
+
 class Page:
     """A page without a form. One object serves one request."""
+
+    LOGIN_PATH: ClassVar[str] = "/login"
+    #: The parameter of LOGIN_PATH with the path to return to.
+    TARGET_PARAM: ClassVar[str] = "target"
+    ACCOUNT_PATH: ClassVar[str] = ACCOUNT_PATH
+    PASSWORD_RESET_PATH: ClassVar[str] = "/password/reset"  # noqa: S105 - a path
+    #: The page after signing out.
+    SIGNED_OUT_PATH: ClassVar[str] = SIGNED_OUT_PATH
+    #: The parameter that requests languages (OpenID Connect Core §3.1.2.1).
+    UI_LOCALES_PARAM: ClassVar[str] = UI_LOCALES_PARAM
+    #: The permission of pages for everybody who is signed in.
+    SIGNED_IN_PERMISSION: ClassVar[str] = SIGNED_IN_PERMISSION
 
     template: str
     #: The status of the page, unless its form had errors.
@@ -131,7 +194,7 @@ class Page:
 
     @property
     def language(self) -> str:
-        return self.requested_language or negotiate_language(self.request, self.preferred_locales())
+        return self.requested_language or RequestLanguage.negotiate(self.request, self.preferred_locales())
 
     @property
     def translator(self) -> Translator:
@@ -147,6 +210,47 @@ class Page:
     def renderer(self) -> PageRenderer:
         pages: PageRenderer = self.request.registry.pages
         return pages
+
+    @contextmanager
+    def rate_limited(self) -> Iterator[None]:
+        """Turns a refusal to try further, or a busy server, into the form with the time to come back."""
+        try:
+            yield
+        except (TooManyAttempts, ServerBusy) as refused:
+            raise _rate_limit_redisplay(refused) from None
+
+    def attempt_password(self, login_name: LoginName, password: str) -> Subject | None:
+        """The user whose password this is; None, indistinguishably, if it is wrong or they may not sign in.
+
+        The attempt counts and is committed before the password is verified. Raises FormRedisplay for too many.
+        """
+        with self.rate_limited():
+            return attempt_password(self.request, login_name, password)
+
+    def attempt_factor(
+        self, factor: str, subject: Subject | None, verify: Callable[[], VerificationT | None]
+    ) -> VerificationT | None:
+        """The result of ``verify``, counted as an attempt at the factor of this name; None if it fails.
+
+        ``verify`` runs in a later transaction than earlier reads: it must use the services anew. Raises
+        FormRedisplay for too many attempts.
+        """
+        with self.rate_limited():
+            return attempt_factor(self.request, factor, subject, verify)
+
+    @staticmethod
+    def initials(name: str) -> str:
+        """The initials of the first and last word of a name."""
+        return name_initials(name)
+
+    def redirect_to_sign_in(self, target: str, login_name: str = "") -> Response:
+        """303 to the sign-in pages, whoever is signed in; they return to ``target``. See ``sign_in_attempts``."""
+        return redirect_to_sign_in(self.request, target=target, login_name=login_name)
+
+    def known_browser_headers(self, user_id: str) -> list[tuple[str, str]]:
+        """Headers that make this browser known to the user, as after a sign-in: attempts there count apart."""
+        cookies = new_known_browser_cookies(user_id, self.request.browser_state, self.request.services)
+        return request_cookie_headers(self.request, tuple(cookies))
 
     def redirect(self, path: str) -> Response:
         """303 to a path of the service; it follows every POST that changed something."""
@@ -177,6 +281,8 @@ class Page:
 
 class FormPage(Page):
     """A page with one form, which posts to the page itself."""
+
+    EXPIRED_FORM_MESSAGE: ClassVar[str] = _EXPIRED_FORM_MESSAGE
 
     #: The rendered fields, in page order: they keep their values and order the error summary.
     fields: tuple[str, ...] = ()
@@ -227,7 +333,7 @@ class FormPage(Page):
             return self._change_language(form, fresh=fresh)
         if not fresh:
             return self._redisplay(
-                form, status=422, notice=FormMessage("danger", self.translator.gettext(EXPIRED_FORM_MESSAGE))
+                form, status=422, notice=FormMessage("danger", self.translator.gettext(self.EXPIRED_FORM_MESSAGE))
             )
         try:
             return self.submit(form)

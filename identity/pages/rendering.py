@@ -18,13 +18,13 @@ from identity.domain.login_names import LoginName
 from identity.domain.messages import LANGUAGES
 from identity.http import csrf
 from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
-from identity.http.language_negotiation import UI_LOCALES_PARAM, negotiate_language
+from identity.http.language_negotiation import UI_LOCALES_PARAM, RequestLanguage
 from identity.http.security_headers import SIGN_IN_POLICY
 from identity.pages.datetime_formatting import DatetimeFormatter, format_relative_time, user_time_zone
 from identity.pages.layout import AccountMenuEntry
 from identity.pages.page_branding import DEFAULT_PAGE_BRANDING
 from identity.pages.static_files import FOLDER, StaticFiles
-from identity.pages.translation import LANGUAGE_NAMES, MessageCatalogs
+from identity.pages.translation import MessageCatalogs, Translator
 from identity.provider.protocol_request import FormPost
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class PageRenderer:
         language: str | None = None,
     ) -> Response:
         """The rendered response; without ``language``, in the request's language."""
-        known = self._template_globals(request, language or negotiate_language(request))
+        known = self._template_globals(request, language or RequestLanguage.negotiate(request))
         text = self.environment.get_template(template).render({**known, **variables})
         return Response(text.encode(), status=status, content_type="text/html", charset="utf-8")
 
@@ -160,7 +160,8 @@ def _language_links(request: Request) -> list[tuple[str, str, str]]:
     except UnicodeDecodeError:
         parameters = []
     return [
-        (code, LANGUAGE_NAMES[code], "?" + urlencode([*parameters, (UI_LOCALES_PARAM, code)])) for code in LANGUAGES
+        (code, Translator.LANGUAGE_NAMES[code], "?" + urlencode([*parameters, (UI_LOCALES_PARAM, code)]))
+        for code in LANGUAGES
     ]
 
 

@@ -1,6 +1,7 @@
 """SignInPage, the base class of pages below ``/login/{request}``: heading, language, next step."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
@@ -17,7 +18,8 @@ from identity.domain.users import Subject
 from identity.http.endpoint_routes import request_context
 from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.page import FormPage, FormRedisplay
-from identity.pages.scope_descriptions import describe_scopes
+from identity.pages.scope_descriptions import ScopeDescriptions
+from identity.provider.endpoints.authorization import PATH
 from identity.provider.errors import OAuthError, UnredirectableError
 from identity.provider.interaction import SignIn, next_interaction
 from identity.services.container import Services
@@ -29,6 +31,9 @@ class SignInPage(FormPage):
     """A page of a sign-in. It records results in the pending authorization; the authorization endpoint decides the
     next step.
     """
+
+    #: A sign-in in progress is decided anew at its id below this path.
+    AUTHORIZATION_PATH: ClassVar[str] = PATH
 
     context: PendingSignInContext
 
@@ -122,9 +127,29 @@ class SignInPage(FormPage):
         if authorization is None:
             return []
         namespaces = self.request.registry.application.settings.urn_namespaces
-        return describe_scopes(
+        return ScopeDescriptions.describe(
             authorization.claim_scopes, authorization.client.project.name, self.translator, namespaces
         )
+
+    @property
+    def factor_reason(self) -> Markup:
+        """Why a second factor is required: by the application, the organization's policy, or an enrolment."""
+        sign_in, translator = self.sign_in, self.translator
+        need, subject = sign_in.step_up_requirement, sign_in.subject
+        if need is None or subject is None:
+            return Markup()
+        authorization = sign_in.request
+        if need.is_client_request and authorization is not None:
+            name = self.page_branding.application or authorization.client.application.name
+            return translator.gettext("{application} asks for more than your password.", application=name)
+        if sign_in.own_page_requirements:
+            return translator.gettext("You are about to change how you sign in, so show that it is you.")
+        services: Services = self.request.services
+        if services.policies.requires_second_factor(subject):
+            return translator.gettext(
+                "{organization} asks for a second factor.", organization=self.organization_label(subject.organization)
+            )
+        return translator.gettext("You have set up a second factor for your account.")
 
     def require_organization(self, subject: Subject) -> None:
         """Raise FormRedisplay if the application requires an account of another organization. Call it only after the

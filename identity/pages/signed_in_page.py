@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 from pyramid.config import Configurator
 from pyramid.response import Response
 
+from identity.domain.authentication import Proof
 from identity.domain.sessions import SignedInAccount
 from identity.domain.users import HumanUser, Subject
 from identity.http.endpoint_routes import request_context
 from identity.http.language_negotiation import UI_LOCALES_PARAM
-from identity.pages.error_pages import LOGIN_PATH, TARGET_PARAM
 from identity.pages.flash_messages import flashed_event, path_with_flash
 from identity.pages.layout import (
     AccountMenuEntry,
@@ -66,7 +66,7 @@ class SignedInPage(Page):
     def reauthenticate(self) -> str:
         """The path of a new authentication with all factors, which returns here."""
         path = self.request.path_qs if self.request.method == "GET" else self.request.path
-        return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: path, self.RECENT_AUTHENTICATION_PARAM: 'yes'})}"
+        return f"{Page.LOGIN_PATH}?{urlencode({Page.TARGET_PARAM: path, self.RECENT_AUTHENTICATION_PARAM: 'yes'})}"
 
     def is_recently_authenticated(self) -> bool:
         """True if the user authenticated in the last ten minutes, with all of their factors."""
@@ -75,6 +75,13 @@ class SignedInPage(Page):
             session.last_proof_at is not None and context.now - session.last_proof_at < self.RECENT_AUTHENTICATION_AGE
         )
         return young and not can_step_up(self.subject, session.amr_methods, context)
+
+    @property
+    def is_password_sole_factor(self) -> bool:
+        """True if the password is the user's only factor."""
+        services, context = self.request.services, request_context(self.request)
+        has_one = services.storage.users.find_password(self.subject.user.id) is not None
+        return has_one and not can_step_up(self.subject, (Proof.PASSWORD_METHOD,), context)
 
     def preferred_locales(self) -> str:
         """The user's language, unless the URL names another."""

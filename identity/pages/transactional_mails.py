@@ -38,47 +38,157 @@ if TYPE_CHECKING:
 _DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 
 
-def describe_link_validity(lifetime: timedelta, translator: Translator) -> str:
-    """How often and how long a link works, as a sentence of plain text."""
-    if lifetime == _HOUR:
-        return translator.gettext_plain("It works once, for 1 hour.")
-    if lifetime >= _DAY:
+class TransactionalMails:
+    """The mails that a request queues. ``language`` is that of its page, for readers whose own is unknown."""
+
+    def __init__(self, request: Request, language: str) -> None:
+        self._request, self._language = request, language
+
+    @staticmethod
+    def describe_link_validity(lifetime: timedelta, translator: Translator) -> str:
+        """How often and how long a link works, as a sentence of plain text."""
+        if lifetime == _HOUR:
+            return translator.gettext_plain("It works once, for 1 hour.")
+        if lifetime >= _DAY:
+            return str(
+                translator.ngettext(
+                    "It works once, for {n} day.", "It works once, for {n} days.", lifetime // _DAY
+                ).unescape()
+            )
+        minutes = max(1, lifetime // _MINUTE)
         return str(
-            translator.ngettext(
-                "It works once, for {n} day.", "It works once, for {n} days.", lifetime // _DAY
-            ).unescape()
+            translator.ngettext("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape()
         )
-    minutes = max(1, lifetime // _MINUTE)
-    return str(
-        translator.ngettext("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape()
-    )
 
+    def queue_password_reset(self, login_name: str, *, page_organization: Organization | None = None) -> None:
+        """Send a password reset link to the user with this login name; if there is none, to the users who verified it
+        as their email address, in all organizations or in that of the page.
 
-def queue_password_reset_mail(
-    request: Request, login_name: str, *, language: str, page_organization: Organization | None = None
-) -> None:
-    """Send a password reset link to the user with this login name; if there is none, to the users who verified it as
-    their email address, in all organizations or in that of the page.
+        All cases take the same work. Raises TooManyAttempts.
+        """
+        subject, link = self._request.services.passwords.request_reset_link(login_name)
+        values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
+        to = "" if subject is None else user_email(subject)
+        # The organization is that of the login name's domain, whether or not the account exists.
+        organization = self._request.services.storage.organizations.find_by_domain(login_name_key(login_name)[1])
+        _queue_mail(
+            self._request,
+            "password_reset",
+            MailReason.RESET,
+            subject,
+            to,
+            values,
+            language=self._language,
+            organization=organization,
+            replaces=login_name,
+            forgotten=_build_password_reset_mail(
+                self._request, login_name, language=self._language, organization=page_organization
+            ),
+        )
 
-    All cases take the same work. Raises TooManyAttempts.
-    """
-    subject, link = request.services.passwords.request_reset_link(login_name)
-    values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
-    to = "" if subject is None else user_email(subject)
-    # The organization is that of the login name's domain, whether or not the account exists.
-    organization = request.services.storage.organizations.find_by_domain(login_name_key(login_name)[1])
-    _queue_mail(
-        request,
-        "password_reset",
-        MailReason.RESET,
-        subject,
-        to,
-        values,
-        language=language,
-        organization=organization,
-        replaces=login_name,
-        forgotten=_build_password_reset_mail(request, login_name, language=language, organization=page_organization),
-    )
+    def queue_registration(
+        self,
+        organization: Organization,
+        email: str,
+        registration: RegistrationMail,
+        *,
+        application: Application | None = None,
+    ) -> None:
+        """Write to an address that someone registers with, for a sign-in to ``application`` if known: a link that
+        creates the account, or a note that one exists.
+        """
+        if registration.existing_subjects:
+            template, reader = "registration_existing_account", registration.existing_subjects[0]
+            values: dict[str, object] = {
+                "login_names": [subject.login_name for subject in registration.existing_subjects]
+            }
+        else:
+            template, reader = "registration_link", None
+            values = {"link": registration.link}
+        values["organization"] = organization.name
+        _queue_mail(
+            self._request,
+            template,
+            MailReason.REGISTRATION,
+            reader,
+            email,
+            values,
+            language=self._language,
+            organization=organization,
+            application=application,
+        )
+
+    def queue_email_verification(self, subject: Subject, email: str) -> None:
+        """Send a verification link to a user's new email address. Raises NotFound."""
+        link = self._request.services.users.issue_email_link(subject.user.id, email)
+        values = {"login_name": subject.login_name, "link": link}
+        reason = MailReason.OWN_ADDRESS if email == user_email(subject) else MailReason.ADDRESS
+        _queue_mail(
+            self._request,
+            "email_verification",
+            reason,
+            subject,
+            email,
+            values,
+            language=self._language,
+            organization=subject.organization,
+        )
+
+    def queue_initial_credential(
+        self, subject: Subject, initial: InitialCredential, *, new: bool, inviter: Subject | None
+    ) -> bool:
+        """Send a user the credential that a manager created, for a new or an existing account.
+
+        The mail to a new user names the ``inviter``. Returns False, without a mail, if mail is not configured, there is
+        no address, or the rate limit is reached.
+        """
+        to = user_email(subject)
+        if not self._request.services.mails.is_enabled or not to:
+            return False
+        lifetime = self._request.services.passwords.reset_link_lifetime(subject.user.id)
+        values = {
+            "login_name": subject.login_name,
+            "organization": subject.organization.name,
+            "inviter": "" if inviter is None else sanitize_name(inviter.user.display_name),
+            "works_once": TransactionalMails.describe_link_validity(
+                lifetime, _reader_translator(self._request, subject, self._language)
+            ),
+            "link": initial.secret if initial.kind == "link" else "",
+            "password": initial.secret if initial.kind == "one_time_password" else "",
+            "to_change": "yes" if self._request.services.passwords.requires_change_after_reset(subject) else "",
+        }
+        template = "invitation" if new else "new_credential"
+        organization = subject.organization
+        return _queue_mail(
+            self._request,
+            template,
+            MailReason.ACCESS,
+            subject,
+            to,
+            values,
+            language=self._language,
+            organization=organization,
+        )
+
+    def queue_email_code(self, subject: Subject, code: str, lifetime: timedelta) -> bool:
+        """Send a user a sign-in code; False if the rate limit is reached."""
+        values = {
+            "login_name": subject.login_name,
+            "code": code,
+            "works_once": TransactionalMails.describe_link_validity(
+                lifetime, _reader_translator(self._request, subject, self._language)
+            ),
+        }
+        return _queue_mail(
+            self._request,
+            "email_code",
+            MailReason.CODE,
+            subject,
+            user_email(subject),
+            values,
+            language=self._language,
+            organization=subject.organization,
+        )
 
 
 def _build_password_reset_mail(
@@ -133,83 +243,6 @@ def _render_password_reset_mails(
     return drawn
 
 
-def queue_registration_mail(
-    request: Request,
-    organization: Organization,
-    email: str,
-    registration: RegistrationMail,
-    *,
-    language: str,
-    application: Application | None = None,
-) -> None:
-    """Write to an address that someone registers with, for a sign-in to ``application`` if known: a link that creates
-    the account, or a note that one exists.
-    """
-    if registration.existing_subjects:
-        template, reader = "registration_existing_account", registration.existing_subjects[0]
-        values: dict[str, object] = {"login_names": [subject.login_name for subject in registration.existing_subjects]}
-    else:
-        template, reader = "registration_link", None
-        values = {"link": registration.link}
-    values["organization"] = organization.name
-    _queue_mail(
-        request,
-        template,
-        MailReason.REGISTRATION,
-        reader,
-        email,
-        values,
-        language=language,
-        organization=organization,
-        application=application,
-    )
-
-
-def queue_email_verification_mail(request: Request, subject: Subject, email: str, *, language: str) -> None:
-    """Send a verification link to a user's new email address. Raises NotFound."""
-    link = request.services.users.issue_email_link(subject.user.id, email)
-    values = {"login_name": subject.login_name, "link": link}
-    reason = MailReason.OWN_ADDRESS if email == user_email(subject) else MailReason.ADDRESS
-    _queue_mail(
-        request,
-        "email_verification",
-        reason,
-        subject,
-        email,
-        values,
-        language=language,
-        organization=subject.organization,
-    )
-
-
-def queue_initial_credential_mail(
-    request: Request, subject: Subject, initial: InitialCredential, *, new: bool, inviter: Subject | None, language: str
-) -> bool:
-    """Send a user the credential that a manager created, for a new or an existing account.
-
-    The mail to a new user names the ``inviter``. Returns False, without a mail, if mail is not configured, there is
-    no address, or the rate limit is reached.
-    """
-    to = user_email(subject)
-    if not request.services.mails.is_enabled or not to:
-        return False
-    lifetime = request.services.passwords.reset_link_lifetime(subject.user.id)
-    values = {
-        "login_name": subject.login_name,
-        "organization": subject.organization.name,
-        "inviter": "" if inviter is None else sanitize_name(inviter.user.display_name),
-        "works_once": describe_link_validity(lifetime, _reader_translator(request, subject, language)),
-        "link": initial.secret if initial.kind == "link" else "",
-        "password": initial.secret if initial.kind == "one_time_password" else "",
-        "to_change": "yes" if request.services.passwords.requires_change_after_reset(subject) else "",
-    }
-    template = "invitation" if new else "new_credential"
-    organization = subject.organization
-    return _queue_mail(
-        request, template, MailReason.ACCESS, subject, to, values, language=language, organization=organization
-    )
-
-
 #: Maximum length of a name in mails, and what is removed: mail programs turn URLs into links.
 _LONGEST_NAME = 60
 _UNSAFE_NAME_CHARACTERS = re.compile(r"[^\w\s'’,&().-]+|[.](?!\s)")
@@ -218,25 +251,6 @@ _UNSAFE_NAME_CHARACTERS = re.compile(r"[^\w\s'’,&().-]+|[.](?!\s)")
 def sanitize_name(name: str) -> str:
     """A self-chosen name for mails to others: no URLs, limited length."""
     return " ".join(_UNSAFE_NAME_CHARACTERS.sub(" ", name).split())[:_LONGEST_NAME].strip()
-
-
-def queue_email_code_mail(request: Request, subject: Subject, code: str, lifetime: timedelta, *, language: str) -> bool:
-    """Send a user a sign-in code; False if the rate limit is reached."""
-    values = {
-        "login_name": subject.login_name,
-        "code": code,
-        "works_once": describe_link_validity(lifetime, _reader_translator(request, subject, language)),
-    }
-    return _queue_mail(
-        request,
-        "email_code",
-        MailReason.CODE,
-        subject,
-        user_email(subject),
-        values,
-        language=language,
-        organization=subject.organization,
-    )
 
 
 def user_email(subject: Subject) -> str:
@@ -296,7 +310,7 @@ def _render_mail(
 ) -> Mail:
     login_url = identity.settings.login_url
     known: dict[str, object] = {
-        "works_once": describe_link_validity(identity.settings.one_time_link_ttl, translator),
+        "works_once": TransactionalMails.describe_link_validity(identity.settings.one_time_link_ttl, translator),
         "sign_in_url": f"{login_url}/login",
         "reset_url": f"{login_url}/password/reset",
         "account_url": f"{login_url}/account",

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from markupsafe import Markup, escape
 
 from identity.domain.messages import LANGUAGES, Message
 
 #: Each language's name in that language.
-LANGUAGE_NAMES = dict(zip(LANGUAGES, ("English", "Deutsch", "Français", "Español", "Italiano", "中文"), strict=True))
 
 CATALOG_FILE = "LC_MESSAGES/identity.po"
 LOCALE_DIR = Path(__file__).parent / "locale"
@@ -37,6 +36,11 @@ _COMMAS = {"zh": "、"}
 @dataclass(frozen=True)
 class Translator:
     """Messages of one language. Values are escaped when they are inserted, unless they are markup."""
+
+    #: Each language by its own name.
+    LANGUAGE_NAMES: ClassVar[Mapping[str, str]] = dict(
+        zip(LANGUAGES, ("English", "Deutsch", "Français", "Español", "Italiano", "中文"), strict=True)
+    )
 
     language: str
     catalog: MessageCatalog

@@ -14,26 +14,26 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.crypto import base64url
-from identity.crypto.secrets import constant_time_equal
-from identity.domain.applications import ApplicationClient
-from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
-from identity.domain.tokens import AccessToken, RefreshToken
-from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant
-from identity.provider.grant_type import (
+from identity.api.crypto import constant_time_equal, encode_base64url
+from identity.api.endpoints import Context, InvalidGrant, Parameters
+from identity.api.entities import ApplicationClient
+from identity.api.grants import (
+    AccessToken,
+    Artifact,
     Authorization,
+    AuthorizationCode,
     ClientRequirement,
     GrantType,
+    PresentedCode,
     PreviewInput,
+    RefreshToken,
     RefreshTokenTerms,
+    ResponseType,
+    Scope,
+    SingleUseCredential,
     TokenRequest,
 )
-from identity.provider.parameters import Parameters
-from identity.provider.response_type import Artifact, ResponseType
-from identity.provider.scope import Scope
-from identity.provider.single_use import SingleUseCredential, translate_token_errors
+from identity.api.plugins import hookimpl
 
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
 
@@ -47,7 +47,7 @@ class AuthorizationCodeCredential(SingleUseCredential):
 
     def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
         """Redeem the code and store its tokens. Raises InvalidGrant; a replay revokes its family."""
-        with translate_token_errors():
+        with SingleUseCredential.translate_errors():
             context.services.tokens.redeem_code(self.code, self.client, access=access, refresh=refresh)
 
 
@@ -74,7 +74,7 @@ class AuthorizationCodeGrant(GrantType):
         problem = _find_mismatch(presented, client, redirect_uri, request.parameters, context)
         if problem is not None:
             # A client with the right code and credentials that fails otherwise gets no second attempt.
-            with translate_token_errors():
+            with SingleUseCredential.translate_errors():
                 context.services.tokens.redeem_code(code, client)
             raise InvalidGrant(problem, keep_changes=True)
         return _build_authorization(presented, client, context)
@@ -134,7 +134,7 @@ def _verifies_challenge(verifier: str | None, challenge: str | None) -> bool:
         return challenge is None and verifier is None
     if not _VERIFIER.match(verifier):
         return False
-    hashed = base64url.encode(hashlib.sha256(verifier.encode("ascii")).digest())
+    hashed = encode_base64url(hashlib.sha256(verifier.encode("ascii")).digest())
     return constant_time_equal(hashed.encode("ascii"), challenge.encode("ascii"))
 
 

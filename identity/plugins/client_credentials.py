@@ -12,13 +12,10 @@ A token request::
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from identity import hookimpl
-from identity.domain.applications import ApplicationClient
-from identity.domain.users import Subject
-from identity.provider.context import Context
-from identity.provider.errors import UnauthorizedClient
-from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
-from identity.provider.scope import Scope
+from identity.api.endpoints import Context, UnauthorizedClient
+from identity.api.entities import ApplicationClient, Subject
+from identity.api.grants import Authorization, ClientRequirement, GrantType, PreviewInput, Scope, TokenRequest
+from identity.api.plugins import hookimpl
 
 
 class ClientCredentialsGrant(GrantType):

@@ -7,12 +7,8 @@ and service users.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.clients import Client
-from identity.provider.client_authentication import ClientAuthenticationMethod
-from identity.provider.context import Context
-from identity.provider.parameters import Parameters
-from identity.provider.protocol_request import ProtocolRequest
+from identity.api.endpoints import Client, ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
+from identity.api.plugins import hookimpl
 
 
 class ClientSecretPost(ClientAuthenticationMethod):

@@ -6,8 +6,8 @@ Tokens pass through the browser: an application gets them only where it has the 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.provider.response_type import Artifact, ResponseType
+from identity.api.grants import Artifact, ResponseType
+from identity.api.plugins import hookimpl
 
 
 class ImplicitPlugin:

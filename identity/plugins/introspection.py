@@ -4,21 +4,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from identity import hookimpl
+from identity.api.endpoints import Context, Endpoint, EndpointHost, Parameters, ProtocolRequest, ProtocolResponse
+from identity.api.entities import ServiceUser, Subject
+from identity.api.grants import Scope
+from identity.api.plugins import hookimpl
 from identity.domain.expirations import NEVER
 from identity.domain.tokens import PresentedAccessToken
-from identity.domain.users import ServiceUser, Subject
 from identity.provider.access_token_formats import actor_claim, authentication_claims
 from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.claims import scope_claims
 from identity.provider.client_authentication import require_application
-from identity.provider.context import Context
-from identity.provider.endpoint import ClaimsPreview, Endpoint, EndpointHost
-from identity.provider.parameters import refuse_secrets
-from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+from identity.provider.endpoint import ClaimsPreview
 from identity.provider.responses import json_response
 from identity.provider.role_claims import response_role_claims
-from identity.provider.scope import Scope, scopes_from_token
+from identity.provider.scope import scopes_from_token
 
 _INACTIVE = replace(json_response('{"active": false}'), is_negative=True)
 
@@ -27,7 +26,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Respond whether an access token is live and meant for the requesting client; only ``active`` if not. Raises
     OAuthError.
     """
-    refuse_secrets(request.query)
+    Parameters.refuse_secrets(request.query)
     parameters = request.parse_form()
     client = require_application(context.provider.authenticate(request, parameters, context))
     issued = context.services.tokens.find_live_access_token(parameters.require_value("token"))

@@ -16,20 +16,23 @@ from enum import StrEnum
 from functools import cache, lru_cache, partial
 from typing import Any
 
-from identity import hookimpl
-from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
-from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
-from identity.domain.records import Record
-from identity.domain.service_user_keys import ServiceUserKey
-from identity.domain.tokens import AccessToken, RefreshToken
-from identity.domain.users import Subject
-from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant
-from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
-from identity.provider.scope import Scope
-from identity.provider.single_use import SingleUseCredential
-from identity.settings_parser import duration, setting
-from identity.storage.errors import AlreadyUsed
+from identity.api.crypto import InvalidTokenSignature, MalformedToken, RsaPrivateKey, RsaPublicKey, UnverifiedToken
+from identity.api.endpoints import Context, InvalidGrant
+from identity.api.entities import ServiceUserKey, Subject
+from identity.api.grants import (
+    AccessToken,
+    Authorization,
+    ClientRequirement,
+    GrantType,
+    PreviewInput,
+    RefreshToken,
+    Scope,
+    SingleUseCredential,
+    TokenRequest,
+)
+from identity.api.plugins import duration, hookimpl, setting
+from identity.api.services import Record
+from identity.api.storage import AlreadyUsed
 
 ALGORITHM = "RS256"
 

@@ -3,17 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.managers import ManagerRole
-from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import PERMISSIONS, ManagerLevel
+from identity.api.entities import ManagerLevel, ManagerRole
+from identity.api.pages import gettext_lazy
+from identity.api.plugins import hookimpl
 
-_READS = frozenset(permission for permission in PERMISSIONS if permission.endswith(".read"))
+_READS = frozenset(permission for permission in ManagerRole.PERMISSIONS if permission.endswith(".read"))
 
 
 def _permissions_for(*resources: str) -> frozenset[str]:
     """Every permission on these resources."""
-    return frozenset(permission for permission in PERMISSIONS if permission.partition(".")[0] in resources)
+    return frozenset(permission for permission in ManagerRole.PERMISSIONS if permission.partition(".")[0] in resources)
 
 
 _GRANT = _permissions_for("project_grant_manager", "user_grant") | {"project_grant.read"}
@@ -75,7 +74,7 @@ ROLES = (
     ManagerRole(
         name="IAM_OWNER",
         level=ManagerLevel.INSTANCE,
-        permissions=PERMISSIONS,
+        permissions=ManagerRole.PERMISSIONS,
         description=gettext_lazy("Manages the whole instance."),
     ),
     ManagerRole(

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.storage.backend import Backend
-from identity.storage.memory import MemoryBackend
+from identity.api.plugins import hookimpl
+from identity.api.storage import Backend, MemoryBackend
 
 
 class MemoryPlugin:

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.users import HumanUser
-from identity.provider.context import Context
-from identity.provider.grant_type import Authorization
-from identity.provider.scope import ClaimsScope, GrantedScope, Scope
+from identity.api.endpoints import Context
+from identity.api.entities import HumanUser
+from identity.api.grants import Authorization, ClaimsScope, GrantedScope, Scope
+from identity.api.plugins import hookimpl
 
 CLAIMS = {
     Scope.OPENID: frozenset[str](),

@@ -8,15 +8,12 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.organizations import Organization
-from identity.domain.users import User
-from identity.provider.context import Context
-from identity.provider.errors import InvalidScope
-from identity.provider.grant_type import Authorization
-from identity.provider.scope import GrantedScope, Scope
-from identity.services.lookup import Lookup
-from identity.storage.backend import Storage
+from identity.api.endpoints import Context, InvalidScope
+from identity.api.entities import Organization, User
+from identity.api.grants import Authorization, GrantedScope, Scope
+from identity.api.plugins import hookimpl
+from identity.api.services import Lookup
+from identity.api.storage import Storage
 
 _OWNER = ":user:resourceowner"
 

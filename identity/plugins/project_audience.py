@@ -3,12 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.audiences import AUDIENCE_SUFFIX, PROJECT_ID_INFIX
-from identity.provider.context import Context
-from identity.provider.errors import InvalidScope
-from identity.provider.grant_type import Authorization
-from identity.provider.scope import GrantedScope, Scope, project_from_audience_scope
+from identity.api.endpoints import Context, InvalidScope
+from identity.api.grants import AudienceScope, Authorization, GrantedScope, Scope
+from identity.api.plugins import hookimpl
 
 
 class ProjectAudienceScope(Scope):
@@ -16,7 +13,7 @@ class ProjectAudienceScope(Scope):
 
     def matches(self, value: str) -> bool:
         """True for a scope of this form in any namespace."""
-        return PROJECT_ID_INFIX in value and value.endswith(AUDIENCE_SUFFIX)
+        return AudienceScope.PROJECT_ID_INFIX in value and value.endswith(AudienceScope.SUFFIX)
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """Adds the project to the audience.
@@ -26,7 +23,7 @@ class ProjectAudienceScope(Scope):
         """
         services = context.services
         instance = services.find_instance()
-        named = project_from_audience_scope(
+        named = AudienceScope.find_project(
             value, context.settings.urn_namespaces, "" if instance is None else instance.project_id
         )
         if named is None:

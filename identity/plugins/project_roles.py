@@ -6,12 +6,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.provider.context import Context
-from identity.provider.errors import InvalidScope
-from identity.provider.grant_type import Authorization
-from identity.provider.role_claims import ALL_ROLES_SUFFIX, ONE_ROLE_INFIX, is_role_scope
-from identity.provider.scope import GrantedScope, Scope
+from identity.api.endpoints import Context, InvalidScope
+from identity.api.grants import Authorization, GrantedScope, RoleScope, Scope
+from identity.api.plugins import hookimpl
 
 
 class ProjectRolesScope(Scope):
@@ -19,7 +16,7 @@ class ProjectRolesScope(Scope):
 
     def matches(self, value: str) -> bool:
         """True for scopes of these forms in any namespace."""
-        return value.endswith(ALL_ROLES_SUFFIX) or ONE_ROLE_INFIX in value
+        return value.endswith(RoleScope.ALL_SUFFIX) or RoleScope.ONE_INFIX in value
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """Granted whether or not the user has such a role. A scope of another namespace is dropped.
@@ -27,9 +24,9 @@ class ProjectRolesScope(Scope):
         Raises InvalidScope for a scope without a role key.
         """
         namespaces = context.settings.urn_namespaces
-        if is_role_scope(value, namespaces):
+        if RoleScope.is_valid(value, namespaces):
             return GrantedScope(value)
-        if value.removesuffix(ONE_ROLE_INFIX) in namespaces:
+        if value.removesuffix(RoleScope.ONE_INFIX) in namespaces:
             raise InvalidScope(f"{value} names no role", reason="a scope names no role")
         return None
 

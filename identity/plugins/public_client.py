@@ -7,12 +7,9 @@ it; its refresh tokens are bound to its client id and rotate.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.applications import ApplicationClient
-from identity.provider.client_authentication import ClientAuthenticationMethod
-from identity.provider.context import Context
-from identity.provider.parameters import Parameters
-from identity.provider.protocol_request import ProtocolRequest
+from identity.api.endpoints import ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
+from identity.api.entities import ApplicationClient
+from identity.api.plugins import hookimpl
 
 
 class PublicClientAuthentication(ClientAuthenticationMethod):

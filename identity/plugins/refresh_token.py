@@ -12,21 +12,22 @@ A token request::
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.applications import ApplicationClient
-from identity.domain.tokens import AccessToken, PresentedRefreshToken, RefreshToken
-from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant, InvalidScope
-from identity.provider.grant_type import (
+from identity.api.endpoints import Context, InvalidGrant, InvalidScope
+from identity.api.entities import ApplicationClient
+from identity.api.grants import (
+    AccessToken,
     Authorization,
     ClientRequirement,
     GrantType,
+    PresentedRefreshToken,
     PreviewInput,
+    RefreshToken,
     RefreshTokenTerms,
+    Scope,
+    SingleUseCredential,
     TokenRequest,
 )
-from identity.provider.scope import Scope
-from identity.provider.single_use import SingleUseCredential, translate_token_errors
+from identity.api.plugins import hookimpl
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class RefreshTokenCredential(SingleUseCredential):
         """Rotate. Raises InvalidGrant; a replay revokes the family."""
         if refresh is None:
             raise ValueError("a refresh brings a refresh token")
-        with translate_token_errors():
+        with SingleUseCredential.translate_errors():
             context.services.tokens.rotate_refresh_token(self.token, self.client, access=access, successor=refresh)
 
 
@@ -62,7 +63,7 @@ class RefreshTokenGrant(GrantType):
             raise InvalidGrant("the refresh token is unknown, or was issued to another client")
         token = presented.token
         if token.rotated_at is not None and not context.services.tokens.is_within_grace(token):
-            with translate_token_errors():
+            with SingleUseCredential.translate_errors():
                 raise context.services.tokens.revoke_replayed_family(token.family_id, client, "refresh_token")
         problem = _find_mismatch(presented, context)
         if problem is not None:

@@ -3,13 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from identity import hookimpl
-from identity.domain.errors import Denied
-from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, EndpointHost
-from identity.provider.errors import InvalidGrant
-from identity.provider.parameters import refuse_secrets
-from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+from identity.api.endpoints import (
+    Context,
+    Endpoint,
+    EndpointHost,
+    InvalidGrant,
+    Parameters,
+    ProtocolRequest,
+    ProtocolResponse,
+)
+from identity.api.entities import Denied
+from identity.api.plugins import hookimpl
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -17,7 +21,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
     ``token_type_hint`` is not needed to find it. Raises InvalidGrant for another client's token, which stays live.
     """
-    refuse_secrets(request.query)
+    Parameters.refuse_secrets(request.query)
     parameters = request.parse_form()
     client = context.provider.authenticate(request, parameters, context)
     try:

@@ -14,13 +14,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from identity import __version__, clock, hookimpl
-from identity.domain.audit import AuditEvent
-from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
-from identity.services.audit import event_to_dict
-from identity.services.outbox import Delivery, DeliveryFailed
-from identity.settings import Settings as CoreSettings
-from identity.settings_parser import InvalidSetting, duration, setting
+from identity.api.crypto import ForbiddenDestination, OutboundHttpClient
+from identity.api.plugins import InvalidSetting, __version__, duration, hookimpl, now, setting
+from identity.api.plugins import Settings as CoreSettings
+from identity.api.services import AuditEvent, Delivery, DeliveryFailed, event_to_dict
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets begin with
 _SECRET_LENGTHS = range(24, 65)
@@ -173,7 +170,7 @@ class WebhookDelivery(Delivery):
             raise DeliveryFailed(f"the receiver answered {answer.status}")
 
     def _headers(self, content: bytes) -> dict[str, str]:
-        message_id, timestamp = json.loads(content)["id"], int(clock.now().timestamp())
+        message_id, timestamp = json.loads(content)["id"], int(now().timestamp())
         try:
             secrets = self._settings.secrets()
         except InvalidSetting as problem:

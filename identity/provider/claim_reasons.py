@@ -10,7 +10,7 @@ from identity.domain.projects import Project
 from identity.domain.users import ServiceUser
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
-from identity.provider.role_claims import is_role_scope
+from identity.provider.role_claims import RoleScope
 from identity.provider.scope import GrantedScopes
 
 #: Claims whose value differs in each token: the preview does not show its own.
@@ -69,7 +69,7 @@ class ClaimReasons:
         self._context = context
         namespaces = context.settings.urn_namespaces
         self._role_names = tuple(f"{namespace}:org:project" for namespace in namespaces)
-        self.role_scopes = [value for value in granted.values if is_role_scope(value, namespaces)]
+        self.role_scopes = [value for value in granted.values if RoleScope.is_valid(value, namespaces)]
         with context.services.read_session() as storage:
             self._projects: Mapping[str, Project] = storage.projects.find_many(granted.audience)
 

@@ -131,6 +131,11 @@ class SignIn:
         """True if the account belongs to the required organization, if one is required."""
         return self.required_organization is None or account.subject.organization.id == self.required_organization.id
 
+    def matches_hint(self, account: SignedInAccount) -> bool:
+        """True if the client's login_hint names the account."""
+        hint = "" if self.request is None else self.request.login_hint
+        return bool(hint) and _matches_login_hint(account.subject, hint)
+
     @cached_property
     def selectable_accounts(self) -> tuple[SignedInAccount, ...]:
         """The live sessions that the client's hints allow."""
@@ -141,7 +146,7 @@ class SignIn:
             return live
         if self.request.required_subject_id is not None:
             return tuple(account for account in live if account.subject.user.id == self.request.required_subject_id)
-        hinted = tuple(account for account in live if matches_login_hint(account.subject, self.request.login_hint))
+        hinted = tuple(account for account in live if self.matches_hint(account))
         # A hint that matches no session means a user who must sign in first.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live
 
@@ -192,7 +197,7 @@ class SignIn:
         return self.max_age is not None or "login" in self.prompts
 
 
-def matches_login_hint(subject: Subject, login_name: str) -> bool:
+def _matches_login_hint(subject: Subject, login_name: str) -> bool:
     """True if the text names the subject, who is signed in here, however spelt: by login name, by bare user name, or by
     an email address of theirs that is verified."""
     if LoginName.parse(login_name).comparison_key in (

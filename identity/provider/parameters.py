@@ -119,16 +119,16 @@ class Parameters(Mapping[str, str]):
         # Only a space separates (RFC 6749 §3.3): a tab stays in its value and is refused there.
         return tuple(dict.fromkeys(item for item in self._values.get(name, "").split(" ") if item))
 
+    @staticmethod
+    def refuse_secrets(query: bytes) -> None:
+        """Raise InvalidRequest if a query string contains a secret or a token."""
+        if query and any(name in SECRET_PARAMETERS for name in Parameters.parse(query)):
+            raise InvalidRequest("send credentials and tokens in the header or the body, never in the address")
+
 
 def _decoded(text: str) -> str:
     # Most names and values are not percent-encoded.
     return unquote_plus(text, errors="strict") if "%" in text or "+" in text else text
-
-
-def refuse_secrets(query: bytes) -> None:
-    """Raise InvalidRequest if a query string contains a secret or a token."""
-    if query and any(name in SECRET_PARAMETERS for name in Parameters.parse(query)):
-        raise InvalidRequest("send credentials and tokens in the header or the body, never in the address")
 
 
 def _repeated(pairs: list[tuple[str, str]]) -> tuple[str, ...]:

@@ -16,12 +16,24 @@ from identity.provider.errors import AccessDenied, OAuthError
 from identity.provider.scope import GrantedScopes
 from identity.storage.backend import Storage
 
-#: Suffix after the namespace in the scope for all roles, and in scopes for single roles.
-ALL_ROLES_SUFFIX = ":org:projects:roles"
-ONE_ROLE_INFIX = ":org:project:role:"
-
 #: The role keys to disclose of a project; None for all.
 _RoleKeys = frozenset[str] | None
+
+
+class RoleScope:
+    """The scopes for all roles and for single ones."""
+
+    #: Suffix after the namespace in the scope for all roles, and in scopes for single roles.
+    ALL_SUFFIX = ":org:projects:roles"
+    ONE_INFIX = ":org:project:role:"
+
+    @staticmethod
+    def is_valid(scope_name: str, namespaces: tuple[str, ...]) -> bool:
+        """True for the scope for all roles, and for those for a single role."""
+        namespace, _, key = scope_name.partition(RoleScope.ONE_INFIX)
+        return (bool(key) and namespace in namespaces) or any(
+            scope_name == namespace + RoleScope.ALL_SUFFIX for namespace in namespaces
+        )
 
 
 def token_role_claims(
@@ -108,14 +120,6 @@ def _disclosed_roles(grant: UserGrant, allowed_keys: Mapping[str, _RoleKeys]) ->
     return grant.roles if keys is None else grant.roles & keys
 
 
-def is_role_scope(scope_name: str, namespaces: tuple[str, ...]) -> bool:
-    """True for the scope for all roles, and for those for a single role."""
-    namespace, _, key = scope_name.partition(ONE_ROLE_INFIX)
-    return (bool(key) and namespace in namespaces) or any(
-        scope_name == namespace + ALL_ROLES_SUFFIX for namespace in namespaces
-    )
-
-
 def refuse_without_role(
     subject: Subject | None,
     client: ApplicationClient | None,
@@ -139,10 +143,10 @@ def _projects(client: ApplicationClient | None, audience: Iterable[str], context
 @lru_cache(256)
 def _requested_roles(scopes: tuple[str, ...], namespaces: tuple[str, ...]) -> _RoleKeys:
     """The roles that scopes request: none, single ones, or all (None)."""
-    found = [scope_name for scope_name in scopes if is_role_scope(scope_name, namespaces)]
-    if any(scope_name.endswith(ALL_ROLES_SUFFIX) and ONE_ROLE_INFIX not in scope_name for scope_name in found):
+    found = [scope_name for scope_name in scopes if RoleScope.is_valid(scope_name, namespaces)]
+    if any(scope_name.endswith(RoleScope.ALL_SUFFIX) and RoleScope.ONE_INFIX not in scope_name for scope_name in found):
         return None
-    return frozenset(scope_name.partition(ONE_ROLE_INFIX)[2] for scope_name in found)
+    return frozenset(scope_name.partition(RoleScope.ONE_INFIX)[2] for scope_name in found)
 
 
 def _namespace(scopes: Iterable[str], context: Context) -> str:

@@ -2,11 +2,10 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from identity.domain.audiences import AUDIENCE_SUFFIX, PROJECT_ID_INFIX
 from identity.domain.organizations import Organization
 from identity.domain.tokens import AccessToken
 from identity.domain.users import Subject
@@ -134,18 +133,6 @@ class Scopes:
             if scope is not None:
                 claims |= scope.claims
         return claims
-
-
-def project_from_audience_scope(value: str, namespaces: Collection[str], own_project_id: str) -> str | None:
-    """The project id in an audience scope of one of the namespaces; None for any other value.
-
-    The last part of a namespace is an alias of the service's own project.
-    """
-    namespace, middle, rest = value.partition(PROJECT_ID_INFIX)
-    if not middle or not rest.endswith(AUDIENCE_SUFFIX) or namespace not in namespaces:
-        return None
-    named = rest.removesuffix(AUDIENCE_SUFFIX)
-    return own_project_id if named == namespace.rsplit(":", 2)[-2] else named
 
 
 def required_organization(requested: Iterable[str], context: Context) -> Organization | None:

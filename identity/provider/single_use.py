@@ -21,13 +21,13 @@ class SingleUseCredential(ABC):
     def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
         """Consume it and store the tokens, as the last write of the transaction. Raises InvalidGrant."""
 
-
-@contextmanager
-def translate_token_errors() -> Iterator[None]:
-    """Translate the services' errors about codes and refresh tokens into OAuth errors."""
-    try:
-        yield
-    except ReplayDetected:
-        raise InvalidGrant("the grant was used before", keep_changes=True) from None
-    except NotRedeemable as problem:
-        raise InvalidGrant("the grant is not valid any more", reason=str(problem)) from None
+    @staticmethod
+    @contextmanager
+    def translate_errors() -> Iterator[None]:
+        """Translate the services' errors about codes and refresh tokens into OAuth errors."""
+        try:
+            yield
+        except ReplayDetected:
+            raise InvalidGrant("the grant was used before", keep_changes=True) from None
+        except NotRedeemable as problem:
+            raise InvalidGrant("the grant is not valid any more", reason=str(problem)) from None

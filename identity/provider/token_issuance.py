@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from identity.crypto.jwt import left_half_hash
+from identity.crypto.jwt import UnverifiedToken
 from identity.crypto.secrets import new_id, new_token, token_digest
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
@@ -232,9 +232,9 @@ def _id_token(
     assert_userinfo = access_token is None or (application is not None and application.id_token_userinfo_assertion)
     claims: dict[str, Any] = {}
     if access_token is not None:
-        claims["at_hash"] = left_half_hash(access_token, ALGORITHM)
+        claims["at_hash"] = UnverifiedToken.left_half_hash(access_token, ALGORITHM)
     if code is not None:
-        claims["c_hash"] = left_half_hash(code, ALGORITHM)
+        claims["c_hash"] = UnverifiedToken.left_half_hash(code, ALGORITHM)
     if authorization.methods:
         claims |= access_token_formats.authentication_claims(authorization)
     if assert_userinfo and subject is not None:

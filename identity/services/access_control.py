@@ -15,7 +15,6 @@ from identity.domain.permissions import (
     GRANTEE_PERMISSIONS,
     INSTANCE_KEY,
     INSTANCE_WRITE,
-    PERMISSIONS,
     SIGN_IN_PERMISSIONS,
     ManagerLevel,
     Resource,
@@ -61,6 +60,11 @@ class Principal:
 Principal.OPERATOR = Principal(None)
 
 
+def merge_roles(before: frozenset[str], roles: Mapping[str, bool]) -> frozenset[str]:
+    """The roles with those that are given, and without those that are taken."""
+    return (before - roles.keys()) | {role for role, given in roles.items() if given}
+
+
 class AccessControl:
     """Authorization checks of one transaction."""
 
@@ -85,7 +89,7 @@ class AccessControl:
     def list_permissions(self, principal: Principal, resource: Resource) -> frozenset[str]:
         """All permissions that the principal's roles grant at the resource, before deny hooks."""
         if principal.subject is None:
-            return PERMISSIONS
+            return ManagerRole.PERMISSIONS
         if not principal.subject.is_active:
             return frozenset()
         allowed: set[str] = set()

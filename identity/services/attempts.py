@@ -39,14 +39,16 @@ ADDRESS_LIMIT_REASON = "too many attempts from one address"
 class TooManyAttempts(DomainError):
     """The next attempt must wait ``seconds``; with ``exhausted`` there is none. The request must change nothing.
 
-    ``address`` is True if the limit of the network address is reached, not that of the account.
+    ``address`` is True if the limit of the network address is reached, not that of the account, ``factor`` if a
+    factor was tried, not a password.
     """
 
-    def __init__(self, seconds: int, *, exhausted: bool = False, address: bool = False) -> None:
+    def __init__(self, seconds: int, *, exhausted: bool = False, address: bool = False, factor: bool = False) -> None:
         super().__init__("Too many attempts.")
         self.seconds = seconds
         self.exhausted = exhausted
         self.address = address
+        self.factor = factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +260,12 @@ class AttemptService(Service):
         attempt = self._storage.attempts.reserve(key, reserved_at=self._now, user_id=user_id, limits=limits)
         if not attempt.allowed:
             self.record_refusal(subject, ACCOUNT_LIMIT_REASON)
-            raise self._refusal_of(attempt)
+            raise self._refusal_of(attempt, factor=key.startswith(_FACTOR))
         return attempt
 
-    def _refusal_of(self, attempt: AttemptAllowance) -> TooManyAttempts:
-        return TooManyAttempts(self._seconds_until(attempt.next_attempt_at), exhausted=attempt.is_exhausted)
+    def _refusal_of(self, attempt: AttemptAllowance, *, factor: bool = False) -> TooManyAttempts:
+        seconds = self._seconds_until(attempt.next_attempt_at)
+        return TooManyAttempts(seconds, exhausted=attempt.is_exhausted, factor=factor)
 
     def _seconds_until(self, moment: datetime) -> int:
         return max(1, int((moment - self._now).total_seconds()))

@@ -10,7 +10,7 @@ from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, Resource
 from identity.domain.policies import SecondFactorRule
 from identity.domain.projects import ProjectGrant
 from identity.domain.users import HumanUser, Subject
-from identity.services.access_control import AccessControl, Principal
+from identity.services.access_control import AccessControl, Principal, merge_roles
 from identity.services.base import TransactionState
 from identity.services.capabilities import Capabilities
 from identity.services.commands.managers import AddManager, ChangeManager
@@ -129,6 +129,23 @@ class ManagerService(GrantAuditedService[Manager]):
             self._holders.invalidate(user.id)
             self._sessions.revoke_access(raised)
         return manager
+
+    def sync_roles(self, subject: Subject, roles: Mapping[str, bool]) -> None:
+        """Give or take roles at the user's organization, as the operator; others stay. Raises DomainError."""
+        resource, operator = Resource.of_organization(subject.organization.id), Principal.OPERATOR
+        managers = [
+            item for item in self._storage.managers.list_for_user(subject.user.id) if item.resource == resource.key
+        ]
+        before = managers[0].roles if managers else frozenset[str]()
+        after = merge_roles(before, roles)
+        if after == before:
+            return
+        if not managers:
+            self.add(resource, AddManager(user_id=subject.user.id, roles=after), principal=operator)
+        elif after:
+            self.change(managers[0].id, ChangeManager(roles=after), principal=operator)
+        else:
+            self.remove(managers[0].id, principal=operator)
 
     def count_sessions_to_end(self, user_id: str, resource: Resource) -> int:
         """How many sessions of a user end who gets a role at the resource."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey, parse_rsa_public_key
 from identity.crypto.secrets import constant_time_equal, new_id, new_token, token_digest
 from identity.domain.applications import MAX_LIVE_SECRETS
-from identity.domain.audiences import PROJECT_ID_INFIX, audience_scope
+from identity.domain.audiences import AudienceScope
 from identity.domain.clients import ServiceUserClient
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy
@@ -335,10 +335,10 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def _require_scopes(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
         """The scope as displayed: the requested scope, and the audience scope of each project. Raises Invalid."""
         requested = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
-        if any(PROJECT_ID_INFIX in scope_name for scope_name in requested):
+        if any(AudienceScope.PROJECT_ID_INFIX in scope_name for scope_name in requested):
             raise Invalid({"scope": gettext_lazy("Choose projects by their ids, without a scope.")})
         namespace = self._settings.urn_namespaces[0]
-        return (*requested, *(audience_scope(project_id, namespace) for project_id in audience))
+        return (*requested, *(AudienceScope.build(project_id, namespace) for project_id in audience))
 
     def _add_key(
         self,

@@ -26,27 +26,23 @@ _Change = Callable[[PendingAuthorization], PendingAuthorization]
 
 
 class SignInUnavailable(DomainError):
-    """No pending sign-in with this id can continue in this browser."""
+    """No pending sign-in with this id can continue in this browser; ``state`` says why not.
 
+    An UNKNOWN one may have been purged, a FOREIGN one was started in another browser, a FINISHED one was answered. An
+    EXPIRED one can be restarted: it is ``pending``.
+    """
 
-class UnknownSignIn(SignInUnavailable):
-    """No request has this id; it may have been purged."""
+    UNKNOWN, FOREIGN, EXPIRED, FINISHED = (
+        "We do not know this sign-in.",
+        "This sign-in was started in another browser.",
+        "This sign-in took too long.",
+        "This sign-in is done.",
+    )
 
-
-class ForeignSignIn(SignInUnavailable):
-    """The request was started in another browser."""
-
-
-class ExpiredSignIn(SignInUnavailable):
-    """The request has expired; ``pending`` can be restarted."""
-
-    def __init__(self, pending: PendingAuthorization) -> None:
-        super().__init__("This sign-in took too long.")
+    def __init__(self, state: str, pending: PendingAuthorization | None = None) -> None:
+        super().__init__(state)
+        self.state = state
         self.pending = pending
-
-
-class FinishedSignIn(SignInUnavailable):
-    """The request was already answered."""
 
 
 class StaleSignIn(DomainError):
@@ -91,29 +87,31 @@ class SignInService(Service):
     def find(self, request_id: str, secret: str | None) -> PendingAuthorization:
         """The pending sign-in with this id, for the browser that presents its secret.
 
-        Raises UnknownSignIn, ForeignSignIn, ExpiredSignIn, FinishedSignIn.
+        Raises SignInUnavailable.
         """
         with self._look() as storage:
             pending = storage.authorization_requests.find(request_id)
         if pending is None:
-            raise UnknownSignIn("We do not know this sign-in.")
+            raise SignInUnavailable(SignInUnavailable.UNKNOWN)
         if secret is None or not constant_time_equal(token_digest(secret), pending.digest):
-            raise ForeignSignIn("This sign-in was started in another browser.")
+            raise SignInUnavailable(SignInUnavailable.FOREIGN)
         if pending.finished_at is not None:
-            raise FinishedSignIn("This sign-in is done.")
+            raise SignInUnavailable(SignInUnavailable.FINISHED)
         if pending.is_expired(self._now):
-            raise ExpiredSignIn(pending)
+            raise SignInUnavailable(SignInUnavailable.EXPIRED, pending)
         return pending
 
     def restart(self, request_id: str, secret: str | None) -> tuple[PendingAuthorization, str]:
         """A new one with the same parameters as one that expired.
 
-        Raises UnknownSignIn, ForeignSignIn, FinishedSignIn.
+        Raises SignInUnavailable, unless it is expired.
         """
         try:
             old = self.find(request_id, secret)
-        except ExpiredSignIn as expired:
-            old = expired.pending
+        except SignInUnavailable as refused:
+            if refused.pending is None:
+                raise
+            old = refused.pending
         return self.begin(old.parameters, target=old.target, login_name=old.login_name, ui_locales=old.ui_locales)
 
     def set_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
@@ -211,12 +209,12 @@ class SignInService(Service):
     def finish(self, pending: PendingAuthorization) -> None:
         """Finish it in the transaction that answers it: one of several racing tabs succeeds.
 
-        Raises FinishedSignIn; StaleSignIn if it has changed since it was read.
+        Raises SignInUnavailable if it is finished; StaleSignIn if it has changed since it was read.
         """
         try:
             self._storage.authorization_requests.finish(pending.id, self._now, version=pending.version)
         except (AlreadyUsed, RowNotFound):
-            raise FinishedSignIn("This sign-in is done.") from None
+            raise SignInUnavailable(SignInUnavailable.FINISHED) from None
         except StaleRow:
             raise StaleSignIn("This sign-in went on in another window.") from None
 
@@ -228,10 +226,10 @@ class SignInService(Service):
             except StaleRow:
                 newer = self._storage.authorization_requests.find(pending.id)
                 if newer is None or newer.finished_at is not None:
-                    raise FinishedSignIn("This sign-in is done.") from None
+                    raise SignInUnavailable(SignInUnavailable.FINISHED) from None
                 pending = newer
             except RowNotFound:
-                raise UnknownSignIn("We do not know this sign-in.") from None
+                raise SignInUnavailable(SignInUnavailable.UNKNOWN) from None
             else:
                 return after
         raise Conflict(_OTHER_WINDOW_MESSAGE)

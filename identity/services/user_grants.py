@@ -1,11 +1,13 @@
 """User grants: project roles of users."""
 
+from collections.abc import Mapping
+
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import User
-from identity.services.access_control import AccessControl, Principal
+from identity.services.access_control import AccessControl, Principal, merge_roles
 from identity.services.base import TransactionState
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.crud import DeactivatableEntityService
@@ -93,6 +95,25 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         self._check_roles(self._project(before.project_id), project_grant, command.roles)
         after = self._next_version(before, command, expected_version=expected_version)
         return self._update("user_grant.changed", before, after)
+
+    def sync_roles(self, user_id: str, project_id: str, roles: Mapping[str, bool]) -> None:
+        """Give or take these roles of a user in a project of their organization, as the operator; other roles stay.
+
+        Raises DomainError.
+        """
+        grants = self._storage.user_grants.page("user_id", user_id)
+        direct = [grant for grant in grants if grant.project_id == project_id and grant.project_grant_id is None]
+        before = direct[0].roles if direct else frozenset[str]()
+        after = merge_roles(before, roles)
+        if after == before:
+            return
+        if not direct:
+            command = AddUserGrant(user_id=user_id, project_id=project_id, roles=after)
+            self.add(command, principal=Principal.OPERATOR)
+        elif after:
+            self.change(direct[0].id, ChangeUserGrant(roles=after), principal=Principal.OPERATOR)
+        else:
+            self.remove(direct[0].id, principal=Principal.OPERATOR)
 
     def _project_grant(self, user_grant: UserGrant) -> ProjectGrant | None:
         return (

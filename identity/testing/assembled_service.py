@@ -20,7 +20,7 @@ from identity.application_factory import create_application, create_wsgi_app
 from identity.asgi import AsgiApplication
 from identity.background_worker import BackgroundWorker
 from identity.crypto.argon2id import Argon2Cost
-from identity.domain.audiences import audience_scope
+from identity.domain.audiences import AudienceScope
 from identity.domain.audit import AuditEvent, AuditFilter
 from identity.domain.instance import Instance
 from identity.services.access_control import Principal
@@ -174,7 +174,7 @@ class AssembledService:
 
     def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
         """The scope that adds a project to the audience; by default the service's own project."""
-        return audience_scope(project_id or self.instance.project_id, namespace)
+        return AudienceScope.build(project_id or self.instance.project_id, namespace)
 
     def audit_events(self, **filters: Any) -> tuple[AuditEvent, ...]:
         """Audit events that match the filters, newest first; at most a thousand."""

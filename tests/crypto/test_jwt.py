@@ -16,7 +16,6 @@ from identity.crypto.jwt import (
     InvalidTokenSignature,
     MalformedToken,
     UnverifiedToken,
-    left_half_hash,
     sign,
 )
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
@@ -93,7 +92,7 @@ class TestSigning:
     @pytest.mark.parametrize("algorithm", ["none", "HS256", "rs256", "", "RS1"])
     def test_nor_are_their_hashes(self, algorithm: str) -> None:
         with pytest.raises(ValueError, match="is not one of"):
-            left_half_hash("x", algorithm)
+            UnverifiedToken.left_half_hash("x", algorithm)
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), b"bytes"])
     def test_claims_that_json_cannot_carry(self, key: RsaPrivateKey, value: object) -> None:
@@ -376,10 +375,13 @@ def test_repr_shows_nothing_of_the_token(good: str) -> None:
 
 def test_half_hash() -> None:
     # OpenID Connect Core, appendix A.3 and A.4: the at_hash and c_hash of its examples.
-    assert left_half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y", "RS256") == "77QmUPtjPfzWtF2AnpK9RQ"
     assert (
-        left_half_hash("Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk", "RS256")
+        UnverifiedToken.left_half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y", "RS256")
+        == "77QmUPtjPfzWtF2AnpK9RQ"
+    )
+    assert (
+        UnverifiedToken.left_half_hash("Qcb0Orv1zh30vL1MPRsbm-diHiMwcLyZvn1arpZv-Jxf_11jnpEX3Tgfvk", "RS256")
         == "LDktKdoQak3Pk0cnXxCltA"
     )
     expected = base64.urlsafe_b64encode(hashlib.sha512(b"x").digest()[:32]).rstrip(b"=").decode()
-    assert left_half_hash("x", "PS512") == expected
+    assert UnverifiedToken.left_half_hash("x", "PS512") == expected

@@ -17,7 +17,7 @@ from identity.http.error_views import MalformedRequest
 from identity.plugins.management import conditional_requests
 from identity.provider.bearer_token import parse_bearer_header
 from identity.provider.errors import OAuthError
-from identity.provider.parameters import Parameters, refuse_secrets
+from identity.provider.parameters import Parameters
 from identity.provider.scope import Scope
 from identity.services.commands import field_types
 
@@ -54,7 +54,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "domain_from_name": lambda text: domain_from_name(text, "id.example.com"),
     "scope": lambda text: Scope.require_openid(tuple(text.split(" "))),
     "parameters": lambda text: Parameters.parse(text.encode("utf-8", "replace"), longest=LONGEST),
-    "query": lambda text: refuse_secrets(text.encode("utf-8", "replace")),
+    "query": lambda text: Parameters.refuse_secrets(text.encode("utf-8", "replace")),
     "bearer": parse_bearer_header,
     "json": strict_json.parse_json_object,
     "locales": lambda text: language_negotiation.choose_language(text, accept_language=text),

@@ -1,74 +1,91 @@
-"""The public names: there, documented, and all that plugins need."""
+"""The public names: few, documented, and all that plugins need."""
 
 import ast
-import importlib
+import inspect
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 
-from identity.api import PUBLIC_MODULES, is_public
+import pytest
+
+import identity.api
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "identity" / "plugins"
-SAMPLE = Path(__file__).parent / "sample_plugin"
-MODULE_NAMES = [module for family in PUBLIC_MODULES.values() for module in family]
+SAMPLES = (Path(__file__).parent / "sample_plugin", Path(__file__).parent / "sample_plugins")
+#: What plugins offer to plugins that extend them.
+EXTENSIONS = {"identity.plugins.console.api"}
+MODULES = tuple(f"identity.api.{item.name}" for item in iter_modules(identity.api.__path__))
+MOST_NAMES = 200
 
-#: Storages are written against the contract in identity.storage; the default one is part of the service.
-OF_THE_SERVICE = "sql"
+#: Plugins that are parts of the service, with its packages and modules that they use besides the public names.
+PARTS_OF_THE_SERVICE = {
+    "console": ("annotations", "crypto", "domain", "http", "pages", "provider", "services", "storage"),
+    "management": ("domain", "http", "provider", "services", "storage"),
+    "sql": ("concurrency", "domain", "instrumentation", "storage", "testing", "transaction_manager"),
+    "end_session": ("pages", "provider", "services"),
+    "introspection": ("domain", "provider"),
+}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """The modules of the service that a file imports; private names in full."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def imported(path: Path) -> set[str]:
+    """The modules of the service that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found |= {name.name for name in node.names}
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
-            for name in node.names:
-                whole = f"{node.module}.{name.name}"
-                is_module = (ROOT / Path(*whole.split("."))).with_suffix(".py").exists()
-                private = name.name.startswith("_") and not name.name.startswith("__")
-                yield whole if is_module or private else node.module
+            is_package = node.module in ("identity", "identity.api")
+            found |= {f"{node.module}.{name.name}" for name in node.names} if is_package else {node.module}
+    return {name for name in found if name.partition(".")[0] == "identity"}
 
 
-def foreign(path: Path, own_package: str) -> set[str]:
-    """The modules of the service that a file imports beyond its own plugin."""
-    ours = {name for name in imported(path) if name.partition(".")[0] == "identity"}
-    return {name for name in ours if name != own_package and not name.startswith(f"{own_package}.")}
+def internal(path: Path, plugin: str) -> set[str]:
+    """What a file of a plugin imports that is neither public nor the plugin's own."""
+    own = f"identity.plugins.{plugin}"
+    return {name for name in imported(path) - set(MODULES) if name != own and not name.startswith(f"{own}.")}
 
 
 def plugin_files() -> Iterator[tuple[str, Path]]:
     for path in sorted(PLUGINS.rglob("*.py")):
         name = path.relative_to(PLUGINS).parts[0].removesuffix(".py")
-        if name not in (OF_THE_SERVICE, "__init__"):
+        if name != "__init__":
             yield name, path
 
 
-def test_default_plugins_live_from_public_names() -> None:
+def public_names() -> dict[str, str]:
+    """Each public name, with its module."""
+    return {name: module for module in MODULES for name in import_module(module).__all__}
+
+
+def test_default_plugins_use_only_public_names() -> None:
+    used: dict[str, set[str]] = {}
     for name, path in plugin_files():
-        assert {item for item in foreign(path, f"identity.plugins.{name}") if not is_public(item)} == set(), path
+        if modules := internal(path, name):
+            used.setdefault(name, set()).update(module.split(".")[1] for module in modules)
+    assert {name: tuple(sorted(packages)) for name, packages in used.items()} == PARTS_OF_THE_SERVICE
 
 
-def test_sample_plugin_imports_only_the_public_api() -> None:
-    for path in SAMPLE.rglob("*.py"):
-        assert {name for name in foreign(path, "sample_plugin") if not is_public(name)} == set()
+def test_sample_plugins_import_only_public_names() -> None:
+    for folder in SAMPLES:
+        for path in folder.rglob("*.py"):
+            assert imported(path) - set(MODULES) - EXTENSIONS == set(), path
 
 
-def test_public_names_exist_and_have_docstrings() -> None:
-    for module in MODULE_NAMES:
-        assert importlib.import_module(module).__doc__
+def test_public_names_are_few_and_each_stands_in_one_module() -> None:
+    every = [name for module in MODULES for name in import_module(module).__all__]
+    assert len(every) == len(set(every)) <= MOST_NAMES
+    assert len(MODULES) == 10
 
 
-def test_each_family_has_its_page() -> None:
-    pages = {path.stem for path in (ROOT / "docs" / "reference" / "api").glob("*.rst")}
-    assert pages == {"index", *(family.replace(" ", "-") for family in PUBLIC_MODULES)}
-
-
-def test_names_outside_the_public_api_are_private() -> None:
-    for name in (
-        "identity.application_factory",
-        "identity.application",
-        "identity.services.base",
-        "identity.provider.token_issuance",
-    ):
-        assert not is_public(name)
-    assert not is_public("identity.domain._hidden")
-    assert is_public("identity.domain.users")
+@pytest.mark.parametrize("module", MODULES)
+def test_public_names_are_values_with_docstrings(module: str) -> None:
+    loaded = import_module(module)
+    assert loaded.__doc__
+    assert loaded.__all__ == sorted(loaded.__all__)
+    for name in loaded.__all__:
+        value = getattr(loaded, name)
+        assert not isinstance(value, ModuleType), name
+        assert inspect.getdoc(value) or not (inspect.isclass(value) or inspect.isfunction(value)), name

@@ -13,7 +13,7 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity import hookimpl
 from identity.application_factory import create_application, create_wsgi_app
-from identity.domain.permissions import PERMISSIONS
+from identity.domain.managers import ManagerRole
 from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
 from identity.http.route_contexts import MANAGER_SUBJECT
 from identity.http.route_predicates import AuthenticatePredicate, HostPredicate
@@ -72,7 +72,7 @@ def predicates(world: World, kind: type) -> dict[str, Any]:
 
 
 def test_every_view_declares_a_known_permission(world: World) -> None:
-    known = PERMISSIONS | {
+    known = ManagerRole.PERMISSIONS | {
         ANY_MANAGER_PERMISSION,
         SIGNED_IN_PERMISSION,
         NO_PERMISSION_REQUIRED,

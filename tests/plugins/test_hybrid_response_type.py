@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from identity.crypto.jwt import left_half_hash
+from identity.crypto.jwt import UnverifiedToken
 from identity.provider.response_type import Artifact, ResponseType
 from identity.services.capabilities import ResponseTypeCapability
 from identity.testing.browser import Browser
@@ -55,7 +55,7 @@ def test_hybrid_response_contains_code_and_tokens(world: World, response_type: s
     )
     if "id_token" in members:
         _, claims = decode_jwt_unverified(members["id_token"])
-        assert claims["c_hash"] == left_half_hash(members["code"], "RS256")
+        assert claims["c_hash"] == UnverifiedToken.left_half_hash(members["code"], "RS256")
         assert ("at_hash" in claims) == ("token" in response_types)
     answer = party.redeem(members["code"], authorization)
     assert answer.status_int == 200

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from identity.provider.errors import InvalidRequest
-from identity.provider.parameters import MAX_BODY_LENGTH, MAX_PARAMETERS, SECRET_PARAMETERS, Parameters, refuse_secrets
+from identity.provider.parameters import MAX_BODY_LENGTH, MAX_PARAMETERS, SECRET_PARAMETERS, Parameters
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
 values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=50)
@@ -70,5 +70,5 @@ def test_an_empty_parameter_counts_as_absent() -> None:
 @pytest.mark.parametrize("name", sorted(SECRET_PARAMETERS))
 def test_secrets_do_not_belong_in_an_address(name: str) -> None:
     with pytest.raises(InvalidRequest, match="never in the address"):
-        refuse_secrets(f"x=1&{name}=secret".encode())
-    refuse_secrets(b"x=1")
+        Parameters.refuse_secrets(f"x=1&{name}=secret".encode())
+    Parameters.refuse_secrets(b"x=1")

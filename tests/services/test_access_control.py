@@ -6,11 +6,10 @@ import pytest
 
 from identity.application import IdentityApplication
 from identity.domain.errors import Conflict, Denied, Invalid, NotFound
-from identity.domain.managers import Manager
+from identity.domain.managers import Manager, ManagerRole
 from identity.domain.organizations import Organization
 from identity.domain.permissions import (
     GRANTEE_PERMISSIONS,
-    PERMISSIONS,
     ManagerLevel,
     Resource,
     ResourceKey,
@@ -112,7 +111,7 @@ def test_who_holds_nothing_may_nothing(house: House) -> None:
     for resource in house.resources.values():
         assert not [
             permission
-            for permission in PERMISSIONS
+            for permission in ManagerRole.PERMISSIONS
             if house.services.access_control.is_permitted(principal, permission, resource)
         ]
 

@@ -8,11 +8,8 @@ from identity.domain.errors import Conflict
 from identity.domain.sessions import PendingAuthorization, SignedInAccount
 from identity.domain.users import Subject
 from identity.services.sign_ins import (
-    ExpiredSignIn,
-    FinishedSignIn,
-    ForeignSignIn,
+    SignInUnavailable,
     StaleSignIn,
-    UnknownSignIn,
 )
 from identity.testing.clock import FakeClock
 from tests.services.factories import make_human_user, make_organization, subject_of
@@ -33,9 +30,9 @@ def test_pending_sign_in_is_found_only_by_its_browser(identity: IdentityApplicat
     with identity.read_session() as services:
         assert services.sign_ins.find(pending.id, secret) == pending
         for other_secret in (None, "", "another"):
-            with pytest.raises(ForeignSignIn):
+            with pytest.raises(SignInUnavailable, match=SignInUnavailable.FOREIGN):
                 services.sign_ins.find(pending.id, other_secret)
-        with pytest.raises(UnknownSignIn):
+        with pytest.raises(SignInUnavailable, match=SignInUnavailable.UNKNOWN):
             services.sign_ins.find("unknown", secret)
 
 
@@ -44,14 +41,14 @@ def test_one_that_waited_too_long_can_be_started_again(
 ) -> None:
     pending, secret = begun
     clock.advance(minutes=30)
-    with identity.read_session() as services, pytest.raises(ExpiredSignIn):
+    with identity.read_session() as services, pytest.raises(SignInUnavailable, match=SignInUnavailable.EXPIRED):
         services.sign_ins.find(pending.id, secret)
     with identity.transaction() as services:
         again, new_secret = services.sign_ins.restart(pending.id, secret)
     assert again.id != pending.id
     assert new_secret != secret
     assert (again.parameters, again.login_name, again.ui_locales) == (pending.parameters, "anna", "de")
-    with identity.transaction() as services, pytest.raises(ForeignSignIn):
+    with identity.transaction() as services, pytest.raises(SignInUnavailable, match=SignInUnavailable.FOREIGN):
         services.sign_ins.restart(pending.id, new_secret)
 
 
@@ -59,11 +56,11 @@ def test_it_is_finished_once(identity: IdentityApplication, begun: Begun) -> Non
     pending, secret = begun
     with identity.transaction() as services:
         services.sign_ins.finish(pending)
-    with identity.transaction() as services, pytest.raises(FinishedSignIn):
+    with identity.transaction() as services, pytest.raises(SignInUnavailable, match=SignInUnavailable.FINISHED):
         services.sign_ins.finish(pending)
-    with identity.transaction() as services, pytest.raises(FinishedSignIn):
+    with identity.transaction() as services, pytest.raises(SignInUnavailable, match=SignInUnavailable.FINISHED):
         services.sign_ins.set_language(pending, "fr")
-    with identity.read_session() as services, pytest.raises(FinishedSignIn):
+    with identity.read_session() as services, pytest.raises(SignInUnavailable, match=SignInUnavailable.FINISHED):
         services.sign_ins.find(pending.id, secret)
 
 

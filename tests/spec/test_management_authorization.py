@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from identity.domain.permissions import PERMISSIONS, Resource, project_grant_resource
+from identity.domain.managers import ManagerRole
+from identity.domain.permissions import Resource, project_grant_resource
 from identity.services.access_control import Principal
 from identity.testing.response_checks import check_api_error, format_response
 from identity.testing.world import World
@@ -300,7 +301,7 @@ def test_permission_tables_name_every_operation(world: World) -> None:
     assert written == served
     assert set(ROLES) == set(world.identity.process_state.manager_roles)
     for role, patterns in ROLES.items():
-        named = {permission for permission in PERMISSIONS if holds(patterns, permission)}
+        named = {permission for permission in ManagerRole.PERMISSIONS if holds(patterns, permission)}
         assert named == world.identity.process_state.manager_roles[role].permissions, role
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from identity import hookimpl
+from identity.api.plugins import hookimpl
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.provider.interaction import Interaction
+    from identity.api.sign_in import Interaction
 
 
 class AccountPlugin:
@@ -34,12 +34,11 @@ class AccountPlugin:
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Every page of the account, and every page behind a link."""
-        from identity.domain.messages import gettext_lazy
-        from identity.pages.rendering import ACCOUNT_PATH
+        from identity.api.pages import Page, gettext_lazy
         from identity.plugins.account import one_time_links, pages
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.account:templates")
-        config.add_account_menu_entry(gettext_lazy("Your account"), ACCOUNT_PATH)
+        config.add_account_menu_entry(gettext_lazy("Your account"), Page.ACCOUNT_PATH)
         pages.add_account_pages(config)
         one_time_links.add_one_time_link_pages(config)

@@ -1,8 +1,8 @@
 """The interaction of a sign-in to an account that is scheduled for deletion."""
 
-from identity.domain.users import HumanUser
-from identity.provider.context import Context
-from identity.provider.interaction import Interaction, SignIn
+from identity.api.endpoints import Context
+from identity.api.entities import HumanUser
+from identity.api.sign_in import Interaction, SignIn
 
 
 class CancelAccountDeletion(Interaction):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from identity import hookimpl
+from identity.api.plugins import hookimpl
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator

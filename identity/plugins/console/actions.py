@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy

@@ -11,4 +11,4 @@ def project_audience_scope(page: ConsolePage, project_id: str = "") -> str:
     instance = page.services.find_instance()
     project_id = project_id or ("" if instance is None else instance.project_id)
     namespace = page.request.registry.application.settings.urn_namespaces[0]
-    return audiences.audience_scope(project_id, namespace) if project_id else ""
+    return audiences.AudienceScope.build(project_id, namespace) if project_id else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from markupsafe import Markup, escape
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, NotFound

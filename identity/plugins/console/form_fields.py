@@ -11,7 +11,7 @@ from identity.domain.names import domain_name_error, user_name_error
 from identity.domain.projects import role_key_error
 from identity.domain.validators import description_problem, email_problem, locale_problem, phone_problem
 from identity.pages.forms import FieldValue, Form
-from identity.pages.translation import LANGUAGE_NAMES
+from identity.pages.translation import Translator
 from identity.plugins.console.field_labels import FieldLabel, Options
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ _INPUT_ATTRIBUTES: Mapping[Any, Mapping[str, object]] = {
     domain_name_error: LITERAL_INPUT_ATTRIBUTES,
     email_problem: {"type": "email", "autocomplete": "off"},
     phone_problem: {"type": "tel", "autocomplete": "off"},
-    locale_problem: {"autocomplete": "off", "suggestions": tuple(LANGUAGE_NAMES.items())},
+    locale_problem: {"autocomplete": "off", "suggestions": tuple(Translator.LANGUAGE_NAMES.items())},
 }
 
 

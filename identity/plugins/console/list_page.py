@@ -8,15 +8,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from identity.domain.messages import gettext_lazy
-from identity.http.list_parameters import (
-    CURSOR_PARAM,
-    DESCENDING_PREFIX,
-    SORT_PARAM,
-    STATE_PARAM,
-    encode_next_cursor,
-    list_total,
-    read_page_request,
-)
+from identity.http.list_parameters import DESCENDING_PREFIX, SORT_PARAM, STATE_PARAM, ListParameters
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.page_sections import PREVIEW_ROWS, TableSection
 from identity.storage.paging import PageRequest, ResultPage, SortOrder
@@ -101,9 +93,9 @@ class ListPage(ConsolePage):
 
     def template_variables(self) -> Mapping[str, object]:
         """Raises Invalid for a malformed search."""
-        page_request = read_page_request(self.request, orders=dict(self.sort_orders))
+        page_request = ListParameters.read(self.request, orders=dict(self.sort_orders))
         page = self.fetch_page(page_request)
-        parameters = {name: value for name, value in self.request.GET.items() if name != CURSOR_PARAM}
+        parameters = {name: value for name, value in self.request.GET.items() if name != ListParameters.CURSOR}
         columns = list(self._columns(page_request.sort, parameters))
         return {
             "lead": self.translate(self.lead),
@@ -113,7 +105,7 @@ class ListPage(ConsolePage):
             "sort": self.request.GET.get(SORT_PARAM, "") or next((key for key, _ in self.sort_orders), ""),
             "actions": self.has_row_buttons,
             "rows": self.build_rows(page.items),
-            "total": list_total(self.request, page),
+            "total": ListParameters.total(self.request, page),
             "q": page_request.query,
             "state": self.request.GET.get(STATE_PARAM, ""),
             "searchable": self.is_searchable,
@@ -187,8 +179,8 @@ class ListPage(ConsolePage):
             )
 
     def _next_page_path(self, page: ResultPage[Any], parameters: Mapping[str, str]) -> str:
-        cursor = encode_next_cursor(self.request, page.next_cursor)
-        return "" if cursor is None else self._list_path_with({**parameters, CURSOR_PARAM: cursor})
+        cursor = ListParameters.next_cursor(self.request, page.next_cursor)
+        return "" if cursor is None else self._list_path_with({**parameters, ListParameters.CURSOR: cursor})
 
     def _list_path_with(self, parameters: Mapping[str, str]) -> str:
         path: str = self.request.path

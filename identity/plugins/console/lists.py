@@ -12,15 +12,7 @@ from markupsafe import Markup
 from pyramid.request import Request
 
 from identity.domain.messages import gettext_lazy
-from identity.http.list_parameters import (
-    CURSOR_PARAM,
-    DESCENDING_PREFIX,
-    SORT_PARAM,
-    STATE_PARAM,
-    encode_next_cursor,
-    list_total,
-    read_page_request,
-)
+from identity.http.list_parameters import DESCENDING_PREFIX, SORT_PARAM, STATE_PARAM, ListParameters
 from identity.http.route_contexts import RouteContext
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.page_sections import PREVIEW_ROWS, TableSection
@@ -140,11 +132,11 @@ class ListPage(ConsolePage):
     def template_variables(self) -> Mapping[str, object]:
         """Raises Invalid for a malformed search."""
         shown = self.resource_list
-        page_request = read_page_request(self.request, orders=dict(shown.sort_orders))
+        page_request = ListParameters.read(self.request, orders=dict(shown.sort_orders))
         page = shown.fetch(self, page_request)
-        parameters = {name: value for name, value in self.request.GET.items() if name != CURSOR_PARAM}
+        parameters = {name: value for name, value in self.request.GET.items() if name != ListParameters.CURSOR}
         columns = list(self._columns(page_request.sort, parameters))
-        cursor = encode_next_cursor(self.request, page.next_cursor)
+        cursor = ListParameters.next_cursor(self.request, page.next_cursor)
         return {
             "lead": self.translate(shown.lead),
             "columns": columns,
@@ -153,7 +145,7 @@ class ListPage(ConsolePage):
             "sort": self.request.GET.get(SORT_PARAM, "") or next((key for key, _ in shown.sort_orders), ""),
             "actions": shown.has_row_buttons,
             "rows": shown.rows(self, page.items),
-            "total": list_total(self.request, page),
+            "total": ListParameters.total(self.request, page),
             "q": page_request.query,
             "state": self.request.GET.get(STATE_PARAM, ""),
             "searchable": shown.is_searchable,
@@ -166,7 +158,7 @@ class ListPage(ConsolePage):
             "new": "" if shown.is_created_from_section else shown.create_button(self, self.request.path),
             "beside": shown.action(self),
             "first": self._path_with(parameters) if page_request.cursor is not None else "",
-            "next": "" if cursor is None else self._path_with({**parameters, CURSOR_PARAM: cursor}),
+            "next": "" if cursor is None else self._path_with({**parameters, ListParameters.CURSOR: cursor}),
             **self.filter_variables(),
         }
 

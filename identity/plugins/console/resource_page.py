@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from pyramid.request import Request
 
 from identity.annotations import annotated_names
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization

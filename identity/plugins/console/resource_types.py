@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from pyramid.request import Request
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization

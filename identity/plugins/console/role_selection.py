@@ -8,7 +8,7 @@ from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource
 from identity.domain.users import ServiceUser, Subject, User
-from identity.http.list_parameters import read_page_request
+from identity.http.list_parameters import ListParameters
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -148,7 +148,7 @@ class SelectThenRolesPage(RolesFormPage):
                 "first_step": self.form_action(),
                 "select_another": another,
             }
-        page_request = read_page_request(self.request, usual=_MAX_CANDIDATES)
+        page_request = ListParameters.read(self.request, usual=_MAX_CANDIDATES)
         page = self.candidates(page_request)
         return {
             "about": self.translate(self.lead),

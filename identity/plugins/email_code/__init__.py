@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from identity import hookimpl
+from identity.api.plugins import hookimpl
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.domain.records import RecordNamespace
-    from identity.provider.factor import Factor
+    from identity.api.services import RecordNamespace
+    from identity.api.sign_in import Factor
 
 
 class EmailCodePlugin:

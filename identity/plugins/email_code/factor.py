@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from identity.domain.messages import gettext_lazy
-from identity.domain.users import HumanUser, Subject
-from identity.provider.factor import Factor
-from identity.services.container import Services
+from identity.api.entities import HumanUser, Subject
+from identity.api.pages import gettext_lazy
+from identity.api.services import Services
+from identity.api.sign_in import Factor
 
 
 class EmailCodeFactor(Factor):

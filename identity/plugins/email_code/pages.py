@@ -7,16 +7,12 @@ from typing import ClassVar
 
 from pyramid.response import Response
 
-from identity.crypto.secrets import constant_time_equal
-from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
-from identity.domain.records import RecordNamespace
-from identity.pages.factor_pages import EnrolPage, FactorPage, ProvePage
-from identity.pages.forms import Form
-from identity.pages.page import FormRedisplay
-from identity.pages.transactional_mails import queue_email_code_mail
+from identity.api.crypto import constant_time_equal
+from identity.api.entities import Invalid
+from identity.api.pages import Form, FormRedisplay, TransactionalMails, gettext_lazy
+from identity.api.services import RecordNamespace, RecordService
+from identity.api.sign_in import EnrolPage, FactorPage, ProvePage
 from identity.plugins.email_code.factor import EmailCodeFactor, mask_email, verified_email
-from identity.services.records import RecordService
 
 CODE_LIFETIME = timedelta(minutes=10)
 _CODE_RECORD_KIND, _CODE_LENGTH = "code", 6
@@ -127,8 +123,8 @@ class _EmailCodePage(FactorPage):
         return code if record is None else None
 
     def _send_code(self, code: str) -> bool:
-        return bool(self._verified_email) and queue_email_code_mail(
-            self.request, self.human_user, code, CODE_LIFETIME, language=self.language
+        return bool(self._verified_email) and TransactionalMails(self.request, self.language).queue_email_code(
+            self.human_user, code, CODE_LIFETIME
         )
 
 

@@ -7,24 +7,27 @@ is stored as a row, as authorization requests are: neither hint nor state is in 
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from identity.domain.applications import ApplicationClient
-from identity.domain.sessions import SignedInAccount
-from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, EndpointHost
-from identity.provider.errors import (
+from identity.api.endpoints import (
+    BrowserState,
+    Context,
+    Cookie,
+    CookieKind,
+    Endpoint,
+    EndpointHost,
     InvalidRequest,
-    UnknownApplication,
-    UnreadableRequest,
-    UntrustedRedirect,
+    Parameters,
+    ProtocolRequest,
+    ProtocolResponse,
 )
+from identity.api.entities import ApplicationClient
+from identity.api.sign_in import SignedInAccount, SignInUnavailable
+from identity.provider.errors import UnknownApplication, UnreadableRequest, UntrustedRedirect
 from identity.provider.id_token_hint import IdTokenHint, verify_id_token_hint
 from identity.provider.logout import CONFIRMATION_PATH, SIGNED_OUT_PATH, end_sessions
-from identity.provider.parameters import Parameters
 from identity.provider.pending_request import parse_request_parameters, store_pending_request
-from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.redirect_target import redact_uri
 from identity.provider.responses import redirect_response
-from identity.services.sign_ins import SignInUnavailable, StaleSignIn
+from identity.services.sign_ins import StaleSignIn
 
 PATH = "/oauth/v2/endsession"
 

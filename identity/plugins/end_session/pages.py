@@ -7,12 +7,11 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.cached_property import cached_property
-from identity.domain.applications import Application
-from identity.domain.organizations import Organization
-from identity.http.endpoint_routes import build_response, request_context
-from identity.pages.forms import Form
-from identity.pages.page import Page, page_view
+from identity.api.endpoints import Parameters, build_response, request_context
+from identity.api.entities import Application, Organization
+from identity.api.pages import Form, Page
+from identity.api.plugins import cached_property
+from identity.pages.page import page_view
 from identity.pages.sign_out import SignedOutPage, SignOutPage
 from identity.plugins.end_session.endpoint import (
     PENDING_REQUEST_PARAMETER,
@@ -22,7 +21,6 @@ from identity.plugins.end_session.endpoint import (
     finish_logout_request,
     load_pending_request,
 )
-from identity.provider.parameters import Parameters
 
 
 class LogoutRequestPage(Page):

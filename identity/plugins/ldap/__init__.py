@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from identity import hookimpl
+from identity.api.plugins import hookimpl
 from identity.plugins.ldap.settings import LdapPluginSettings
 
 if TYPE_CHECKING:
-    from identity.domain.records import RecordNamespace
-    from identity.provider.directory import Directory
+    from identity.api.services import RecordNamespace
+    from identity.api.sign_in import Directory
 
 # Inside the plugin class ``Settings`` is the plugin's attribute.
 _Settings = LdapPluginSettings

@@ -10,11 +10,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from identity.crypto.secrets import new_token
-from identity.fair_semaphore import FairSemaphore, NoFreeSlot
+from identity.api.crypto import new_token
+from identity.api.plugins import FairSemaphore, InvalidSetting, NoFreeSlot
+from identity.api.sign_in import DirectoryUnavailable
 from identity.plugins.ldap.settings import LOGIN_PLACEHOLDER, LdapPluginSettings
-from identity.provider.directory import DirectoryUnavailable
-from identity.settings_parser import InvalidSetting
 
 if TYPE_CHECKING:
     from ldap3 import Connection

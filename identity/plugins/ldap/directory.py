@@ -1,25 +1,23 @@
 """LdapDirectory links entries to users and maps groups to roles."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import ClassVar
 
-from identity.domain.errors import Conflict, DomainError, Invalid
-from identity.domain.login_names import LoginName
-from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource
-from identity.domain.records import RecordNamespace
-from identity.domain.upstream_providers import ClaimMapping
-from identity.domain.users import HumanUser, Profile, Subject
+from identity.api.entities import (
+    ClaimMapping,
+    Conflict,
+    DomainError,
+    HumanUser,
+    Invalid,
+    Organization,
+    Profile,
+    Subject,
+)
+from identity.api.services import ChangeProfile, RecordNamespace, Services
+from identity.api.sign_in import Directory, LoginName
 from identity.plugins.ldap.client import LdapClient, LdapEntry
 from identity.plugins.ldap.settings import LdapPluginSettings
-from identity.provider.directory import Directory
-from identity.services.access_control import Principal
-from identity.services.commands import decode
-from identity.services.commands.managers import AddManager, ChangeManager
-from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
-from identity.services.commands.users import ChangeProfile
-from identity.services.container import Services
 
 _RECORD_KIND = "person"
 #: Prefixes of the keys of linked entries.
@@ -133,9 +131,9 @@ class LdapDirectory(Directory[LdapEntry]):
             value = ldap_entry.attributes.get(attribute.lower(), "").strip()
             if name in ClaimMapping.DEFAULT and name != "user_name" and value:
                 with suppress(Invalid):
-                    decode(ChangeProfile, {name: value})
+                    ChangeProfile.decode({name: value})
                     detail[name] = value
-        return decode(ChangeProfile, detail)
+        return ChangeProfile.decode(detail)
 
     def _sync_roles(self, person: Subject, ldap_entry: LdapEntry, services: Services) -> None:
         """Sync the roles in the table with the groups; other roles stay."""
@@ -146,7 +144,8 @@ class LdapDirectory(Directory[LdapEntry]):
         ]
         managed = {role: has for role, has in _merge_mapping(table).items() if "/" not in role}
         if managed:
-            self._sync_manager_roles(person, managed, services)
+            with suppress(DomainError):
+                services.managers.sync_roles(person, managed)
         by_project: dict[str, dict[str, bool]] = {}
         for role, has in _merge_mapping(table).items():
             project_id, sign, key = role.partition("/")
@@ -155,46 +154,11 @@ class LdapDirectory(Directory[LdapEntry]):
         for project_id, keys in by_project.items():
             # Skip a project or role that is deleted or belongs to another organization.
             with suppress(DomainError):
-                self._sync_project_roles(person, project_id, keys, services)
+                services.user_grants.sync_roles(person.user.id, project_id, keys)
 
     @property
     def _role_mapping(self) -> tuple[str, ...]:
         return self._settings.roles
-
-    def _sync_manager_roles(self, person: Subject, table: Mapping[str, bool], services: Services) -> None:
-        resource = Resource.of_organization(person.organization.id)
-        managers = [
-            item for item in services.storage.managers.list_for_user(person.user.id) if item.resource == resource.key
-        ]
-        before = managers[0].roles if managers else frozenset[str]()
-        after = _apply_mapping(before, table)
-        if after == before:
-            return
-        with suppress(DomainError):
-            if not managers:
-                command = AddManager(user_id=person.user.id, roles=after)
-                services.managers.add(resource, command, principal=Principal.OPERATOR)
-            elif after:
-                services.managers.change(managers[0].id, ChangeManager(roles=after), principal=Principal.OPERATOR)
-            else:
-                services.managers.remove(managers[0].id, principal=Principal.OPERATOR)
-
-    def _sync_project_roles(
-        self, person: Subject, project_id: str, table: Mapping[str, bool], services: Services
-    ) -> None:
-        grants = services.storage.user_grants.page("user_id", person.user.id)
-        user_grants = [grant for grant in grants if grant.project_id == project_id and grant.project_grant_id is None]
-        before = user_grants[0].roles if user_grants else frozenset[str]()
-        after = _apply_mapping(before, table)
-        if after == before:
-            return
-        if not user_grants:
-            command = AddUserGrant(user_id=person.user.id, project_id=project_id, roles=after)
-            services.user_grants.add(command, principal=Principal.OPERATOR)
-        elif after:
-            services.user_grants.change(user_grants[0].id, ChangeUserGrant(roles=after), principal=Principal.OPERATOR)
-        else:
-            services.user_grants.remove(user_grants[0].id, principal=Principal.OPERATOR)
 
 
 def _merge_mapping(table: Iterable[tuple[str, bool]]) -> dict[str, bool]:
@@ -203,10 +167,6 @@ def _merge_mapping(table: Iterable[tuple[str, bool]]) -> dict[str, bool]:
     for role, has in table:
         found[role] = found.get(role, False) or has
     return found
-
-
-def _apply_mapping(before: frozenset[str], table: Mapping[str, bool]) -> frozenset[str]:
-    return (before - table.keys()) | {role for role, has in table.items() if has}
 
 
 def _normalize_dn(dn: str) -> str:

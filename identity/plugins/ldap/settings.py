@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from identity.domain.names import domain_name_error
-from identity.domain.upstream_providers import ClaimMapping
-from identity.settings_parser import InvalidSetting, setting
+from identity.api.entities import ClaimMapping, domain_name_error
+from identity.api.plugins import InvalidSetting, setting
 
 #: Stands for the entered login name in the filter.
 LOGIN_PLACEHOLDER = "{login}"

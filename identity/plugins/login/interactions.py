@@ -2,21 +2,18 @@
 
 from typing import ClassVar
 
-from identity.domain.authentication import Proof
-from identity.domain.organizations import Organization
-from identity.provider.consent import find_missing_consent
-from identity.provider.context import Context
-from identity.provider.errors import (
+from identity.api.endpoints import (
     AccessDenied,
     AccountSelectionRequired,
     ConsentRequired,
+    Context,
     LoginRequired,
     OAuthError,
     UnmetAuthenticationRequirements,
 )
-from identity.provider.interaction import Interaction, SignIn
-from identity.provider.step_up import allowed_factors
-from identity.services.container import Services
+from identity.api.entities import Organization
+from identity.api.services import Services
+from identity.api.sign_in import Interaction, Proof, SignIn, allowed_factors, find_missing_consent
 
 #: Recorded when the user refuses on the consent page.
 CONSENT_REFUSED_REASON = "consent refused"

@@ -5,19 +5,14 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.domain.messages import gettext_lazy
-from identity.http.language_negotiation import negotiate_language
-from identity.pages.error_pages import LOGIN_PATH, render_error_page
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.rendering import ACCOUNT_PATH
+from identity.api.pages import Form, FormPage, Page, RequestLanguage, gettext_lazy, render_error_page
+from identity.api.sign_in import PendingAuthorization, SignInUnavailable
 from identity.plugins.login.pages.login_start import resume_sign_in
-from identity.services.sign_ins import ExpiredSignIn, FinishedSignIn, ForeignSignIn, UnknownSignIn
 
-_ACCOUNT_LINK = (gettext_lazy("Your account"), ACCOUNT_PATH)
+_ACCOUNT_LINK = (gettext_lazy("Your account"), Page.ACCOUNT_PATH)
 
 
-def unknown_sign_in(error: UnknownSignIn, request: Request) -> Response:
+def unknown_sign_in(request: Request) -> Response:
     return render_error_page(
         request,
         404,
@@ -27,11 +22,11 @@ def unknown_sign_in(error: UnknownSignIn, request: Request) -> Response:
     )
 
 
-def foreign_sign_in(error: ForeignSignIn, request: Request) -> Response:
+def foreign_sign_in(request: Request) -> Response:
     """400. A sign-in's cookie ends with it, so a finished one looks foreign even in its own browser."""
     pending = request.services.storage.authorization_requests.find(request.matchdict["request"])
     if pending is not None and pending.finished_at is not None:
-        return finished_sign_in(FinishedSignIn(str(error)), request)
+        return finished_sign_in(request)
     if pending is not None and pending.is_expired(request.services.now):
         return render_error_page(
             request,
@@ -39,7 +34,7 @@ def foreign_sign_in(error: ForeignSignIn, request: Request) -> Response:
             gettext_lazy("This sign-in took too long"),
             advice=gettext_lazy("Go back to the application and open it again."),
             action=_ACCOUNT_LINK,
-            language=negotiate_language(request, pending.ui_locales),
+            language=RequestLanguage.negotiate(request, pending.ui_locales),
         )
     return render_error_page(
         request,
@@ -49,7 +44,7 @@ def foreign_sign_in(error: ForeignSignIn, request: Request) -> Response:
     )
 
 
-def finished_sign_in(error: FinishedSignIn, request: Request) -> Response:
+def finished_sign_in(request: Request) -> Response:
     """200: nothing is wrong, but there is no second response."""
     account = request.signed_in_account
     texts = (
@@ -62,15 +57,22 @@ def finished_sign_in(error: FinishedSignIn, request: Request) -> Response:
         200,
         gettext_lazy("This sign-in is done"),
         texts,
-        action=(gettext_lazy("Go to your account"), ACCOUNT_PATH),
+        action=(gettext_lazy("Go to your account"), Page.ACCOUNT_PATH),
     )
 
 
-def expired_sign_in(error: ExpiredSignIn, request: Request) -> Response:
+def expired_sign_in(pending: PendingAuthorization, request: Request) -> Response:
     """410, with a button that restarts the request."""
     page = RestartSignInPage(None, request)
-    page.requested_language = negotiate_language(request, error.pending.ui_locales)
+    page.requested_language = RequestLanguage.negotiate(request, pending.ui_locales)
     return page.get()
+
+
+def unavailable_sign_in(error: SignInUnavailable, request: Request) -> Response:
+    if error.pending is not None:
+        return expired_sign_in(error.pending, request)
+    views = {SignInUnavailable.FOREIGN: foreign_sign_in, SignInUnavailable.FINISHED: finished_sign_in}
+    return views.get(error.state, unknown_sign_in)(request)
 
 
 class RestartSignInPage(FormPage):
@@ -81,7 +83,7 @@ class RestartSignInPage(FormPage):
 
     def form_action(self) -> str:
         """The page is shown at any URL of its sign-in."""
-        return f"{LOGIN_PATH}/{self.request.matchdict['request']}/again"
+        return f"{Page.LOGIN_PATH}/{self.request.matchdict['request']}/again"
 
     def submit(self, form: Form) -> Response:
         request_id = self.request.matchdict["request"]
@@ -91,15 +93,8 @@ class RestartSignInPage(FormPage):
 
 
 def add_exception_views(config: Configurator) -> None:
-    """One page per error; the authorization endpoint raises them, too."""
+    """One page per state; the authorization endpoint raises them, too."""
     config.add_page(
-        "login.again", f"{LOGIN_PATH}/{{request}}/again", RestartSignInPage, permission=NO_PERMISSION_REQUIRED
+        "login.again", f"{Page.LOGIN_PATH}/{{request}}/again", RestartSignInPage, permission=NO_PERMISSION_REQUIRED
     )
-    views = {
-        UnknownSignIn: unknown_sign_in,
-        ForeignSignIn: foreign_sign_in,
-        FinishedSignIn: finished_sign_in,
-        ExpiredSignIn: expired_sign_in,
-    }
-    for kind, view in views.items():
-        config.add_exception_view(view, context=kind, for_people=True)
+    config.add_exception_view(unavailable_sign_in, context=SignInUnavailable, for_people=True)

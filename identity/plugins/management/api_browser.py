@@ -12,7 +12,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.language_negotiation import negotiate_language
+from identity.http.language_negotiation import RequestLanguage
 from identity.plugins.management import conditional_requests
 from identity.plugins.management.openapi import build_document
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX, ROUTE_NAME_PREFIX
@@ -153,7 +153,7 @@ def add_browser_routes(config: Configurator) -> None:
     drawn: dict[str, bytes] = {}
 
     def show_page(request: Request) -> Response:
-        language = negotiate_language(request)
+        language = RequestLanguage.negotiate(request)
         if language not in drawn:
             variables = {"guide": known()[0], "base": PATH_PREFIX, "marked": format_code_spans}
             page = request.registry.pages.render(request, "management/api_browser.html", variables, language=language)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from identity import __version__
+from identity.api.plugins import __version__
 from identity.plugins.management.json_body import EmptyCommand
 from identity.plugins.management.json_schemas import component_name, component_schemas, input_schema, schema_reference
 from identity.plugins.management.operation import Operation, one_time_members, readable_representations

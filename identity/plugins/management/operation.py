@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pyramid.request import Request
 
+from identity.api.plugins import Settings
 from identity.domain.managers import ManagerRole
 from identity.domain.permissions import Resource
 from identity.http.list_parameters import (
-    CURSOR_PARAM,
     DEFAULT_PAGE_SIZE,
     DESCENDING_PREFIX,
     LIMIT_PARAM,
@@ -18,6 +18,7 @@ from identity.http.list_parameters import (
     QUERY_PARAM,
     SORT_PARAM,
     STATE_PARAM,
+    ListParameters,
     sort_values,
 )
 from identity.http.route_contexts import RouteContext
@@ -26,7 +27,6 @@ from identity.provider.context import Context
 from identity.services.access_control import Principal
 from identity.services.commands import Command
 from identity.services.container import Services
-from identity.settings import Settings
 from identity.storage.paging import PageRequest, ResultPage
 
 
@@ -46,7 +46,7 @@ PAGE_PARAMETERS = (
         f"How many rows the answer has at most, {DEFAULT_PAGE_SIZE} unless given.",
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
     ),
-    QueryParameter(CURSOR_PARAM, "The `next_cursor` of the page before this one.", {"type": "string"}),
+    QueryParameter(ListParameters.CURSOR, "The `next_cursor` of the page before this one.", {"type": "string"}),
 )
 SEARCH_PARAMETER = QueryParameter(
     QUERY_PARAM,

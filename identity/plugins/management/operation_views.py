@@ -26,7 +26,7 @@ from identity.http.error_views import (
 )
 from identity.http.json_stream import parse_json_stream
 from identity.http.large_documents import read_uploaded_document
-from identity.http.list_parameters import encode_next_cursor, list_total, read_page_request
+from identity.http.list_parameters import ListParameters
 from identity.http.route_contexts import RouteContext
 from identity.http.strict_json import parse_json_object
 from identity.plugins.management import conditional_requests
@@ -192,7 +192,9 @@ class OperationView:
             path_values=request.matchdict,
             context=partial(request_context, request),
             request=request,
-            page=read_page_request(request, orders=self._operation.orders) if self._operation.is_paged else FIRST_PAGE,
+            page=ListParameters.read(request, orders=self._operation.orders)
+            if self._operation.is_paged
+            else FIRST_PAGE,
             filters=None
             if filters is None
             else decode(filters, _select_parameters(request, _path_names(self._operation))),
@@ -226,11 +228,11 @@ class OperationView:
         if result is None:
             return ApiResponse(self._operation.status)
         if isinstance(result, ResultPage):
-            cursor = encode_next_cursor(request, result.next_cursor) if self._operation.is_paged else None
+            cursor = ListParameters.next_cursor(request, result.next_cursor) if self._operation.is_paged else None
             items = [item.model_dump(mode="json") for item in result]
             # The cursor's text differs each time.
             tag = conditional_requests.text_etag(json.dumps([items, result.next_cursor and result.next_cursor.id]))
-            total = list_total(request, result)
+            total = ListParameters.total(request, result)
             body = {
                 "items": items,
                 "next_cursor": cursor,

@@ -15,17 +15,14 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity import hookimpl
-from identity.crypto.secrets import constant_time_equal, token_digest
-from identity.domain.audit import AuditEvent
-from identity.extension_points import ServingProcess
-from identity.instrumentation import InstrumentationObserver
+from identity.api.crypto import constant_time_equal, token_digest
+from identity.api.plugins import InstrumentationObserver, InvalidSetting, ServingProcess, hookimpl, setting
+from identity.api.services import AuditEvent
 from identity.plugins.metrics.counters import ProcessCounters, initial_samples
 from identity.plugins.metrics.families import AUDIT_EVENTS, WORKERS_REPLACED
 from identity.plugins.metrics.process_samples import ProcessSampleFolder, ProcessSamples, SamplePublisher
 from identity.plugins.metrics.request_counter import create_request_observer
 from identity.plugins.metrics.response import METRICS_PATH, MetricsResponse
-from identity.settings_parser import InvalidSetting, setting
 
 _MIN_TOKEN_LENGTH = 32
 

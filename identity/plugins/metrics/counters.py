@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add
 from typing import Any
 
-from identity import instrumentation
-from identity.domain.audit import AuditEvent
-from identity.instrumentation import InstrumentationObserver, Outcome
+from identity.api.plugins import InstrumentationObserver, Measurement, Outcome
+from identity.api.services import AuditEvent
 from identity.plugins.metrics.families import (
     AUDIT_EVENTS,
     COUNTER_FAMILIES,
@@ -95,30 +94,30 @@ class ProcessCounters(InstrumentationObserver):
 
     def record_duration(self, kind: str, name: str, seconds: float) -> None:
         """Record the duration of a hash, a signature, a statement or a batch of a purge."""
-        if kind == instrumentation.Measurement.STATEMENT:
+        if kind == Measurement.STATEMENT:
             self.observe(STATEMENT_SECONDS, seconds, *self._statement_verb(name))
-        elif kind == instrumentation.Measurement.SIGNATURE:
+        elif kind == Measurement.SIGNATURE:
             self.observe(SIGNATURE_SECONDS, seconds, name)
-        elif kind == instrumentation.Measurement.HASH:
+        elif kind == Measurement.HASH:
             self.observe(PASSWORD_SECONDS, seconds)
-        elif kind == instrumentation.Measurement.PURGE:
+        elif kind == Measurement.PURGE:
             self.observe(PURGE_SECONDS, seconds, name)
 
     def record_outcome(self, kind: str, name: str, outcome: str) -> None:
         """Record the outcome of a sign-in, the server that an endpoint has read from, or a request that the web server
         refused.
         """
-        if kind == instrumentation.Measurement.SIGN_IN:
+        if kind == Measurement.SIGN_IN:
             method = name if name in self.methods else OTHER_LABEL
             self.increment(SIGN_INS, method, outcome if outcome in tuple(Outcome) else OTHER_LABEL)
-        elif kind == instrumentation.Measurement.LAGGING_ENDPOINT:
+        elif kind == Measurement.LAGGING_ENDPOINT:
             self.increment(LAGGING_READS, name, outcome)
-        elif kind == instrumentation.Measurement.SERVER_REFUSAL:
+        elif kind == Measurement.SERVER_REFUSAL:
             self.increment(REQUESTS, name, outcome)
 
     def record_lag(self, kind: str, seconds: float) -> None:
         """Record the lag of a read from a standby."""
-        if kind == instrumentation.Measurement.STANDBY_READ:
+        if kind == Measurement.STANDBY_READ:
             self.observe(STANDBY_AGE, seconds)
 
     def snapshot(self) -> dict[str, Samples]:

@@ -15,9 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from identity.crypto.secrets import new_id
-from identity.instrumentation import PoolUsage
+from identity.api.plugins import PoolUsage
 from identity.plugins.metrics.counters import Samples, deserialize_samples, serialize_samples, sum_samples
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class ProcessSampleFolder:
     def __init__(self, folder: Path, read_own: Callable[[], ProcessSamples]) -> None:
         self._folder = folder
         self._read_own = read_own
-        self._name = f"{os.getpid()}-{new_id()}"
+        self._name = f"{os.getpid()}-{uuid4().hex}"
         self._lock_file: int | None = None
 
     def join(self) -> None:

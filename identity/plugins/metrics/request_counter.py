@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from identity.http.request_observers import ObservedRequest, RequestObserver
+from identity.api.plugins import ObservedRequest, RequestObserver
 from identity.plugins.metrics.counters import GRANT_FAILED, GRANT_ISSUED, ProcessCounters
 
 _NO_ROUTE_LABEL = "none"

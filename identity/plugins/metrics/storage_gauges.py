@@ -4,8 +4,9 @@ import logging
 import threading
 import time
 
-from identity.extension_points import ServicesFactory
-from identity.log_formatters import RepeatedMessageFilter
+from identity.api.plugins import RepeatedMessageFilter, ServicesFactory
+from identity.api.services import Services
+from identity.api.storage import StorageError
 from identity.plugins.metrics.exposition import Gauges
 from identity.plugins.metrics.families import (
     BACKGROUND_LAG,
@@ -21,8 +22,6 @@ from identity.plugins.metrics.families import (
     STORED_ROWS,
     MetricFamily,
 )
-from identity.services.container import Services
-from identity.storage.errors import StorageError
 
 log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())

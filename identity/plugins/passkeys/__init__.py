@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from identity import hookimpl
-from identity.settings_parser import InvalidSetting, setting
-from identity.storage.errors import StorageUnavailable
+from identity.api.plugins import InvalidSetting, hookimpl, setting
+from identity.api.storage import StorageUnavailable
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.domain.records import RecordNamespace
-    from identity.extension_points import ServicesFactory, SystemCheck
-    from identity.provider.factor import Factor
-    from identity.settings import Settings as CoreSettings
+    from identity.api.plugins import ServicesFactory, SystemCheck
+    from identity.api.plugins import Settings as CoreSettings
+    from identity.api.services import RecordNamespace
+    from identity.api.sign_in import Factor
 
 _AAGUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -96,7 +95,7 @@ class PasskeysPlugin:
         self, settings: "CoreSettings", open_services: "ServicesFactory"
     ) -> "Iterable[SystemCheck]":
         """Checks that existing passkeys still work."""
-        from identity.extension_points import SystemCheck
+        from identity.api.plugins import SystemCheck
         from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 
         party = PasskeyRelyingParty.from_settings(settings, self.settings, self.name_space)

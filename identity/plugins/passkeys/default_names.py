@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from identity.domain.messages import gettext_lazy
-from identity.pages.translation import Translator
-from identity.pages.user_agents import describe_user_agent
+from identity.api.pages import Translator, describe_user_agent, gettext_lazy
 from identity.plugins.passkeys.passkey import Passkey
 
 #: Authenticators by AAGUID, if their name says more than the device on which the passkey was created.

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from identity.domain.messages import gettext_lazy
-from identity.provider.factor import Factor
+from identity.api.pages import gettext_lazy
+from identity.api.sign_in import Factor
 
 
 class PasskeyFactor(Factor):

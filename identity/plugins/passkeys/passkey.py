@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from identity.crypto import base64url
+from identity.api.crypto import decode_base64url, encode_base64url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Passkey:
     @property
     def id_text(self) -> str:
         """The id as text, unique in the instance."""
-        return base64url.encode(self.id)
+        return encode_base64url(self.id)
 
     def authentication_methods(self, *, user_verified: bool) -> tuple[str, ...]:
         """The methods that it proves (RFC 8176): a synced software key or a device-bound key; with user verification it
@@ -43,11 +43,11 @@ class Passkey:
 
     def to_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: base64url.encode(item) if isinstance(item, bytes) else item for name, item in values.items()}
+        return {name: encode_base64url(item) if isinstance(item, bytes) else item for name, item in values.items()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Passkey":
         values = dict(stored)
         for name in ("id", "public_key", "user_handle"):
-            values[name] = base64url.decode(values[name])
+            values[name] = decode_base64url(values[name])
         return cls(**{**values, "transports": tuple(values["transports"])})

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from identity.crypto import base64url
-from identity.domain.applications import web_origin
-from identity.domain.records import RecordNamespace
-from identity.domain.users import HumanUser, Subject
+from identity.api.crypto import encode_base64url
+from identity.api.entities import HumanUser, Subject
+from identity.api.plugins import InvalidSetting
+from identity.api.plugins import Settings as CoreSettings
+from identity.api.services import RecordNamespace, Services
 from identity.plugins.passkeys.passkey import Passkey
-from identity.services.container import Services
-from identity.settings import Settings as CoreSettings
-from identity.settings_parser import InvalidSetting
 
 if TYPE_CHECKING:
     from identity.plugins.passkeys import PasskeysPluginSettings
@@ -48,7 +46,7 @@ class PasskeyRelyingParty:
         rp_id = passkeys_plugin_settings.rp_id.lower() or host
         if rp_id != host and not (host.endswith(f".{rp_id}") and "." in rp_id):
             raise InvalidSetting("identity.plugin.passkeys.rp_id", f"must be {host}, or a domain above it")
-        origin = web_origin(core.login_url) or core.login_url
+        origin = core.login_origin
         return cls(
             rp_id,
             origin,
@@ -89,7 +87,7 @@ class PasskeyRelyingParty:
         passkeys.
         """
         return {
-            "challenge": base64url.encode(challenge),
+            "challenge": encode_base64url(challenge),
             "rpId": self.rp_id,
             "timeout": _TIMEOUT,
             "userVerification": verification,
@@ -110,10 +108,10 @@ class PasskeyRelyingParty:
         """
         user = person.user
         return {
-            "challenge": base64url.encode(challenge),
+            "challenge": encode_base64url(challenge),
             "rp": {"id": self.rp_id, "name": name},
             "user": {
-                "id": base64url.encode(user_handle),
+                "id": encode_base64url(user_handle),
                 "name": person.login_name,
                 "displayName": user.display_name if isinstance(user, HumanUser) else user.user_name,
             },

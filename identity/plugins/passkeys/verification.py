@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from identity.crypto import base64url
-from identity.crypto.secrets import constant_time_equal
+from identity.api.crypto import constant_time_equal, decode_base64url, encode_base64url
 from identity.plugins.passkeys.passkey import Passkey
 from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 
@@ -38,7 +37,7 @@ def credential_id(answer: str) -> str:
     """The credential id in a response; empty if there is none."""
     try:
         credential = json.loads(answer)
-        return base64url.encode(base64url.decode(credential["id"]))
+        return encode_base64url(decode_base64url(credential["id"]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return ""
 
@@ -133,7 +132,7 @@ def _parsing_errors() -> Iterator[None]:
 
 def _require_same_origin_frame(answer: str) -> None:
     """The service's pages must not be framed by other origins (WebAuthn Level 3 §7.1 step 10, §7.2 step 13)."""
-    client_data = json.loads(base64url.decode(json.loads(answer)["response"]["clientDataJSON"]))
+    client_data = json.loads(decode_base64url(json.loads(answer)["response"]["clientDataJSON"]))
     if client_data.get("crossOrigin") not in (None, False) or "topOrigin" in client_data:
         raise VerificationFailed("a page within a page of another origin")
 

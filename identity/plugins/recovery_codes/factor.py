@@ -4,11 +4,10 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from identity.domain.enrolments import Enrolment
-from identity.domain.messages import gettext_lazy, ngettext_lazy
-from identity.domain.users import Subject
-from identity.provider.factor import Factor
-from identity.services.container import Services
+from identity.api.entities import Subject
+from identity.api.pages import gettext_lazy, ngettext_lazy
+from identity.api.services import Services
+from identity.api.sign_in import Enrolment, Factor
 
 #: How many codes are generated, and when to warn that few are left.
 CODE_COUNT, LOW_CODE_COUNT = 10, 3

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
-from identity.pages.factor_pages import EnrolPage, FactorPage, ProvePage
-from identity.pages.forms import Form
-from identity.pages.rate_limited import rate_limit_response
-from identity.password_hashing import PasswordHasher, ServerBusy
+from identity.api.crypto import PasswordHasher
+from identity.api.entities import Invalid
+from identity.api.pages import Form, gettext_lazy
+from identity.api.sign_in import EnrolPage, FactorPage, ProvePage
 from identity.plugins.recovery_codes.factor import (
     RecoveryCodesFactor,
     code_prefix,
@@ -69,10 +67,8 @@ class EnrolRecoveryCodesPage(_RecoveryCodesPage, EnrolPage):
 
     def submit(self, form: Form) -> Response:
         codes = generate_codes()
-        try:
+        with self.rate_limited():
             hashes = {code_prefix(code): self.password_hasher.hash(normalize_code(code)) for code in codes}
-        except ServerBusy as problem:
-            raise rate_limit_response(problem, password=False) from None
         self.store_enrolment({"codes": hashes}, replacing=True)
         # Generating codes proves nothing.
         self.complete_sign_in_step(())

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from identity import hookimpl
-from identity.extension_points import SystemCheck
+from identity.api.plugins import SystemCheck, hookimpl
 from identity.plugins.sql.backend import SqlBackend
 from identity.plugins.sql.settings import SqlPluginSettings
 from identity.storage.backend import Backend

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from sqlalchemy import Engine, text
 
-from identity.instrumentation import PoolUsage
+from identity.api.plugins import PoolUsage
 from identity.plugins.sql import connection_limits
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.connection_pool import ConnectionPool

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from identity.instrumentation import Measurement, with_measured_duration
+from identity.api.plugins import Measurement
+from identity.instrumentation import with_measured_duration
 from identity.plugins.sql.settings import POSTGRESQL
 from identity.transaction_manager import has_one_participant
 

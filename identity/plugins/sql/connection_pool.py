@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from identity.api.plugins import PoolUsage
 from identity.concurrency import Event, in_greenlet
-from identity.instrumentation import PoolUsage
 from identity.storage.errors import StorageUnavailable
 
 if TYPE_CHECKING:

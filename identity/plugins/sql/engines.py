@@ -18,7 +18,8 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, event
 
 from identity import instrumentation
-from identity.concurrency import in_greenlet, run_in_executor
+from identity.api.plugins import run_in_executor
+from identity.concurrency import in_greenlet
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.connection_pool import ConnectionPool, SharedReadPool
 from identity.plugins.sql.errors import is_connection_limit_reached

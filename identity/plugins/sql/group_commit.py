@@ -19,8 +19,9 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from identity.concurrency import Event, in_greenlet, run_in_executor, sleep
-from identity.instrumentation import Measurement, measure_duration
+from identity.api.plugins import Measurement, run_in_executor
+from identity.concurrency import Event, in_greenlet, sleep
+from identity.instrumentation import measure_duration
 from identity.plugins.sql.connection_pool import ConnectionPool
 from identity.plugins.sql.errors import DATABASE_ERRORS, translate_error
 from identity.plugins.sql.write_transactions import ABORTED_MESSAGE, Writer, WriteTransaction

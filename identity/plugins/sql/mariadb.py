@@ -7,7 +7,8 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
-from identity.instrumentation import Measurement, with_measured_duration
+from identity.api.plugins import Measurement
+from identity.instrumentation import with_measured_duration
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.log_redaction import create_redacted_engine
 from identity.plugins.sql.settings import MARIADB, NETWORK_SECONDS, SqlPluginSettings

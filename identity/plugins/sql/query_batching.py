@@ -39,8 +39,9 @@ from sqlalchemy import (
 from sqlalchemy.sql.visitors import iterate, replacement_traverse
 from sqlalchemy.types import NullType
 
+from identity.api.plugins import Measurement
 from identity.concurrency import Event, greenlet_event_loop, sleep
-from identity.instrumentation import Measurement, measure_duration
+from identity.instrumentation import measure_duration
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import DATABASE_ERRORS
 from identity.plugins.sql.row_mapping import Row, Values

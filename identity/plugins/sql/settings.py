@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from identity.settings_parser import InvalidSetting, duration, setting
+from identity.api.plugins import InvalidSetting, duration, setting
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import Connection
 
 from identity import instrumentation
-from identity.instrumentation import PoolUsage
-from identity.log_formatters import RepeatedMessageFilter
+from identity.api.plugins import PoolUsage, RepeatedMessageFilter
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.connection_pool import ConnectionPool
 from identity.plugins.sql.errors import DATABASE_ERRORS, STANDBY_URL_SETTING, translate_error, translating

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore

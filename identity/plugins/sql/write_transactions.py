@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from identity.instrumentation import Measurement, PoolUsage, measure_duration
+from identity.api.plugins import Measurement, PoolUsage
+from identity.instrumentation import measure_duration
 from identity.plugins.sql.connection_pool import ConnectionPool
 from identity.plugins.sql.errors import translate_error
 from identity.storage.errors import StorageUnavailable

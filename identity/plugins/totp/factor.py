@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import ClassVar
 from urllib.parse import quote, urlencode
 
-from identity.crypto.secrets import constant_time_equal
-from identity.domain.messages import gettext_lazy
-from identity.provider.factor import Factor
+from identity.api.crypto import constant_time_equal
+from identity.api.pages import gettext_lazy
+from identity.api.sign_in import Factor
 
 #: Allowed clock difference between app and service, in steps.
 _ALLOWED_DRIFT_STEPS = 1

@@ -6,14 +6,11 @@ from typing import ClassVar
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
-from identity.domain.names import display_name_error
-from identity.domain.records import RecordNamespace
-from identity.pages.factor_pages import EnrolPage, ProvePage
-from identity.pages.forms import Form
+from identity.api.entities import Invalid, display_name_error
+from identity.api.pages import Form, gettext_lazy
+from identity.api.services import RecordNamespace, RecordService
+from identity.api.sign_in import EnrolPage, ProvePage
 from identity.plugins.totp.factor import TotpFactor, new_secret, otpauth_uri, verify_code
-from identity.services.records import RecordService
 
 _DRAFT_RECORD_KIND = "draft"
 #: Letters per group of the secret shown for typing.

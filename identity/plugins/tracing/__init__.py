@@ -10,10 +10,7 @@ from urllib.parse import urlsplit
 
 from pyramid.config import Configurator
 
-from identity import hookimpl
-from identity.extension_points import ServingProcess
-from identity.instrumentation import InstrumentationObserver
-from identity.settings_parser import InvalidSetting, setting
+from identity.api.plugins import InstrumentationObserver, InvalidSetting, ServingProcess, hookimpl, setting
 
 if TYPE_CHECKING:
     from identity.plugins.tracing.spans import SpanObserver

@@ -13,9 +13,7 @@ from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 from opentelemetry.trace import NoOpTracer, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from identity import __version__, instrumentation
-from identity.http.request_observers import ObservedRequest
-from identity.instrumentation import InstrumentationObserver
+from identity.api.plugins import InstrumentationObserver, Measurement, ObservedRequest, __version__
 
 #: W3C Trace Context.
 _TRACE_HEADERS = ("traceparent", "tracestate")
@@ -35,17 +33,9 @@ class SpanObserver(InstrumentationObserver):
             return
         ended = time.time_ns()
         attributes = (
-            {"db.query.text": name}
-            if kind == instrumentation.Measurement.STATEMENT
-            else {"identity.name": name}
-            if name
-            else {}
+            {"db.query.text": name} if kind == Measurement.STATEMENT else {"identity.name": name} if name else {}
         )
-        span_name = (
-            f"{kind} {name.split(None, 1)[0]}"
-            if kind == instrumentation.Measurement.STATEMENT and name.strip()
-            else kind
-        )
+        span_name = f"{kind} {name.split(None, 1)[0]}" if kind == Measurement.STATEMENT and name.strip() else kind
         span = self.tracer.start_span(span_name, start_time=ended - int(seconds * _NANOSECONDS), attributes=attributes)
         span.end(ended)
 

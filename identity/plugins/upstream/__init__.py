@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from identity import hookimpl
+from identity.api.plugins import hookimpl
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.domain.records import RecordNamespace
-    from identity.domain.users import Subject
-    from identity.provider.interaction import Interaction
-    from identity.provider.logout_handler import LogoutHandler
-    from identity.services.container import Services
+    from identity.api.entities import Subject
+    from identity.api.services import RecordNamespace, Services
+    from identity.api.sign_in import Interaction, LogoutHandler
 
 
 class UpstreamPlugin:
@@ -55,8 +53,8 @@ class UpstreamPlugin:
     @hookimpl(optionalhook=True)
     def console_header_links(self, entity: object) -> "Iterable[tuple[str, str]]":
         """A button that tests an identity provider."""
-        from identity.domain.messages import gettext_lazy
-        from identity.domain.upstream_providers import UpstreamProvider
+        from identity.api.entities import UpstreamProvider
+        from identity.api.pages import gettext_lazy
 
         if not isinstance(entity, UpstreamProvider) or not entity.is_usable:
             return ()
@@ -65,7 +63,7 @@ class UpstreamPlugin:
     @hookimpl
     def identity_sign_in_methods(self) -> "Iterable[tuple[str, str, Callable[[Subject, Services], bool]]]":
         """Upstream identities, as one sign-in method of a policy."""
-        from identity.domain.messages import gettext_lazy
+        from identity.api.pages import gettext_lazy
         from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
 
         return [(SIGN_IN_METHOD, gettext_lazy("Identity providers"), self._has_linked_identity)]

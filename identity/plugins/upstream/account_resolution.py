@@ -4,18 +4,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from identity.domain.email_addresses import email_domain
-from identity.domain.errors import Conflict, Denied, Invalid
-from identity.domain.messages import gettext_lazy
-from identity.domain.organizations import Organization
-from identity.domain.records import RecordNamespace
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
+from identity.api.entities import (
+    Conflict,
+    Denied,
+    EmailVerifier,
+    HumanUser,
+    Invalid,
+    Organization,
+    Profile,
+    Subject,
+    UpstreamProvider,
+    email_domain,
+)
+from identity.api.pages import gettext_lazy
+from identity.api.services import RecordNamespace, Services
 from identity.plugins.upstream.claim_mapping import map_claims, profile_command
 from identity.plugins.upstream.linked_identities import LinkedIdentities, LinkedIdentity
 from identity.plugins.upstream.provider_clients import ExternalUser
 from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
-from identity.services.container import Services
 
 
 class AccountUnavailable(Exception):

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from identity.crypto.secrets import new_token
-from identity.domain.upstream_providers import UpstreamProvider
+from identity.api.crypto import new_token
+from identity.api.entities import UpstreamProvider
+from identity.api.services import RecordService
 from identity.plugins.upstream.provider_clients import AuthorizationState
-from identity.services.records import RecordService
 
 _RECORD_KIND = "state"
 _LIFETIME = timedelta(minutes=15)

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from identity.domain.errors import Invalid
-from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider
+from identity.api.entities import Invalid, UpstreamKind, UpstreamProvider
+from identity.api.services import ChangeProfile
 from identity.plugins.upstream.http_client import ProviderResponseError, parse_json_object
 from identity.plugins.upstream.provider_clients import ExternalUser
-from identity.services.commands import decode
-from identity.services.commands.users import ChangeProfile
 
 
 def map_claims(provider: UpstreamProvider, claims: Mapping[str, Any]) -> dict[str, str]:
@@ -30,12 +28,12 @@ def map_claims(provider: UpstreamProvider, claims: Mapping[str, Any]) -> dict[st
 def profile_command(found: Mapping[str, str], *, with_email: bool) -> ChangeProfile:
     """The command that updates a profile with these values."""
     left_out = {"user_name"} if with_email else {"user_name", "email"}
-    return decode(ChangeProfile, {name: value for name, value in found.items() if name not in left_out})
+    return ChangeProfile.decode({name: value for name, value in found.items() if name not in left_out})
 
 
 def _is_valid(name: str, value: str) -> bool:
     try:
-        decode(ChangeProfile, {name: value})
+        ChangeProfile.decode({name: value})
     except Invalid:
         return False
     return True

@@ -9,10 +9,9 @@ from time import monotonic
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from identity import __version__, password_hashing
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.fair_semaphore import FairSemaphore, NoFreeSlot
-from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
+from identity.api.crypto import ForbiddenDestination, OutboundHttpClient, PasswordHasher
+from identity.api.entities import UpstreamProvider
+from identity.api.plugins import FairSemaphore, NoFreeSlot, __version__
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +125,7 @@ class ProviderHttpClient:
             except NoFreeSlot:
                 raise ProviderUnreachable("too many wait for providers") from None
             try:
-                with password_hashing.released_slot():
+                with PasswordHasher.released_slot():
                     yield ProviderHttpSession(self._transport)
             except ProviderUnreachable as problem:
                 why = (

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from identity.crypto import jwt
-from identity.crypto.jwk_sets import JwkPublicKey
-from identity.crypto.secrets import constant_time_equal
+from identity.api.crypto import (
+    InvalidTokenSignature,
+    JwkPublicKey,
+    MalformedToken,
+    UnverifiedToken,
+    constant_time_equal,
+)
 from identity.plugins.upstream.http_client import ProviderResponseError
 from identity.plugins.upstream.provider_metadata import ProviderMetadata
 
@@ -38,14 +42,14 @@ def verify_id_token(
     if not isinstance(text, str):
         raise ProviderResponseError("there is no ID token")
     try:
-        token = jwt.UnverifiedToken.parse(text, max_length=_LONGEST)
+        token = UnverifiedToken.parse(text, max_length=_LONGEST)
         algorithm = token.header["alg"]
         if algorithm not in metadata.algorithms:
             raise ProviderResponseError("the ID token is signed otherwise than the provider says")
         claims = token.verify_with_jwk(_select_key(token.header, keys, algorithm), algorithm=algorithm)
-    except jwt.MalformedToken as problem:
+    except MalformedToken as problem:
         raise ProviderResponseError(f"the ID token is no JWT that is read here: {problem.reason}") from None
-    except jwt.InvalidTokenSignature:
+    except InvalidTokenSignature:
         raise ProviderResponseError("the ID token's signature does not hold") from None
     _verify_claims(claims, token.header, metadata, expected)
     return claims
@@ -128,7 +132,7 @@ def verify_access_token_hash(claims: Mapping[str, Any], access_token: str, algor
     expected = claims.get("at_hash")
     if expected is None:
         return
-    actual = jwt.left_half_hash(access_token, algorithm) if access_token.isascii() else ""
+    actual = UnverifiedToken.left_half_hash(access_token, algorithm) if access_token.isascii() else ""
     if not isinstance(expected, str) or not constant_time_equal(
         actual.encode(), expected.encode("utf-8", "surrogatepass")
     ):

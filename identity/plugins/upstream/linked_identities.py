@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from identity.crypto.secrets import token_digest
-from identity.domain.errors import Conflict
-from identity.domain.messages import gettext_lazy
-from identity.domain.records import Record
-from identity.domain.upstream_providers import UpstreamProvider
+from identity.api.crypto import token_digest
+from identity.api.entities import Conflict, UpstreamProvider
+from identity.api.pages import gettext_lazy
+from identity.api.services import Record, RecordService
 from identity.plugins.upstream.provider_clients import ExternalUser
-from identity.services.records import RecordService
 
 _RECORD_KIND = "link"
 _LONGEST_NAME = 200

@@ -10,21 +10,15 @@ from urllib.parse import urlencode
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.domain.records import RecordNamespace
-from identity.domain.sessions import SignedInAccount
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import Subject
-from identity.pages.rendering import see_other
-from identity.pages.sign_out import finish_logout
+from identity.api.endpoints import OAuthError, Parameters
+from identity.api.entities import Subject, UpstreamProvider
+from identity.api.pages import see_other
+from identity.api.services import RecordNamespace, Services
+from identity.api.sign_in import LogoutHandler, SignedInAccount, SignInUnavailable, finish_logout
 from identity.plugins.upstream.http_client import ProviderResponseError, ProviderUnreachable
 from identity.plugins.upstream.provider_clients import ExternalUser
 from identity.plugins.upstream.provider_registry import get_provider_registry
 from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
-from identity.provider.errors import OAuthError
-from identity.provider.logout_handler import LogoutHandler
-from identity.provider.parameters import Parameters
-from identity.services.container import Services
-from identity.services.sign_ins import SignInUnavailable
 
 #: The post-logout redirect URI, which must be registered at the provider.
 POST_LOGOUT_PATH = f"{UpstreamProvider.CALLBACK_PATH}/signed-out"

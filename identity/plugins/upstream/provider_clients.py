@@ -8,12 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from identity.crypto import jwt
-from identity.crypto.jwk_sets import EcPrivateKey
-from identity.crypto.rsa_keys import RsaPrivateKey
-from identity.crypto.secrets import new_token
-from identity.domain.authentication import Acr
-from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind, UpstreamProvider
+from identity.api.crypto import EcPrivateKey, RsaPrivateKey, UnverifiedToken, new_token, sign_jwt
+from identity.api.entities import UpstreamAuthentication, UpstreamKind, UpstreamProvider
+from identity.api.sign_in import Acr
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError, parse_json_object
 from identity.plugins.upstream.id_tokens import (
     IdTokenExpectations,
@@ -146,7 +143,7 @@ class OpenIdProviderClient(ProviderClient):
         text = answer.get("id_token")
         claims = verify_id_token(text, metadata, self._fetch_keys, expected)
         verify_access_token_hash(
-            claims, access_token, jwt.UnverifiedToken.parse(str(text), max_length=len(str(text))).header["alg"]
+            claims, access_token, UnverifiedToken.parse(str(text), max_length=len(str(text))).header["alg"]
         )
         subject: str = claims["sub"]
         return ExternalUser(
@@ -330,7 +327,7 @@ def _create_client_assertion(
         "jti": new_token(),
     }
     typ = "client-authentication+jwt"
-    return jwt.sign(claims, credentials.signing_key, algorithm="RS256", key_id=credentials.key_id, typ=typ)
+    return sign_jwt(claims, credentials.signing_key, algorithm="RS256", key_id=credentials.key_id, typ=typ)
 
 
 def _create_apple_client_secret(provider: UpstreamProvider, key: str, now: datetime) -> str:
@@ -343,4 +340,4 @@ def _create_apple_client_secret(provider: UpstreamProvider, key: str, now: datet
         "aud": provider.effective_issuer,
         "sub": provider.client_id,
     }
-    return jwt.sign_es256(claims, EcPrivateKey.from_pem(key), key_id=provider.key_id)
+    return sign_jwt(claims, EcPrivateKey.from_pem(key), algorithm="ES256", key_id=provider.key_id)

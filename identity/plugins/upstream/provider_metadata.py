@@ -7,8 +7,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
-from identity.crypto.jwk_sets import JwkPublicKey
-from identity.crypto.rsa_keys import InvalidKey
+from identity.api.crypto import InvalidKey, JwkPublicKey
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError
 
 #: Lifetime of cache entries, and the minimum interval of key fetches because of a missing key.

@@ -5,14 +5,13 @@ from contextlib import contextmanager
 
 from pyramid.request import Request
 
-from identity.domain.records import RecordNamespace
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.outbound_http import DeadlineResolver, OutboundHttpClient
+from identity.api.crypto import OutboundHttpClient
+from identity.api.entities import UpstreamProvider
+from identity.api.plugins import Settings
+from identity.api.services import RecordNamespace, Services
 from identity.plugins.upstream.http_client import TIMEOUT_SECONDS, HttpTransport, ProviderHttpClient
 from identity.plugins.upstream.provider_clients import ProviderClient, UpstreamClientCredentials, create_provider_client
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
-from identity.services.container import Services
-from identity.settings import Settings
 
 
 class ProviderRegistry:
@@ -25,7 +24,7 @@ class ProviderRegistry:
         self.known = ProviderMetadataCache()
         networks = OutboundHttpClient.parse_networks(settings.allowed_networks)
         self._http_client = ProviderHttpClient(
-            http_transport or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, resolve=DeadlineResolver())
+            http_transport or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, bounds_name_lookups=True)
         )
 
     @contextmanager

@@ -3,15 +3,10 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from identity.domain.authentication import Proof
-from identity.domain.login_names import LoginName
-from identity.domain.organizations import Organization
-from identity.domain.sessions import PendingAuthorization
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.provider.context import Context
-from identity.provider.errors import LoginRequired, OAuthError
-from identity.provider.interaction import Interaction, SignIn
-from identity.services.container import Services
+from identity.api.endpoints import Context, LoginRequired, OAuthError
+from identity.api.entities import Organization, UpstreamProvider
+from identity.api.services import Services
+from identity.api.sign_in import Interaction, LoginName, PendingAuthorization, Proof, SignIn
 
 #: The parameter with which an application names a provider, by id or name.
 IDP_HINT_PARAM = "idp"

@@ -6,13 +6,10 @@ from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.domain.login_names import LoginName
-from identity.domain.sessions import PendingAuthorization
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.http.endpoint_routes import request_context
-from identity.http.security_policy import SIGNED_IN_PERMISSION
-from identity.http.sign_in_attempts import PendingSignInContext
-from identity.pages.sign_in_page import SignInPage
+from identity.api.endpoints import request_context
+from identity.api.entities import UpstreamProvider
+from identity.api.pages import Page
+from identity.api.sign_in import LoginName, PendingAuthorization, PendingSignInContext, SignInPage
 from identity.plugins.upstream import provider_selection
 from identity.plugins.upstream.logout import LOGOUT_PATH, POST_LOGOUT_PATH, finish_provider_logout, start_logout
 from identity.plugins.upstream.pages.authorization_redirect import (
@@ -69,7 +66,7 @@ def add_upstream_pages(config: Configurator) -> None:
         ("account.identities.add", f"{IDENTITIES_PATH}/new/{{provider}}", LinkIdentityPage),
         ("account.identities.remove", f"{IDENTITIES_PATH}/{{link}}/remove", UnlinkIdentityPage),
     ):
-        config.add_page(name, path, page, permission=SIGNED_IN_PERMISSION, authenticate="session")
+        config.add_page(name, path, page, permission=Page.SIGNED_IN_PERMISSION, authenticate="session")
     config.add_page(
         "console.upstream-providers.upstream_provider.test",
         CHECK_PATH,

@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from identity.domain.records import RecordNamespace
-from identity.domain.sessions import PendingAuthorization
-from identity.domain.upstream_providers import UpstreamProvider
+from identity.api.endpoints import Context
+from identity.api.entities import UpstreamProvider
+from identity.api.services import RecordNamespace, RecordService, Services
+from identity.api.sign_in import Interaction, PendingAuthorization, SignIn
 from identity.plugins.upstream.linked_identities import external_user_label
 from identity.plugins.upstream.provider_clients import ExternalUser
-from identity.provider.context import Context
-from identity.provider.interaction import Interaction, SignIn
-from identity.services.container import Services
-from identity.services.records import RecordService
 
 _RECORD_KIND = "unlinked"
 

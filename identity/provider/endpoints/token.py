@@ -8,7 +8,7 @@ from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import InvalidGrant, UnauthorizedClient, UnsupportedGrantType
 from identity.provider.grant_type import ClientRequirement, GrantType, TokenRequest
-from identity.provider.parameters import Parameters, refuse_secrets
+from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.responses import json_response
 from identity.provider.step_up import refuse_without_factor
@@ -17,7 +17,7 @@ from identity.provider.token_issuance import issue_tokens
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Exchange a grant for tokens: 200 with the members of service description §2.4. Raises OAuthError."""
-    refuse_secrets(request.query)
+    Parameters.refuse_secrets(request.query)
     parameters = request.parse_lenient_form()
     known = context.protocol.grant_types.get(parameters.get("grant_type", ""))
     parameters.refuse_repeated(allowed=() if known is None else known.repeatable_parameters)

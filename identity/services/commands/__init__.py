@@ -23,6 +23,11 @@ class Command(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, defer_build=True)
 
     @classmethod
+    def decode(cls, values: Mapping[str, object]) -> Self:
+        """The command from plain values. Raises Invalid with a message for every wrong field."""
+        return decode(cls, values)
+
+    @classmethod
     def build(cls, **values: Any) -> Self:
         """The command with these members, including those derived from an entity, which type checkers do not know."""
         return cls(**values)

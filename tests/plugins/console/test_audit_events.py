@@ -9,7 +9,7 @@ import pytest
 from identity.domain.audit import AuditEvent
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
-from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS, SUBJECT_LABELS
+from identity.pages.event_labels import SUBJECT_LABELS, EventLabels
 from identity.services.access_control import Principal
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
@@ -25,14 +25,14 @@ def events(browser: Browser, organization: Organization, query: str = "") -> Any
 
 
 def test_every_event_has_a_label() -> None:
-    assert EVENT_LABELS.keys() == AuditEvent.NAMES
+    assert EventLabels.EVENTS.keys() == AuditEvent.NAMES
     assert SUBJECT_LABELS.keys() == {name.partition(".")[0] for name in AuditEvent.NAMES}
-    assert len(set(EVENT_LABELS.values())) == len(AuditEvent.NAMES), "two events read alike"
+    assert len(set(EventLabels.EVENTS.values())) == len(AuditEvent.NAMES), "two events read alike"
 
 
 def test_event_and_reason_labels_have_consistent_form() -> None:
-    assert all(message[0].isupper() and not message.endswith(".") for message in EVENT_LABELS.values())
-    assert all(message.endswith(".") for message in REASON_LABELS.values())
+    assert all(message[0].isupper() and not message.endswith(".") for message in EventLabels.EVENTS.values())
+    assert all(message.endswith(".") for message in EventLabels.REASONS.values())
 
 
 def test_list_is_newest_first_with_names(world: World, owner: Browser, organization: Organization) -> None:

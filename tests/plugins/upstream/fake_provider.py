@@ -138,7 +138,7 @@ class FakeProvider:
         }  # fmt: skip
         claims = {name: value for name, value in claims.items() if value is not None}
         if self.signs_with == "elliptic":
-            return jwt.sign_es256(claims, EcPrivateKey(self.elliptic), key_id="elliptic")
+            return jwt.sign(claims, EcPrivateKey(self.elliptic), algorithm="ES256", key_id="elliptic")
         header = {"alg": "RS256", "kid": self.signs_with, **self.header}
         return signed(header, claims, self.keys.get(self.signs_with) or self.keys["one"])
 

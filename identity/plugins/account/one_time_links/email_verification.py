@@ -4,13 +4,9 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
-from identity.domain.organizations import Organization
-from identity.domain.users import Subject
-from identity.http.sign_in_attempts import redirect_to_sign_in
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.rendering import ACCOUNT_PATH
+from identity.api.entities import Organization, Subject
+from identity.api.pages import Form, FormPage, Page
+from identity.api.plugins import cached_property
 from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
 
 
@@ -51,7 +47,7 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
     def submit(self, form: Form) -> Response:
         """Set the address and notify the previous one. Without a session the user signs in first."""
         if self.signed_in_subject is None:
-            return redirect_to_sign_in(self.request, target=ACCOUNT_PATH)
+            return self.redirect_to_sign_in(Page.ACCOUNT_PATH)
         self.request.services.users.verify_email(self.link_secret, self.signed_in_subject.user.id)
         return self.redirect_in_language("/email/confirmed")
 

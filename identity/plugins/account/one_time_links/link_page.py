@@ -4,10 +4,8 @@ from urllib.parse import urlencode
 
 from pyramid.response import Response
 
-from identity.domain.applications import Application
-from identity.domain.organizations import Organization
-from identity.http.language_negotiation import UI_LOCALES_PARAM
-from identity.pages.page import Page
+from identity.api.entities import Application, Organization
+from identity.api.pages import Page
 
 
 class OneTimeLinkPage(Page):
@@ -28,5 +26,5 @@ class OneTimeLinkPage(Page):
 
     def redirect_in_language(self, path: str) -> Response:
         """303 to a path, in the language chosen on this page."""
-        language = self.request.GET.get(UI_LOCALES_PARAM)
-        return self.redirect(f"{path}?{urlencode({UI_LOCALES_PARAM: language})}" if language else path)
+        language = self.request.GET.get(Page.UI_LOCALES_PARAM)
+        return self.redirect(f"{path}?{urlencode({Page.UI_LOCALES_PARAM: language})}" if language else path)

@@ -4,18 +4,10 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
-from identity.domain.organizations import Organization
-from identity.domain.users import Subject
-from identity.pages.forms import Form
-from identity.pages.page import FormPage, Page
-from identity.pages.rate_limited import PASSWORD_RESET_PATH, rate_limit_response
-from identity.pages.transactional_mails import describe_link_validity, queue_password_reset_mail
-from identity.password_hashing import ServerBusy
+from identity.api.entities import Invalid, Organization, Subject
+from identity.api.pages import Form, FormPage, Page, TransactionalMails, gettext_lazy
 from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
 from identity.plugins.account.pages.password import forbidden_passwords
-from identity.services.attempts import TooManyAttempts
 
 _LONGEST_LOGIN_NAME = 500
 _ORGANIZATION_PARAM = "organization"
@@ -55,13 +47,11 @@ class RequestPasswordResetPage(OneTimeLinkPage, FormPage):
         login_name = form.text("login_name").strip()[:_LONGEST_LOGIN_NAME]
         if not login_name:
             raise Invalid({"login_name": gettext_lazy("Enter your login name or email address.")})
-        try:
-            queue_password_reset_mail(
-                self.request, login_name, language=self.language, page_organization=self.branding_organization()
+        with self.rate_limited():
+            TransactionalMails(self.request, self.language).queue_password_reset(
+                login_name, page_organization=self.branding_organization()
             )
-        except TooManyAttempts as problem:
-            raise rate_limit_response(problem, password=False) from None
-        return self.redirect_in_language(f"{PASSWORD_RESET_PATH}/sent")
+        return self.redirect_in_language(f"{FormPage.PASSWORD_RESET_PATH}/sent")
 
 
 class PasswordResetSentPage(OneTimeLinkPage):
@@ -72,9 +62,9 @@ class PasswordResetSentPage(OneTimeLinkPage):
     def template_variables(self) -> Mapping[str, object] | Response:
         """How long a link works; redirects to the form if mail is not configured."""
         if not self.request.services.mails.is_enabled:
-            return self.redirect(PASSWORD_RESET_PATH)
+            return self.redirect(self.PASSWORD_RESET_PATH)
         lifetime = self.request.registry.application.settings.one_time_link_ttl
-        return {"works_once": describe_link_validity(lifetime, self.translator)}
+        return {"works_once": TransactionalMails.describe_link_validity(lifetime, self.translator)}
 
 
 class ResetPasswordPage(OneTimeLinkPage, FormPage):
@@ -109,10 +99,8 @@ class ResetPasswordPage(OneTimeLinkPage, FormPage):
         )
         # Hold no lock while the password is hashed.
         self.request.commit()
-        try:
+        with self.rate_limited():
             hashed = self.request.services.passwords.hash(password)
-        except ServerBusy as problem:
-            raise rate_limit_response(problem) from None
         self.request.services.passwords.reset(self.link_secret, hashed)
         return self.redirect_in_language("/password/changed")
 

@@ -4,26 +4,12 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
-from identity.domain.authentication import Proof
-from identity.domain.errors import Denied
-from identity.domain.messages import gettext_lazy
-from identity.domain.organizations import Organization
-from identity.domain.sessions import PendingAuthorization
-from identity.domain.users import Subject
-from identity.http.sign_in_attempts import redirect_to_sign_in
-from identity.pages.error_pages import render_error_page
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.rate_limited import rate_limit_response
-from identity.pages.registration_form import RegistrationForm
-from identity.pages.rendering import ACCOUNT_PATH
-from identity.password_hashing import ServerBusy
+from identity.api.entities import Denied, Organization, Subject
+from identity.api.pages import Form, FormPage, Page, RegistrationForm, gettext_lazy, render_error_page
+from identity.api.plugins import cached_property
+from identity.api.services import PendingRegistration, RegisterUser
+from identity.api.sign_in import PendingAuthorization, Proof, SignInUnavailable
 from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
-from identity.services.commands import decode
-from identity.services.commands.users import RegisterUser
-from identity.services.registration import PendingRegistration
-from identity.services.sign_ins import SignInUnavailable
 
 #: The interaction that ends with the account's creation.
 _CREATE_FIELD = "create"
@@ -81,7 +67,7 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
         if pending is None:
             command, hashed = self._parse_form(form)
         elif announced.is_user_name_taken:
-            command = decode(RegisterUser, {**dict(command), "user_name": form.text("user_name")})
+            command = RegisterUser.decode({**dict(command), "user_name": form.text("user_name")})
         try:
             subject = self.request.services.registration.complete(self.link_secret, command, hashed)
         except Denied:
@@ -104,14 +90,12 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
         )
         # Hold no lock while the password is hashed.
         self.request.commit()
-        try:
+        with self.rate_limited():
             return command, self.request.services.passwords.hash(form.text("password"))
-        except ServerBusy as problem:
-            raise rate_limit_response(problem, password=False) from None
 
     def _redirect_to_next(self, pending: PendingAuthorization | None, subject: Subject) -> Response:
         if pending is None:
-            return redirect_to_sign_in(self.request, target=ACCOUNT_PATH, login_name=subject.login_name)
+            return self.redirect_to_sign_in(Page.ACCOUNT_PATH, login_name=subject.login_name)
         # The password was entered in this sign-in and this browser.
         sign_ins = self.request.services.sign_ins
         sign_ins.complete_interaction(sign_ins.add_proof(pending, subject, (Proof.PASSWORD_METHOD,)), _CREATE_FIELD)

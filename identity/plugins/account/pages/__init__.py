@@ -4,11 +4,8 @@ from pyramid.config import Configurator
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.security_policy import SIGNED_IN_PERMISSION
-from identity.http.sign_in_attempts import PendingSignInContext
-from identity.pages.page import Page
-from identity.pages.rendering import ACCOUNT_PATH
-from identity.pages.signed_in_page import SignedInPage
+from identity.api.pages import Page, SignedInPage
+from identity.api.sign_in import PendingSignInContext
 from identity.plugins.account.pages.account_page import (
     ACCOUNT_RECOVERY_PATH,
     ACTIVITY_PATH,
@@ -43,7 +40,7 @@ class AccountHomePage(Page):
 
 
 _PAGES: dict[str, type[Page]] = {
-    ACCOUNT_PATH: AccountHomePage,
+    Page.ACCOUNT_PATH: AccountHomePage,
     PROFILE_PATH: ProfilePage,
     f"{PROFILE_PATH}/email": SendEmailVerificationPage,
     SECURITY_PATH: SecurityPage,
@@ -65,7 +62,7 @@ _PAGES: dict[str, type[Page]] = {
 def add_account_pages(config: Configurator) -> None:
     for path, page in _PAGES.items():
         name = path.strip("/").replace("/{client_id}", "").replace("/{factor_id}", "").replace("/", ".")
-        config.add_page(name, path, page, permission=SIGNED_IN_PERMISSION, authenticate="session")
+        config.add_page(name, path, page, permission=Page.SIGNED_IN_PERMISSION, authenticate="session")
     config.add_page(
         "login.keep",
         "/login/{request}/keep",

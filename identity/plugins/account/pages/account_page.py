@@ -3,33 +3,20 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from identity.domain.authentication import Proof
-from identity.domain.errors import Invalid
-from identity.domain.login_names import LoginName
-from identity.domain.messages import gettext_lazy
-from identity.domain.users import HumanUser, Subject
-from identity.http.endpoint_routes import request_context
-from identity.http.sign_in_attempts import attempt_password
-from identity.pages.forms import Form
-from identity.pages.layout import NavigationGroup, NavigationItem
-from identity.pages.page import FormRedisplay
-from identity.pages.rate_limited import rate_limit_response
-from identity.pages.rendering import ACCOUNT_PATH
-from identity.pages.signed_in_page import SignedInPage
-from identity.password_hashing import ServerBusy
-from identity.provider.step_up import can_step_up
-from identity.services.attempts import TooManyAttempts
+from identity.api.entities import HumanUser, Invalid, Subject
+from identity.api.pages import Form, FormRedisplay, NavigationGroup, NavigationItem, Page, SignedInPage, gettext_lazy
+from identity.api.sign_in import LoginName
 
-PROFILE_PATH = f"{ACCOUNT_PATH}/profile"
-SECURITY_PATH = f"{ACCOUNT_PATH}/security"
-PASSWORD_PATH = f"{ACCOUNT_PATH}/password"
-FACTORS_PATH = f"{ACCOUNT_PATH}/factors"
-REMEMBERED_BROWSERS_PATH = f"{ACCOUNT_PATH}/browsers"
-SESSIONS_PATH = f"{ACCOUNT_PATH}/sessions"
-APPLICATIONS_PATH = f"{ACCOUNT_PATH}/applications"
-ACTIVITY_PATH = f"{ACCOUNT_PATH}/activity"
+PROFILE_PATH = f"{Page.ACCOUNT_PATH}/profile"
+SECURITY_PATH = f"{Page.ACCOUNT_PATH}/security"
+PASSWORD_PATH = f"{Page.ACCOUNT_PATH}/password"
+FACTORS_PATH = f"{Page.ACCOUNT_PATH}/factors"
+REMEMBERED_BROWSERS_PATH = f"{Page.ACCOUNT_PATH}/browsers"
+SESSIONS_PATH = f"{Page.ACCOUNT_PATH}/sessions"
+APPLICATIONS_PATH = f"{Page.ACCOUNT_PATH}/applications"
+ACTIVITY_PATH = f"{Page.ACCOUNT_PATH}/activity"
 ACCOUNT_RECOVERY_PATH = f"{ACTIVITY_PATH}/not-me"
-DATA_PATH = f"{ACCOUNT_PATH}/data"
+DATA_PATH = f"{Page.ACCOUNT_PATH}/data"
 DELETE_PATH = f"{DATA_PATH}/delete"
 #: Confirms a deletion request.
 DELETION_REQUESTED_PATH = "/leaving"
@@ -81,13 +68,6 @@ class AccountPage(SignedInPage):
         )
         return (NavigationGroup(items=tuple(items)),)
 
-    @property
-    def is_password_sole_factor(self) -> bool:
-        """True if the password is the user's only factor."""
-        services, context = self.request.services, request_context(self.request)
-        has_one = services.storage.users.find_password(self.subject.user.id) is not None
-        return has_one and not can_step_up(self.subject, (Proof.PASSWORD_METHOD,), context)
-
     def require_reauthentication(self, form: Form, field: str) -> None:
         """Require a recent authentication with all factors (security 19.5): the password in this form if the user has
         nothing stronger, else a sign-in. Raises Invalid for ``field``; FormRedisplay.
@@ -108,13 +88,10 @@ class AccountPage(SignedInPage):
         """
         if not current:
             raise Invalid({"current_password": gettext_lazy("Enter your present password.")})
-        try:
-            # Committed, so that no lock is held during the rest.
-            subject: Subject | None = self.request.run_once(
-                "proof", lambda: attempt_password(self.request, LoginName.parse(self.subject.login_name), current)
-            )
-        except (TooManyAttempts, ServerBusy) as problem:
-            raise rate_limit_response(problem) from None
+        # Committed, so that no lock is held during the rest.
+        subject: Subject | None = self.request.run_once(
+            "proof", lambda: self.attempt_password(LoginName.parse(self.subject.login_name), current)
+        )
         if subject is None or subject.user.id != self.subject.user.id:
             raise Invalid({"current_password": gettext_lazy("This is not your present password.")})
         return subject

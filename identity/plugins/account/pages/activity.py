@@ -8,18 +8,18 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
-from identity.domain.messages import gettext_lazy
-from identity.http.cookies import request_cookie_headers
-from identity.http.endpoint_routes import request_context
-from identity.http.list_parameters import CURSOR_PARAM, encode_next_cursor, list_total, read_page_request
-from identity.http.sign_in_attempts import redirect_to_sign_in
-from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS, factor_label
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.user_agents import describe_user_agent
+from identity.api.endpoints import Cookie, CookieKind, request_context
+from identity.api.pages import (
+    EventLabels,
+    Form,
+    FormPage,
+    ListParameters,
+    describe_user_agent,
+    gettext_lazy,
+    request_cookie_headers,
+)
+from identity.api.services import ActorKind, AuditEvent, AuditFilter, Result
 from identity.plugins.account.pages.account_page import ACCOUNT_RECOVERY_PATH, ACTIVITY_PATH, SECURITY_PATH, AccountPage
-from identity.provider.protocol_request import Cookie, CookieKind
 
 #: Names the event to report.
 EVENT_PARAM = "event"
@@ -54,15 +54,15 @@ class ActivityPage(AccountPage):
 
     def template_variables(self) -> Mapping[str, object]:
         """One page of the list. Raises Invalid for a malformed cursor."""
-        page_request = read_page_request(self.request, usual=_PAGE_SIZE)
+        page_request = ListParameters.read(self.request, usual=_PAGE_SIZE)
         audit_filter = AuditFilter(involved_id=self.subject.user.id)
         found = self.request.services.audit_trail.page(audit_filter, page_request)
-        cursor = encode_next_cursor(self.request, found.next_cursor)
+        cursor = ListParameters.next_cursor(self.request, found.next_cursor)
         return {
             "rows": self._rows(found.items),
-            "total": list_total(self.request, found),
+            "total": ListParameters.total(self.request, found),
             "first": ACTIVITY_PATH if page_request.cursor is not None else "",
-            "next": "" if cursor is None else f"{ACTIVITY_PATH}?{urlencode({CURSOR_PARAM: cursor})}",
+            "next": "" if cursor is None else f"{ACTIVITY_PATH}?{urlencode({ListParameters.CURSOR: cursor})}",
         }
 
     def _rows(self, events: Sequence[AuditEvent]) -> list[ActivityRow]:
@@ -92,7 +92,7 @@ class ActivityPage(AccountPage):
         )
         disowned = refused or (is_own and event.result is Result.SUCCESS)
         return ActivityRow(
-            label=translator.gettext(EVENT_LABELS.get(event.event, event.event)),
+            label=translator.gettext(EventLabels.EVENTS.get(event.event, event.event)),
             note=self._describe_event(event, names, is_own=is_own),
             occurred_at=event.at,
             device=describe_user_agent(agent, translator) if agent else Markup(),
@@ -106,8 +106,8 @@ class ActivityPage(AccountPage):
         about = event.object_id if event.object_kind == "application" else event.actor.client_id
         details = (
             "" if is_own else t(_ACTOR_LABELS.get(event.actor.kind, "")),
-            factor_label(event, request_context(self.request).protocol.factors, self.translator),
-            t(REASON_LABELS.get(event.reason or "", "")),
+            EventLabels.factor(event, request_context(self.request).protocol.factors, self.translator),
+            t(EventLabels.REASONS.get(event.reason or "", "")),
             names.get(about or "", ""),
         )
         return Markup(" · ").join(item for item in details if item)
@@ -125,7 +125,7 @@ class RecoverAccountPage(AccountPage, FormPage):
         if not event_id:
             return {"what": None, "has_password": self._has_password}
         event: AuditEvent = self.request.services.account_recovery.get_event(self.subject, event_id)
-        label = self.translator.gettext(EVENT_LABELS.get(event.event, event.event))
+        label = self.translator.gettext(EventLabels.EVENTS.get(event.event, event.event))
         return {"what": label, "at": event.at, "has_password": self._has_password}
 
     @property
@@ -138,7 +138,7 @@ class RecoverAccountPage(AccountPage, FormPage):
             self.subject, event_id=self.request.GET.get(EVENT_PARAM, "")
         )
         login_name = self.subject.login_name if self._has_password else ""
-        response = redirect_to_sign_in(self.request, target=SECURITY_PATH, login_name=login_name)
+        response = self.redirect_to_sign_in(SECURITY_PATH, login_name=login_name)
         for name, value in request_cookie_headers(
             self.request, (Cookie(CookieKind.SESSION, self.signed_in_account.session.id),)
         ):

@@ -7,13 +7,10 @@ from datetime import datetime
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.errors import NotFound
-from identity.domain.tokens import ConnectedApplication
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.scope_descriptions import describe_scopes
+from identity.api.entities import NotFound
+from identity.api.grants import AudienceScope, ConnectedApplication
+from identity.api.pages import Form, FormPage, ScopeDescriptions
 from identity.plugins.account.pages.account_page import APPLICATIONS_PATH, AccountPage
-from identity.provider.scope import project_from_audience_scope
 
 
 @dataclass(frozen=True)
@@ -54,10 +51,10 @@ class ConnectedApplicationsPage(_ConnectionsPage):
             application=client.application.name,
             organization=client.organization.name,
             scope_descriptions=_capitalize(
-                describe_scopes(connection.scope, client.project.name, self.translator, namespaces)
+                ScopeDescriptions.describe(connection.scope, client.project.name, self.translator, namespaces)
             ),
             has_manager_access=any(
-                project_from_audience_scope(scope, namespaces, instance_project_id) == instance_project_id
+                AudienceScope.find_project(scope, namespaces, instance_project_id) == instance_project_id
                 for scope in connection.scope
             ),
             has_offline_access=connection.offline,

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.http.large_documents import json_file_response
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
+from identity.api.pages import Form, FormPage, json_file_response
+from identity.api.services import export_personal_data
 from identity.plugins.account.pages.account_page import DATA_PATH, AccountPage
-from identity.services.personal_data_export import export_personal_data
 
 
 class DataExportPage(AccountPage, FormPage):

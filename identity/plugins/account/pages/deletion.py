@@ -5,16 +5,12 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.errors import Conflict, Invalid, NotFound
-from identity.domain.messages import gettext_lazy
-from identity.domain.users import HumanUser
-from identity.http.cookies import request_cookie_headers
-from identity.pages.forms import Form
-from identity.pages.page import FormPage, FormRedisplay
-from identity.pages.sign_in_page import SignInPage
+from identity.api.endpoints import Cookie, CookieKind
+from identity.api.entities import Conflict, HumanUser, Invalid, NotFound
+from identity.api.pages import Form, FormPage, FormRedisplay, gettext_lazy, request_cookie_headers
+from identity.api.sign_in import SignInPage
 from identity.plugins.account.interactions import CancelAccountDeletion
 from identity.plugins.account.pages.account_page import DATA_PATH, DELETION_REQUESTED_PATH, AccountPage
-from identity.provider.protocol_request import Cookie, CookieKind
 
 
 class DeleteAccountPage(AccountPage, FormPage):

@@ -6,23 +6,15 @@ from urllib.parse import urlencode
 
 from pyramid.response import Response
 
-from identity.domain.enrolments import Enrolment
-from identity.http.endpoint_routes import request_context
-from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
-from identity.pages.error_pages import LOGIN_PATH, TARGET_PARAM
-from identity.pages.forms import Form
-from identity.pages.layout import NavigationItem
-from identity.pages.page import FormPage
-from identity.pages.signed_in_page import SignedInPage
+from identity.api.endpoints import request_context
+from identity.api.pages import Form, FormPage, NavigationItem, Page, SecuritySection, SecuritySectionRow, SignedInPage
+from identity.api.sign_in import Enrolment, Factor, SignIn, allowed_factors
 from identity.plugins.account.pages.account_page import (
     FACTORS_PATH,
     REMEMBERED_BROWSERS_PATH,
     SECURITY_PATH,
     AccountPage,
 )
-from identity.provider.factor import Factor
-from identity.provider.interaction import SignIn
-from identity.provider.step_up import allowed_factors
 
 #: How long a new enrolment is announced.
 _RECENT_AGE = timedelta(seconds=60)
@@ -159,7 +151,7 @@ class FactorSection:
 
 def _enrolment_path(factor: Factor) -> str:
     """The path of a new authentication and the enrolment after it."""
-    return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: SECURITY_PATH, SignIn.ENROL_PARAMETER: factor.name})}"
+    return f"{Page.LOGIN_PATH}?{urlencode({Page.TARGET_PARAM: SECURITY_PATH, SignIn.ENROL_PARAMETER: factor.name})}"
 
 
 def _find_factor(page: SignedInPage, enrolment: Enrolment) -> Factor | None:

@@ -4,16 +4,9 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
-from identity.domain.users import HumanUser, Subject
-from identity.http.cookies import request_cookie_headers
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.rate_limited import rate_limit_response
-from identity.password_hashing import ServerBusy
+from identity.api.entities import HumanUser, Invalid, Subject
+from identity.api.pages import Form, FormPage, gettext_lazy
 from identity.plugins.account.pages.account_page import SECURITY_PATH, AccountPage
-from identity.provider.known_browser_cookies import new_known_browser_cookies
 
 
 class ChangePasswordPage(AccountPage, FormPage):
@@ -34,15 +27,12 @@ class ChangePasswordPage(AccountPage, FormPage):
         current, new = form.text("current_password"), form.text("new_password")
         self._validate_new_password(form, current, new)
         subject = self.verify_password(current)
-        try:
+        with self.rate_limited():
             hashed = self.request.services.passwords.hash(new)
-        except ServerBusy as problem:
-            raise rate_limit_response(problem) from None
         self.request.services.passwords.change(subject, hashed, except_session=self.signed_in_account.session.id)
         response = self.redirect(self.path_with_flash(SECURITY_PATH))
         # The new password invalidated the known-browser cookie of every browser.
-        cookies = new_known_browser_cookies(subject.user.id, self.request.browser_state, self.request.services)
-        response.headerlist.extend(request_cookie_headers(self.request, tuple(cookies)))
+        response.headerlist.extend(self.known_browser_headers(subject.user.id))
         return response
 
     def _validate_new_password(self, form: Form, current: str, new: str) -> None:

@@ -7,18 +7,10 @@ from zoneinfo import available_timezones
 
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
-from identity.domain.messages import LANGUAGES, gettext_lazy
-from identity.domain.users import Address
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.rate_limited import rate_limit_response
-from identity.pages.transactional_mails import queue_email_verification_mail
-from identity.pages.translation import LANGUAGE_NAMES
+from identity.api.entities import Address, Invalid
+from identity.api.pages import Form, FormPage, TransactionalMails, Translator, gettext_lazy
+from identity.api.services import ChangeAddress, ChangeProfile
 from identity.plugins.account.pages.account_page import PROFILE_PATH, AccountPage
-from identity.services.attempts import TooManyAttempts
-from identity.services.commands import decode
-from identity.services.commands.users import ChangeAddress, ChangeProfile
 
 _MAIN_FIELDS = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale", "zoneinfo")
 _FURTHER_FIELDS = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
@@ -91,7 +83,7 @@ class ProfilePage(AccountPage, FormPage):
             _count_mail(self)
         services.users.change_profile(before.id, command, expected_version=version)
         if unverified_email:
-            queue_email_verification_mail(self.request, self.subject, unverified_email, language=self.language)
+            TransactionalMails(self.request, self.language).queue_email_verification(self.subject, unverified_email)
         return self.redirect(self.path_with_flash(PROFILE_PATH))
 
 
@@ -113,16 +105,14 @@ class SendEmailVerificationPage(AccountPage, FormPage):
         if not profile.email or profile.email_verified or not self.request.services.mails.is_enabled:
             return self.redirect(PROFILE_PATH)
         _count_mail(self)
-        queue_email_verification_mail(self.request, self.subject, profile.email, language=self.language)
+        TransactionalMails(self.request, self.language).queue_email_verification(self.subject, profile.email)
         return self.redirect(self.path_with_flash(PROFILE_PATH))
 
 
-def _count_mail(page: AccountPage) -> None:
+def _count_mail(page: FormPage) -> None:
     """Count a mail to an unverified address. Raises FormRedisplay."""
-    try:
+    with page.rate_limited():
         page.request.services.attempts.count_request()
-    except TooManyAttempts as problem:
-        raise rate_limit_response(problem, password=False) from None
 
 
 def _parse_form(form: Form) -> ChangeProfile:
@@ -130,11 +120,11 @@ def _parse_form(form: Form) -> ChangeProfile:
     problems: dict[str, str] = {}
     address = ChangeAddress()
     try:
-        address = decode(ChangeAddress, form.command_values(*_ADDRESS_FIELDS))
+        address = ChangeAddress.decode(form.command_values(*_ADDRESS_FIELDS))
     except Invalid as refused:
         problems |= refused.fields
     try:
-        command = decode(ChangeProfile, {**form.command_values(*_MAIN_FIELDS, *_FURTHER_FIELDS), "address": address})
+        command = ChangeProfile.decode({**form.command_values(*_MAIN_FIELDS, *_FURTHER_FIELDS), "address": address})
     except Invalid as refused:
         missing = {name: sentence for name, sentence in _MISSING.items() if not form.text(name).strip()}
         raise Invalid(refused.fields | missing | problems) from None
@@ -145,8 +135,8 @@ def _parse_form(form: Form) -> ChangeProfile:
 
 def _language_options(current: str) -> list[tuple[str, str]]:
     """The languages of the pages, and the user's language if it is another."""
-    known = [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES]
-    return known if not current or current in LANGUAGES else [(current, current), *known]
+    known = list(Translator.LANGUAGE_NAMES.items())
+    return known if not current or current in Translator.LANGUAGE_NAMES else [(current, current), *known]
 
 
 @cache

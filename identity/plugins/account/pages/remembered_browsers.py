@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.user_agents import describe_user_agent
+from identity.api.pages import Form, FormPage, describe_user_agent
 from identity.plugins.account.pages.account_page import REMEMBERED_BROWSERS_PATH, SECURITY_PATH, AccountPage
 
 BROWSER_FIELD = "browser"

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
-from identity.pages.layout import NavigationItem
+from identity.api.pages import NavigationItem, SecuritySection, SecuritySectionRow
 from identity.plugins.account.pages.account_page import (
     ACCOUNT_RECOVERY_PATH,
     APPLICATIONS_PATH,

@@ -7,13 +7,9 @@ from datetime import datetime
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.http.cookies import request_cookie_headers
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
-from identity.pages.user_agents import describe_user_agent
+from identity.api.endpoints import Cookie, CookieKind
+from identity.api.pages import Form, FormPage, describe_user_agent, request_cookie_headers
 from identity.plugins.account.pages.account_page import SESSIONS_PATH, AccountPage
-from identity.provider.logout import SIGNED_OUT_PATH
-from identity.provider.protocol_request import Cookie, CookieKind
 
 #: The field with a session's id, and the button for all other sessions.
 SESSION_FIELD, OTHERS_FIELD = "session", "others"
@@ -60,7 +56,7 @@ class SessionsPage(AccountPage, FormPage):
         sessions.end_by_id(self.subject, ended)
         if ended != current_session_id:
             return self.redirect(self.path_with_flash(SESSIONS_PATH))
-        response = self.redirect(SIGNED_OUT_PATH)
+        response = self.redirect(self.SIGNED_OUT_PATH)
         for name, value in request_cookie_headers(self.request, (Cookie(CookieKind.SESSION, current_session_id),)):
             response.headers.add(name, value)
         return response

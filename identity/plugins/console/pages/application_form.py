@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_error
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid

@@ -9,7 +9,7 @@ from identity.domain.audit import Result
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource
 from identity.http import route_contexts
-from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS
+from identity.pages.event_labels import EventLabels
 from identity.plugins.console.audit_event_names import AuditEventNames
 from identity.plugins.console.badges import Badge, EntityLink, expiry_badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
@@ -161,9 +161,9 @@ def _refusal_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Ce
     return [
         (
             page.template_macros.named(
-                t(EVENT_LABELS[refusal_summary.event]),
+                t(EventLabels.EVENTS[refusal_summary.event]),
                 _audit_events_path(organization_id, _refusal_filters(refusal_summary)),
-                t(REASON_LABELS.get(refusal_summary.reason or "", refusal_summary.reason or "")),
+                t(EventLabels.REASONS.get(refusal_summary.reason or "", refusal_summary.reason or "")),
             ),
             page.entity_link(_actor_link(parties, refusal_summary)),
             refusal_summary.actor.client_address or page.render_placeholder(gettext_lazy("Unknown")),

@@ -14,7 +14,7 @@ from identity.domain.names import name_key
 from identity.http import route_contexts
 from identity.http.endpoint_routes import request_context
 from identity.http.list_parameters import MAX_QUERY_LENGTH
-from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS, SUBJECT_LABELS, factor_label
+from identity.pages.event_labels import SUBJECT_LABELS, EventLabels
 from identity.plugins.console.audit_event_names import AuditEventNames
 from identity.plugins.console.badges import Badge, EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
@@ -84,7 +84,7 @@ class AuditEventListPage(PromptPage, ListPage):
                 parties.object_kind_label(event.object_kind),
                 parties.object_name(event.object_kind, event.object_id),
             )
-            event_label = self.translator.gettext(EVENT_LABELS.get(event.event, event.event))
+            event_label = self.translator.gettext(EventLabels.EVENTS.get(event.event, event.event))
             rows.append(
                 (
                     ui.named(event_label, f"{CONSOLE_PATH}/{SECTION}/{event.id}", self._object_cell(event)),
@@ -97,7 +97,7 @@ class AuditEventListPage(PromptPage, ListPage):
         return rows
 
     def _object_cell(self, event: AuditEvent) -> str:
-        factor = factor_label(event, request_context(self.request).protocol.factors, self.translator)
+        factor = EventLabels.factor(event, request_context(self.request).protocol.factors, self.translator)
         return " · ".join(filter(None, (event.event, factor)))
 
     def _stacked_cell(self, content: Markup, below: str) -> Markup:
@@ -128,7 +128,7 @@ class AuditEventListPage(PromptPage, ListPage):
         if since is not None and last is not None and last < since:
             self.problems[TO_FIELD] = gettext_lazy("Choose a day that is not before the first one.")
         event = parameters.get(EVENT_FIELD, "")
-        if event and event not in EVENT_LABELS and event not in SUBJECT_LABELS:
+        if event and event not in EventLabels.EVENTS and event not in SUBJECT_LABELS:
             self.problems[EVENT_FIELD] = gettext_lazy("Choose one of the values offered.")
         result = parameters.get(RESULT_FIELD, "")
         if result and result not in set(Result):
@@ -201,7 +201,7 @@ class AuditEventDetailPage(ConsolePage):
 
     @property
     def title(self) -> str:
-        return EVENT_LABELS.get(self.event.event, self.event.event)
+        return EventLabels.EVENTS.get(self.event.event, self.event.event)
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
@@ -313,11 +313,11 @@ def result_badge(event: AuditEvent, page: ConsolePage) -> Badge:
 def reason_label(event: AuditEvent, page: ConsolePage) -> str:
     """Empty without a reason."""
     reason = event.reason or ""
-    return page.translator.gettext(REASON_LABELS.get(reason, reason))
+    return page.translator.gettext(EventLabels.REASONS.get(reason, reason))
 
 
 def _event_options(subject: str) -> list[tuple[str, str]]:
-    return [(name, message) for name, message in EVENT_LABELS.items() if name.partition(".")[0] == subject]
+    return [(name, message) for name, message in EventLabels.EVENTS.items() if name.partition(".")[0] == subject]
 
 
 def _split_detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]]:

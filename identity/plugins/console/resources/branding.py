@@ -21,7 +21,7 @@ from identity.domain.messages import LANGUAGES, gettext_lazy
 from identity.pages.branding_preview import preview_variables
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page_branding import build_page_branding
-from identity.pages.translation import LANGUAGE_NAMES
+from identity.pages.translation import Translator
 from identity.plugins.console.fields.branding import BRANDING_FIELDS
 from identity.plugins.console.form_fields import FormField, TextArea, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -53,7 +53,7 @@ def _branding_fields() -> tuple[FormField, ...]:
             BRANDING_FIELDS[name].label,
             BRANDING_FIELDS[name].hint,
             required=False,
-            fieldset=LANGUAGE_NAMES[language],
+            fieldset=Translator.LANGUAGE_NAMES[language],
             attributes={"lang": language, **({"rows": 3} if name in _MULTILINE_FIELDS else {"autocomplete": "off"})},
         )
         for language in LANGUAGES
@@ -116,7 +116,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         return {
             **super().template_variables(),
             **self._preview_variables(branding),
-            "languages": list(LANGUAGE_NAMES.items()),
+            "languages": list(Translator.LANGUAGE_NAMES.items()),
             "logo_href": f"{self.resource_path}/branding/logo",
         }
 
@@ -243,7 +243,7 @@ class DarkLogoUploadPage(LogoUploadPage):
 def branding_section(page: ResourcePage[Any]) -> PageSection:
     branding = page.services.branding.own_branding(page.entity)
     looks = build_page_branding(branding, page.language, logo_owner_id=page.entity.id, fallback_name=page.entity_name)
-    languages = {name: [LANGUAGE_NAMES[item] for item in getattr(branding, name)] for name in TEXT_FIELDS}
+    languages = {name: [Translator.LANGUAGE_NAMES[item] for item in getattr(branding, name)] for name in TEXT_FIELDS}
     facts: Descriptions = [
         *(
             (BRANDING_FIELDS[name].label, getattr(branding, name))

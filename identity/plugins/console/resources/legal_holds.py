@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.legal_holds import ALL_TARGETS, LegalHold, LegalHoldKind
 from identity.domain.messages import gettext_lazy
 from identity.http import route_contexts

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.permissions import ManagerLevel

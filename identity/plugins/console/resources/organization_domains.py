@@ -6,7 +6,7 @@ from typing import ClassVar
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy, ngettext_lazy
@@ -14,8 +14,6 @@ from identity.http import route_contexts
 from identity.http.domain_verification import verify_domain
 from identity.pages.forms import Form
 from identity.pages.page import FormRedisplay
-from identity.pages.rate_limited import rate_limit_response
-from identity.password_hashing import ServerBusy
 from identity.plugins.console.action_page import ResourceActionPage
 from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage, path_value
@@ -180,9 +178,8 @@ class VerifyDomainPage(OrganizationDomainResourcePage, ResourceActionPage):
     def submit(self, form: Form) -> Response:
         """Check now. Raises FormRedisplay if the proof is not found."""
         try:
-            verify_domain(self.request, self.entity.id, self.domain.name)
-        except ServerBusy as problem:
-            raise rate_limit_response(problem) from None
+            with self.rate_limited():
+                verify_domain(self.request, self.entity.id, self.domain.name)
         except Invalid as refused:
             raise FormRedisplay(refused.fields["domain"]) from None
         return self.redirect(self.path_with_flash(self.resource_path))

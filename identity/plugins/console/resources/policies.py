@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.policies import EffectiveRule, Policy, PolicySource, looser_rules
 from identity.domain.sessions import EndedSessionCount

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from markupsafe import Markup
 from pyramid.response import Response
 
+from identity.api.plugins import Settings
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.signing_keys import KeyState
@@ -17,7 +18,6 @@ from identity.plugins.console.console_page import CONSOLE_PATH, find_child
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.routes import ConsoleRoute
 from identity.services.signing_keys import EMERGENCY_DELAY, SigningKeyState
-from identity.settings import Settings
 from identity.storage.paging import PageRequest, ResultPage
 
 SECTION = "instance/signing-keys"

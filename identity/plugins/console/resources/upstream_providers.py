@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.crypto.secrets import derive_id, new_id
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid

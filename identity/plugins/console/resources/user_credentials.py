@@ -10,7 +10,7 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.http import route_contexts
 from identity.pages.forms import Form
-from identity.pages.transactional_mails import describe_link_validity, queue_initial_credential_mail
+from identity.pages.transactional_mails import TransactionalMails
 from identity.plugins.console.action_page import ResourceActionPage
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
@@ -47,8 +47,8 @@ def _render_credential(
     subject = Subject(user, page.organization)
     actor = page.principal.subject
     is_mailed = hidden or initial.kind == _PASSWORD_KIND
-    mailed = is_mailed and queue_initial_credential_mail(
-        page.request, subject, initial, new=new, inviter=actor, language=page.language
+    mailed = is_mailed and TransactionalMails(page.request, page.language).queue_initial_credential(
+        subject, initial, new=new, inviter=actor
     )
     lifetime = page.services.passwords.reset_link_lifetime(user.id)
     back = f"{CONSOLE_PATH}/users/{user.id}"
@@ -57,7 +57,7 @@ def _render_credential(
         "login_name": subject.login_name,
         "kind": initial.kind,
         "secret": "" if hidden else initial.secret,
-        "works_once": describe_link_validity(lifetime, page.translator),
+        "works_once": TransactionalMails.describe_link_validity(lifetime, page.translator),
         "email": user.profile.email,
         "mailed": mailed,
         "to_change": page.services.passwords.requires_change_after_reset(subject),

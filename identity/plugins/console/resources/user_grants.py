@@ -7,7 +7,7 @@ from typing import Any
 
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
+from identity.api.plugins import cached_property
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel

@@ -3,8 +3,8 @@
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.sign_in_attempts import PendingSignInContext
-from identity.pages.page import Page
+from identity.api.pages import Page
+from identity.api.sign_in import PendingSignInContext
 from identity.plugins.login.pages.account_chooser import AccountChooserPage
 from identity.plugins.login.pages.change_password import ForcedPasswordChangePage
 from identity.plugins.login.pages.consent import ConsentPage

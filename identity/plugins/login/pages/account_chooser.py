@@ -5,14 +5,9 @@ from dataclasses import dataclass
 
 from pyramid.response import Response
 
-from identity.domain.messages import gettext_lazy
-from identity.domain.sessions import SignedInAccount
-from identity.domain.users import HumanUser
-from identity.pages.forms import Form
-from identity.pages.layout import name_initials
-from identity.pages.page import FormRedisplay
-from identity.pages.sign_in_page import SignInPage
-from identity.provider.interaction import matches_login_hint
+from identity.api.entities import HumanUser
+from identity.api.pages import Form, FormRedisplay, Page, gettext_lazy
+from identity.api.sign_in import SignedInAccount, SignInPage
 
 #: The button's value for an account that is not in the list.
 ANOTHER_ACCOUNT = "new"
@@ -52,12 +47,9 @@ class AccountChooserPage(SignInPage):
 
     def _accounts(self) -> list[SignedInAccount]:
         """The hinted account first, accounts that cannot be chosen last."""
-        hint = "" if self.sign_in.request is None else self.sign_in.request.login_hint
 
         def sort_key(account: SignedInAccount) -> tuple[bool, bool]:
-            return not (hint and matches_login_hint(account.subject, hint)), not self.sign_in.matches_organization(
-                account
-            )
+            return not self.sign_in.matches_hint(account), not self.sign_in.matches_organization(account)
 
         return sorted(self.sign_in.accounts, key=sort_key)
 
@@ -67,7 +59,7 @@ class AccountChooserPage(SignInPage):
         return AccountRow(
             reference=account.session.id,
             name=name,
-            initials=name_initials(name),
+            initials=Page.initials(name),
             login_name=account.subject.login_name,
             is_signed_in=self.sign_in.is_live(account),
             is_selectable=self.sign_in.matches_organization(account),

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.users import HumanUser
-from identity.pages.forms import Form
-from identity.pages.rate_limited import rate_limit_response
-from identity.pages.sign_in_page import SignInPage
-from identity.password_hashing import ServerBusy
+from identity.api.entities import HumanUser
+from identity.api.pages import Form
+from identity.api.sign_in import SignInPage
 from identity.plugins.login.interactions import ChangePasswordInteraction
 
 
@@ -36,11 +34,9 @@ class ForcedPasswordChangePage(SignInPage):
         services.passwords.require_acceptable(
             form.text("new_password"), form.repeated_text("new_password"), owner=proved, names=names
         )
-        try:
+        with self.rate_limited():
             services.passwords.refuse_current_password(proved.user.id, form.text("new_password"))
             hashed = services.passwords.hash(form.text("new_password"))
-        except ServerBusy as problem:
-            raise rate_limit_response(problem) from None
         services.passwords.change(proved, hashed, except_session=self.pending_authorization.id)
         services.sign_ins.complete_interaction(self.pending_authorization, ChangePasswordInteraction.name)
         return self.redirect_to_next()

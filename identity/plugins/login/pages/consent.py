@@ -5,16 +5,13 @@ from collections.abc import Mapping
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
-from identity.domain.applications import ApplicationClient
-from identity.domain.organizations import Organization
-from identity.http.endpoint_routes import request_context
-from identity.pages.forms import Form
-from identity.pages.scope_descriptions import describe_scopes, has_description
-from identity.pages.sign_in_page import SignInPage
+from identity.api.endpoints import request_context
+from identity.api.entities import ApplicationClient, Organization
+from identity.api.grants import GrantedScopes, Scope
+from identity.api.pages import Form, ScopeDescriptions
+from identity.api.plugins import cached_property
+from identity.api.sign_in import SignInPage, find_missing_consent
 from identity.plugins.login.interactions import CONSENT_REFUSED_REASON, ConsentInteraction
-from identity.provider.consent import find_missing_consent
-from identity.provider.scope import GrantedScopes, Scope
 
 #: Scopes outside the list: the first only identifies the user, the second has its own sentence.
 _UNDESCRIBED_SCOPES = (Scope.OPENID, Scope.OFFLINE_ACCESS)
@@ -40,7 +37,7 @@ class ConsentPage(SignInPage):
         undescribed_scopes = [
             value
             for value in granted.values
-            if value not in _UNDESCRIBED_SCOPES and not has_description(value, settings.urn_namespaces)
+            if value not in _UNDESCRIBED_SCOPES and not ScopeDescriptions.covers(value, settings.urn_namespaces)
         ]
         return {
             "login_name": subject.login_name,
@@ -48,7 +45,9 @@ class ConsentPage(SignInPage):
             "scope": granted.scope_string,
             "organization": client.organization.name,
             "domain": self._verified_domain(client.organization),
-            "received": describe_scopes(granted.values, client.project.name, self.translator, settings.urn_namespaces),
+            "received": ScopeDescriptions.describe(
+                granted.values, client.project.name, self.translator, settings.urn_namespaces
+            ),
             "manages": any(projects.is_own_project(item) for item in granted.audience),
             "projects": self._other_project_names(client, granted),
             "others": [Markup("<code>{}</code>").format(scope) for scope in undescribed_scopes],

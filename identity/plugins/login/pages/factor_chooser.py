@@ -4,15 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from pyramid.response import Response
 
-from identity.domain.messages import gettext_lazy
-from identity.http.endpoint_routes import request_context
-from identity.pages.factor_pages import factor_reason
-from identity.pages.forms import Form
-from identity.pages.page import FormRedisplay
-from identity.pages.sign_in_page import SignInPage
+from identity.api.endpoints import request_context
+from identity.api.pages import Form, FormRedisplay, gettext_lazy
+from identity.api.sign_in import Factor, Interaction, SignInPage, StepUpRequirement
 from identity.plugins.login.interactions import FACTOR_REFUSED_REASON
-from identity.provider.factor import Factor
-from identity.provider.interaction import Interaction, StepUpRequirement
 
 #: The button for "none of them", and its value.
 _FACTOR_FIELD, _NO_FACTOR = "factor", "none"
@@ -42,7 +37,7 @@ class _FactorChooserPage(SignInPage):
         return {
             "rows": self._factors(need),
             "need": need,
-            "why": factor_reason(self),
+            "why": self.factor_reason,
             "login_name": "" if subject is None else subject.login_name,
         }
 

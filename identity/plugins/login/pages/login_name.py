@@ -4,12 +4,9 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
-from identity.domain.login_names import LoginName
-from identity.domain.messages import gettext_lazy
-from identity.domain.sessions import PendingAuthorization
-from identity.pages.forms import Form
-from identity.pages.sign_in_page import SignInPage
+from identity.api.entities import Invalid
+from identity.api.pages import Form, gettext_lazy
+from identity.api.sign_in import LoginName, PendingAuthorization, SignInPage
 from identity.plugins.login.interactions import find_registration_organization
 
 _MAX_LOGIN_NAME_LENGTH = 500

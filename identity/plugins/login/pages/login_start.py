@@ -8,16 +8,9 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.domain.sessions import PendingAuthorization
-from identity.http.cookies import request_cookie_headers
-from identity.http.endpoint_routes import request_context
-from identity.http.language_negotiation import ui_locales_from_url
-from identity.pages.error_pages import LOGIN_PATH, TARGET_PARAM
-from identity.pages.rendering import ACCOUNT_PATH, see_other
-from identity.pages.signed_in_page import SignedInPage
-from identity.provider.endpoints.authorization import PATH as AUTHORIZE
-from identity.provider.interaction import SignIn
-from identity.provider.protocol_request import Cookie, CookieKind
+from identity.api.endpoints import Cookie, CookieKind, request_context
+from identity.api.pages import Page, RequestLanguage, SignedInPage, request_cookie_headers, see_other
+from identity.api.sign_in import PendingAuthorization, SignIn, SignInPage
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
 
@@ -31,9 +24,9 @@ def parse_target_path(text: str) -> str:
 
 def start_login(request: Request) -> Response:
     """Start a sign-in to the service's own pages; a signed-in user returns at once."""
-    target = parse_target_path(request.GET.get(TARGET_PARAM, ""))
+    target = parse_target_path(request.GET.get(Page.TARGET_PARAM, ""))
     sign_ins, demands = request.services.sign_ins, _required_authentication(request)
-    pending, secret = sign_ins.begin(demands, target=target, ui_locales=ui_locales_from_url(request))
+    pending, secret = sign_ins.begin(demands, target=target, ui_locales=RequestLanguage.requested(request))
     if demands and request.signed_in_account is not None:
         sign_ins.select_account(pending, request.signed_in_account)
     return resume_sign_in(request, pending.id, secret)
@@ -53,7 +46,7 @@ def _required_authentication(request: Request) -> dict[str, str]:
 
 def resume_sign_in(request: Request, request_id: str, secret: str) -> Response:
     """303 to the URL that decides the next step, for a sign-in that starts in this browser."""
-    response = see_other(request, f"{AUTHORIZE}/{request_id}")
+    response = see_other(request, f"{SignInPage.AUTHORIZATION_PATH}/{request_id}")
     cookie = Cookie(CookieKind.SIGN_IN, request_id, secret, request.registry.application.settings.sign_in_lifetime)
     for name, value in request_cookie_headers(request, (cookie,)):
         response.headers.add(name, value)
@@ -64,16 +57,18 @@ def redirect_root(request: Request) -> Response:
     """Redirect managers to the console, and other users to their account."""
     account = request.signed_in_account
     if account is None:
-        return see_other(request, f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: ROOT_PATH})}")
-    for_managers = next((item.href for item in request.registry.pages.menu if item.requires_manager_role), ACCOUNT_PATH)
+        return see_other(request, f"{Page.LOGIN_PATH}?{urlencode({Page.TARGET_PARAM: ROOT_PATH})}")
+    for_managers = next(
+        (item.href for item in request.registry.pages.menu if item.requires_manager_role), Page.ACCOUNT_PATH
+    )
     manages = bool(request.services.storage.managers.list_for_user(account.subject.user.id))
-    return see_other(request, for_managers if manages else ACCOUNT_PATH)
+    return see_other(request, for_managers if manages else Page.ACCOUNT_PATH)
 
 
 def add_start_routes(config: Configurator) -> None:
     """GET / and GET /login. The latter writes: it stores the pending sign-in."""
     config.add_route("home", ROOT_PATH, host="login", request_method="GET")
     config.add_view(redirect_root, route_name="home", permission=NO_PERMISSION_REQUIRED)
-    config.registry.write_paths.exact[LOGIN_PATH] = True
-    config.add_route("login", LOGIN_PATH, host="login", request_method="GET")
+    config.registry.write_paths.exact[Page.LOGIN_PATH] = True
+    config.add_route("login", Page.LOGIN_PATH, host="login", request_method="GET")
     config.add_view(start_login, route_name="login", permission=NO_PERMISSION_REQUIRED)

@@ -4,18 +4,11 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.authentication import Proof
-from identity.domain.errors import Invalid
-from identity.domain.login_names import LoginName
-from identity.domain.messages import gettext_lazy
-from identity.http.sign_in_attempts import attempt_password
-from identity.pages.forms import Form
-from identity.pages.rate_limited import rate_limit_response
-from identity.pages.sign_in_page import SignInPage
-from identity.password_hashing import ServerBusy
+from identity.api.entities import Invalid
+from identity.api.grants import Scope
+from identity.api.pages import Form, gettext_lazy
+from identity.api.sign_in import LoginName, Proof, SignInPage
 from identity.plugins.login.interactions import known_login_name
-from identity.provider.scope import Scope
-from identity.services.attempts import TooManyAttempts
 
 _WRONG = gettext_lazy("The login name or the password is wrong. Check both and try again.")
 _PASSWORD_FORBIDDEN = gettext_lazy("{organization} does not let people sign in with a password.")
@@ -58,10 +51,7 @@ class LoginPasswordPage(SignInPage):
         password = form.text("password")
         if not password:
             raise Invalid({"password": gettext_lazy("Enter your password.")})
-        try:
-            subject = attempt_password(self.request, login_name, password)
-        except (TooManyAttempts, ServerBusy) as problem:
-            raise rate_limit_response(problem) from None
+        subject = self.attempt_password(login_name, password)
         if subject is None:
             raise Invalid({"password": _WRONG})
         self.require_organization(subject)

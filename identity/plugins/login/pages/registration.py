@@ -4,18 +4,10 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.authentication import Proof
-from identity.domain.errors import Denied
-from identity.domain.messages import gettext_lazy
-from identity.domain.organizations import Organization
-from identity.pages.forms import Form
-from identity.pages.rate_limited import rate_limit_response
-from identity.pages.registration_form import RegistrationForm
-from identity.pages.sign_in_page import SignInPage
-from identity.pages.transactional_mails import queue_registration_mail
-from identity.password_hashing import ServerBusy
+from identity.api.entities import Denied, DomainError, Organization
+from identity.api.pages import Form, RegistrationForm, TransactionalMails, gettext_lazy
+from identity.api.sign_in import Proof, SignInPage
 from identity.plugins.login.interactions import CreateAccountInteraction, find_registration_organization
-from identity.services.attempts import TooManyAttempts
 
 
 class RegistrationPage(SignInPage):
@@ -44,27 +36,24 @@ class RegistrationPage(SignInPage):
     def submit(self, form: Form) -> Response:
         organization = self.organization
         command = RegistrationForm.parse(self.request, organization, form, form.text("email"))
-        try:
+        with self.rate_limited():
             # Committed, so that the count is kept and no lock is held while the password is hashed.
             counted = self.request.run_once("registration", lambda: self.request.services.attempts.count_request())
-            hashed = self.request.services.passwords.hash(form.text("password"))
-        except TooManyAttempts as problem:
-            raise rate_limit_response(problem, password=False) from None
-        except ServerBusy as problem:
-            self.request.services.attempts.release(counted)
-            raise rate_limit_response(problem, password=False) from None
+            try:
+                hashed = self.request.services.passwords.hash(form.text("password"))
+            except DomainError:
+                self.request.services.attempts.release(counted)
+                raise
         services = self.request.services
         if services.mails.is_enabled:
             announced = services.registration.begin(
                 organization, command, hashed, sign_in=self.pending_authorization.id
             )
             client = self.sign_in.client
-            queue_registration_mail(
-                self.request,
+            TransactionalMails(self.request, self.language).queue_registration(
                 organization,
                 command.email,
                 announced,
-                language=self.language,
                 application=None if client is None else client.application,
             )
             return self.redirect(f"{self.base_path}/register/sent")

@@ -1,6 +1,6 @@
 """The instance: the installation itself, its own organization and project, and its addresses."""
 
-from identity.domain.audiences import audience_scope
+from identity.domain.audiences import AudienceScope
 from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.plugins.management.api_resource import ApiResource
@@ -24,7 +24,7 @@ def _represent(call: OperationCall) -> InstanceRepresentation:
     return InstanceRepresentation(
         organization_id=instance.organization_id,
         project_id=instance.project_id,
-        audience_scope=audience_scope(instance.project_id, settings.urn_namespaces[0]),
+        audience_scope=AudienceScope.build(instance.project_id, settings.urn_namespaces[0]),
         issuer_url=settings.issuer_url,
         base_url=settings.base_url,
         login_url=settings.login_url,

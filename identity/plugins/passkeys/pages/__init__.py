@@ -7,15 +7,12 @@ from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.domain.sessions import PendingAuthorization
-from identity.http.endpoint_routes import request_context
-from identity.http.sign_in_attempts import PendingSignInContext
-from identity.pages.sign_in_page import SignInPage
+from identity.api.endpoints import request_context
+from identity.api.sign_in import PendingAuthorization, PendingSignInContext, SignInPage, allowed_factors
 from identity.plugins.passkeys.factor import PasskeyFactor
 from identity.plugins.passkeys.pages.passwordless import PasswordlessSignInPage, passwordless_ceremony
 from identity.plugins.passkeys.pages.registration import RegisterPasskeyPage
 from identity.plugins.passkeys.pages.second_factor import ProvePasskeyPage
-from identity.provider.step_up import allowed_factors
 
 _STATIC = Path(__file__).parent.parent / "static"
 

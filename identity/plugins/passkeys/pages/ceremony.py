@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from identity.cached_property import cached_property
-from identity.crypto import base64url
-from identity.domain.enrolments import Enrolment
-from identity.domain.errors import NotFound
-from identity.domain.messages import gettext_lazy
-from identity.domain.users import Subject
-from identity.pages.forms import Form
-from identity.pages.page import EXPIRED_FORM_MESSAGE, FormRedisplay
-from identity.pages.sign_in_page import SignInPage
+from identity.api.crypto import decode_base64url, encode_base64url
+from identity.api.entities import NotFound, Subject
+from identity.api.pages import Form, FormPage, FormRedisplay, gettext_lazy
+from identity.api.plugins import cached_property
+from identity.api.sign_in import Enrolment, SignInPage
 from identity.plugins.passkeys.factor import PasskeyFactor
 from identity.plugins.passkeys.passkey import Passkey
 from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
@@ -54,7 +50,7 @@ class CeremonyRequest:
 def new_challenge(page: SignInPage, purpose: str, **content: str) -> tuple[bytes, str]:
     """A challenge, and the single-use ticket that returns it with ``content``."""
     challenge = secrets.token_bytes(_CHALLENGE_LENGTH)
-    content = {"challenge": base64url.encode(challenge), **content}
+    content = {"challenge": encode_base64url(challenge), **content}
     return challenge, page.request.services.form_tokens.issue(
         _form_token_binding(page, purpose), content, CHALLENGE_LIFETIME
     )
@@ -77,8 +73,8 @@ def read_ceremony_response(page: SignInPage, form: Form, purpose: str) -> tuple[
         raise FormRedisplay(NEEDS_SCRIPT)
     content = page.request.services.form_tokens.redeem(_form_token_binding(page, purpose), form.text(_FORM_TOKEN_FIELD))
     if content is None:
-        raise FormRedisplay(EXPIRED_FORM_MESSAGE)
-    return answer, base64url.decode(content["challenge"]), content
+        raise FormRedisplay(FormPage.EXPIRED_FORM_MESSAGE)
+    return answer, decode_base64url(content["challenge"]), content
 
 
 def _form_token_binding(page: SignInPage, purpose: str) -> str:

@@ -4,15 +4,10 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.messages import gettext_lazy
-from identity.domain.users import HumanUser, Subject
-from identity.http.endpoint_routes import request_context
-from identity.http.sign_in_attempts import attempt_factor
-from identity.pages.forms import Form
-from identity.pages.page import FormRedisplay
-from identity.pages.rate_limited import rate_limit_response
-from identity.pages.sign_in_page import SignInPage
-from identity.password_hashing import ServerBusy
+from identity.api.endpoints import request_context
+from identity.api.entities import HumanUser, Subject
+from identity.api.pages import Form, FormRedisplay, gettext_lazy
+from identity.api.sign_in import SignInPage, allowed_factors
 from identity.plugins.passkeys.factor import PasskeyFactor
 from identity.plugins.passkeys.pages.ceremony import (
     AssertionAttempt,
@@ -22,8 +17,6 @@ from identity.plugins.passkeys.pages.ceremony import (
     read_ceremony_response,
 )
 from identity.plugins.passkeys.verification import credential_id
-from identity.provider.step_up import allowed_factors
-from identity.services.attempts import TooManyAttempts
 
 _CEREMONY_PURPOSE = "alone"
 
@@ -49,12 +42,7 @@ class PasswordlessSignInPage(SignInPage):
         answer, challenge, _ = read_ceremony_response(self, form, _CEREMONY_PURPOSE)
         attempt = AssertionAttempt(self, answer, challenge, key=credential_id(answer), alone=True)
         person = self._find_subject(attempt)
-        try:
-            methods = attempt_factor(
-                self.request, PasskeyFactor.name, person, lambda: person and attempt.verify(person)
-            )
-        except (TooManyAttempts, ServerBusy) as problem:
-            raise rate_limit_response(problem, password=False) from None
+        methods = self.attempt_factor(PasskeyFactor.name, person, lambda: person and attempt.verify(person))
         if person is None or methods is None:
             raise attempt.error_message()
         self.require_organization(person)

@@ -6,18 +6,15 @@ from typing import ClassVar
 
 from pyramid.response import Response
 
-from identity.crypto import base64url
-from identity.domain.messages import gettext_lazy
-from identity.pages.factor_pages import EnrolPage
-from identity.pages.forms import Form
-from identity.pages.page import FormRedisplay
+from identity.api.crypto import decode_base64url, encode_base64url
+from identity.api.pages import Form, FormRedisplay, gettext_lazy
+from identity.api.sign_in import EnrolPage, Factor
 from identity.plugins.passkeys.default_names import suggest_name
 from identity.plugins.passkeys.factor import PasskeyFactor
 from identity.plugins.passkeys.pages.ceremony import ceremony_request, log, new_challenge, read_ceremony_response
 from identity.plugins.passkeys.passkey import Passkey
 from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 from identity.plugins.passkeys.verification import AuthenticatorNotAllowed, VerificationFailed, verify_registration
-from identity.provider.factor import Factor
 
 _USER_HANDLE_LENGTH = 32
 _USER_HANDLE_KEY = "user_handle"
@@ -32,7 +29,7 @@ class RegisterPasskeyPage(EnrolPage):
     def template_variables(self) -> Mapping[str, object]:
         present = self._existing_passkeys
         handle = present[0].user_handle if present else secrets.token_bytes(_USER_HANDLE_LENGTH)
-        challenge, ticket = new_challenge(self, self._purpose, **{_USER_HANDLE_KEY: base64url.encode(handle)})
+        challenge, ticket = new_challenge(self, self._purpose, **{_USER_HANDLE_KEY: encode_base64url(handle)})
         name = self.organization_label(self.human_user.organization)
         options = self._relying_party.creation_options(challenge, self.human_user, handle, present, name=name)
         return {"asked": ceremony_request("create", options, ticket)}
@@ -41,7 +38,7 @@ class RegisterPasskeyPage(EnrolPage):
         answer, challenge, content = read_ceremony_response(self, form, self._purpose)
         try:
             passkey = verify_registration(
-                answer, self._relying_party, challenge, base64url.decode(content[_USER_HANDLE_KEY])
+                answer, self._relying_party, challenge, decode_base64url(content[_USER_HANDLE_KEY])
             )
         except AuthenticatorNotAllowed as problem:
             log.info("a passkey was not added: %s", problem)

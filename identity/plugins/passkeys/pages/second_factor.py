@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from pyramid.response import Response
 
-from identity.domain.errors import Invalid
-from identity.pages.factor_pages import ProvePage
-from identity.pages.forms import Form
+from identity.api.entities import Invalid
+from identity.api.pages import Form
+from identity.api.sign_in import Factor, ProvePage
 from identity.plugins.passkeys.factor import PasskeyFactor
 from identity.plugins.passkeys.pages.ceremony import (
     REFUSED_MESSAGE,
@@ -19,7 +19,6 @@ from identity.plugins.passkeys.pages.ceremony import (
 )
 from identity.plugins.passkeys.passkey import Passkey
 from identity.plugins.passkeys.verification import credential_id
-from identity.provider.factor import Factor
 
 
 class ProvePasskeyPage(ProvePage):

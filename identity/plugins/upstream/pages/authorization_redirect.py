@@ -5,23 +5,16 @@ from collections.abc import Iterator, Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
-from identity.domain.errors import NotFound
-from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import Resource
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.http.endpoint_routes import request_context
-from identity.http.sign_in_attempts import PendingSignInContext
-from identity.pages.error_pages import render_error_page
-from identity.pages.forms import Form
-from identity.pages.rendering import see_other
-from identity.pages.sign_in_page import SignInPage
+from identity.api.endpoints import request_context
+from identity.api.entities import NotFound, Resource, UpstreamProvider
+from identity.api.pages import Form, gettext_lazy, render_error_page, see_other
+from identity.api.plugins import cached_property
+from identity.api.sign_in import PendingSignInContext, SignInPage
 from identity.plugins.upstream import authorization_states, provider_selection
 from identity.plugins.upstream.authorization_states import UpstreamSignInPurpose
 from identity.plugins.upstream.http_client import OUTBOUND_NETWORKS_SETTING, ProviderResponseError, ProviderUnreachable
 from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
 from identity.plugins.upstream.provider_registry import get_provider_registry
-from identity.services.upstream_providers import INSTANCE_WRITE
 
 _DECISION_FIELD = "decision"
 #: Redirects a sign-in to a provider; GET may write below the providers' paths.
@@ -167,7 +160,7 @@ def _error_reasons(
     if (
         isinstance(problem, ProviderUnreachable)
         and problem.private
-        and access.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE)
+        and access.is_permitted(principal, "instance.write", Resource.INSTANCE)
     ):
         yield gettext_lazy("Its host name leads to no public address.")
         yield gettext_lazy("To allow it, name the network in the setting {setting}.", setting=OUTBOUND_NETWORKS_SETTING)

@@ -6,16 +6,18 @@ from urllib.parse import urlencode
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity import instrumentation
-from identity.domain.authentication import Proof
-from identity.domain.errors import Conflict, Invalid, NotFound
-from identity.domain.messages import gettext_lazy
-from identity.domain.sessions import PendingAuthorization
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.http.endpoint_routes import build_protocol_request, request_context
-from identity.pages.error_pages import render_error_page
-from identity.pages.rendering import see_other
-from identity.pages.signed_in_page import SignedInPage
+from identity.api.endpoints import (
+    LoginRequired,
+    MethodNotAllowed,
+    OAuthError,
+    Parameters,
+    build_protocol_request,
+    request_context,
+)
+from identity.api.entities import Conflict, Invalid, NotFound, UpstreamProvider
+from identity.api.pages import SignedInPage, gettext_lazy, render_error_page, see_other
+from identity.api.plugins import Outcome
+from identity.api.sign_in import PendingAuthorization, Proof, SignInPage, SignInUnavailable, load_sign_in
 from identity.plugins.upstream import authorization_states, provider_selection, unlinked_identities
 from identity.plugins.upstream.account_resolution import AccountResolver, AccountUnavailable, IdentityNotLinked
 from identity.plugins.upstream.authorization_states import PendingUpstreamSignIn, UpstreamSignInPurpose
@@ -28,10 +30,6 @@ from identity.plugins.upstream.pages.identity_linking import identity_in_use_pag
 from identity.plugins.upstream.pages.provider_check import provider_check_result
 from identity.plugins.upstream.provider_clients import ExternalUser, UpstreamClientCredentials
 from identity.plugins.upstream.provider_registry import get_provider_registry, load_client_credentials
-from identity.provider.endpoints.authorization import PATH, load_sign_in
-from identity.provider.errors import LoginRequired, MethodNotAllowed, OAuthError
-from identity.provider.parameters import Parameters
-from identity.services.sign_ins import SignInUnavailable
 
 #: Parameters of a response (RFC 6749 §4.1.2, RFC 9207); ``user`` is Apple's.
 _PARAMETERS = ("code", "state", "iss", "error", "user")
@@ -63,11 +61,7 @@ def handle_callback(request: Request) -> Response:
         with get_provider_registry(request).provider_client(provider) as client:
             client.verify_issuer(parameters.get("iss"))
             if "error" in parameters or "code" not in parameters:
-                instrumentation.record_outcome(
-                    instrumentation.Measurement.SIGN_IN,
-                    provider_selection.SIGN_IN_METHOD,
-                    instrumentation.Outcome.REFUSED,
-                )
+                Outcome.REFUSED.record_sign_in(provider_selection.SIGN_IN_METHOD)
                 return _not_signed_in_page(request, provider, back)
             now = request.services.now
             # The provider accepts its code only once.
@@ -75,9 +69,7 @@ def handle_callback(request: Request) -> Response:
                 "code", lambda: client.exchange_code(parameters["code"], waiting.authorization_state, credentials, now)
             )
     except (ProviderUnreachable, ProviderResponseError) as problem:
-        instrumentation.record_outcome(
-            instrumentation.Measurement.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.Outcome.FAILED
-        )
+        Outcome.FAILED.record_sign_in(provider_selection.SIGN_IN_METHOD)
         return provider_error_page(request, provider, problem, back=back, purpose=waiting.purpose)
     return CALLBACK_HANDLERS[waiting.purpose](
         request, provider, waiting, merge_apple_name(provider, external_user, parameters.get("user", ""))
@@ -180,7 +172,7 @@ def _complete_sign_in(
     try:
         under_way = load_sign_in(pending, request.browser_state, request_context(request))
     except OAuthError:
-        return see_other(request, f"{PATH}/{pending.id}")
+        return see_other(request, f"{SignInPage.AUTHORIZATION_PATH}/{pending.id}")
     records = services.record_service(get_provider_registry(request).name_space)
     accounts = AccountResolver(services, LinkedIdentities(records, services.now), provider)
     try:
@@ -216,11 +208,9 @@ def _complete_sign_in(
         return _account_unavailable_page(
             request, provider, AccountUnavailable(why, "the provider does not say when"), f"/login/{pending.id}"
         )
-    instrumentation.record_outcome(
-        instrumentation.Measurement.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.Outcome.SUCCEEDED
-    )
+    Outcome.SUCCEEDED.record_sign_in(provider_selection.SIGN_IN_METHOD)
     store_logout_state(request, provider, subject, external_user)
-    return see_other(request, f"{PATH}/{pending.id}")
+    return see_other(request, f"{SignInPage.AUTHORIZATION_PATH}/{pending.id}")
 
 
 def _can_continue(request: Request, proved: PendingAuthorization) -> bool:
@@ -236,9 +226,7 @@ def _can_continue(request: Request, proved: PendingAuthorization) -> bool:
 
 
 def _record_refusal(request: Request, provider: UpstreamProvider, reason: str) -> None:
-    instrumentation.record_outcome(
-        instrumentation.Measurement.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.Outcome.REFUSED
-    )
+    Outcome.REFUSED.record_sign_in(provider_selection.SIGN_IN_METHOD)
     request.services.audit.record_refusal(
         "authentication.refused",
         kind="upstream_provider",

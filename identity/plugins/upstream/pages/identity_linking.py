@@ -5,22 +5,17 @@ from collections.abc import Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
-from identity.domain.errors import Conflict
-from identity.domain.messages import gettext_lazy
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import Subject
-from identity.pages.error_pages import render_error_page
-from identity.pages.forms import Form
-from identity.pages.sign_in_page import SignInPage
-from identity.pages.signed_in_page import SignedInPage
+from identity.api.entities import Conflict, Subject, UpstreamProvider
+from identity.api.pages import Form, SignedInPage, gettext_lazy, render_error_page
+from identity.api.plugins import cached_property
+from identity.api.services import RecordService
+from identity.api.sign_in import SignInPage
 from identity.plugins.upstream import unlinked_identities
 from identity.plugins.upstream.account_resolution import AccountResolver
 from identity.plugins.upstream.linked_identities import LinkedIdentities, linked_identity_id
 from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
 from identity.plugins.upstream.provider_registry import get_provider_registry
 from identity.plugins.upstream.unlinked_identities import LinkIdentityInteraction, UnlinkedIdentity
-from identity.services.records import RecordService
 
 #: The account and identity that the page showed: another window may have changed both.
 _ACCOUNT_FIELD, _IDENTITY_FIELD = "account", "identity"

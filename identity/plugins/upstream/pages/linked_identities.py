@@ -5,16 +5,18 @@ from collections.abc import Iterable, Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.cached_property import cached_property
-from identity.domain.errors import NotFound
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import Subject
-from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
-from identity.pages.forms import Form
-from identity.pages.layout import NavigationGroup, NavigationItem
-from identity.pages.page import FormPage
-from identity.pages.rendering import ACCOUNT_PATH
-from identity.pages.signed_in_page import SignedInPage
+from identity.api.entities import NotFound, Subject, UpstreamProvider
+from identity.api.pages import (
+    Form,
+    FormPage,
+    NavigationGroup,
+    NavigationItem,
+    Page,
+    SecuritySection,
+    SecuritySectionRow,
+    SignedInPage,
+)
+from identity.api.plugins import cached_property
 from identity.plugins.upstream.account_resolution import INSTANCE_ADMINISTRATOR_MESSAGE, AccountResolver
 from identity.plugins.upstream.authorization_states import UpstreamSignInPurpose
 from identity.plugins.upstream.linked_identities import LinkedIdentities, LinkedIdentity
@@ -22,8 +24,8 @@ from identity.plugins.upstream.pages.authorization_redirect import redirect_to_p
 from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
 from identity.plugins.upstream.provider_registry import get_provider_registry
 
-SECURITY_PATH = f"{ACCOUNT_PATH}/security"
-IDENTITIES_PATH = f"{ACCOUNT_PATH}/identities"
+SECURITY_PATH = f"{Page.ACCOUNT_PATH}/security"
+IDENTITIES_PATH = f"{Page.ACCOUNT_PATH}/identities"
 
 
 def load_linked_identities(request: Request) -> LinkedIdentities:

@@ -6,14 +6,8 @@ from collections.abc import Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.domain.errors import NotFound
-from identity.domain.permissions import Resource
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.http import route_contexts
-from identity.http.language_negotiation import negotiate_language
-from identity.http.route_contexts import RouteContext
-from identity.pages.forms import Form
-from identity.pages.page import FormPage
+from identity.api.entities import NotFound, Resource, UpstreamProvider
+from identity.api.pages import Form, FormPage, RequestLanguage, RouteContext
 from identity.plugins.upstream.authorization_states import PendingUpstreamSignIn, UpstreamSignInPurpose
 from identity.plugins.upstream.claim_mapping import map_claims
 from identity.plugins.upstream.pages.authorization_redirect import PERMISSION, redirect_to_provider
@@ -22,7 +16,7 @@ from identity.plugins.upstream.provider_clients import ExternalUser
 #: The provider's page in the console, where the test starts.
 _CONSOLE = "/console/upstream-providers"
 CHECK_PATH = f"{_CONSOLE}/{{upstream_provider}}/test"
-CHECK_CONTEXT_FACTORY = route_contexts.upstream_provider_context
+CHECK_CONTEXT_FACTORY = RouteContext.of_upstream_provider
 
 _LONGEST_VALUE = 500
 
@@ -63,7 +57,7 @@ def provider_check_result(
     principal = access.load_principal(account.subject)
     if not access.is_permitted(principal, PERMISSION, Resource.of_organization(provider.organization_id)):
         raise NotFound("identity provider", provider.id)
-    translator = request.registry.pages.catalogs.translator(negotiate_language(request))
+    translator = request.registry.pages.catalogs.translator(RequestLanguage.negotiate(request))
     claims = {name: _format_value(value) for name, value in sorted(external_user.claims.items())}
     values: Mapping[str, object] = {
         "provider": provider.name,

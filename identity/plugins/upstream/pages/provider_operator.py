@@ -2,12 +2,12 @@
 
 from urllib.parse import urlsplit
 
-from identity.domain.messages import Message, gettext_lazy
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.services.container import Services
+from identity.api.entities import UpstreamProvider
+from identity.api.pages import gettext_lazy
+from identity.api.services import Services
 
 
-def describe_provider_operator(provider: UpstreamProvider, services: Services) -> Message:
+def describe_provider_operator(provider: UpstreamProvider, services: Services) -> str:
     """The provider's organization with its domain, and the host of the sign-in."""
     host = urlsplit(provider.effective_issuer).hostname or ""
     if provider.instance_managed:

@@ -5,19 +5,14 @@ from dataclasses import dataclass
 
 from pyramid.config import Configurator
 
-from identity import hookimpl
-from identity.domain.organizations import Organization
-from identity.domain.records import RecordNamespace
-from identity.domain.users import User
-from identity.pages.layout import NavigationItem
-from identity.plugins.console.routes import add_console_routes
-from identity.provider.grant_type import GrantType
-from identity.provider.interaction import Interaction
-from identity.provider.scope import Scope
-from identity.services.access_control import Principal
-from identity.services.lookup import Lookup
-from identity.settings_parser import setting
-from identity.storage.backend import Backend
+from identity.api.entities import Organization, User
+from identity.api.grants import GrantType, Scope
+from identity.api.pages import NavigationItem
+from identity.api.plugins import hookimpl, setting
+from identity.api.services import Lookup, Principal, RecordNamespace
+from identity.api.sign_in import Interaction
+from identity.api.storage import Backend
+from identity.plugins.console.api import add_console_routes
 from sample_plugin import console_page, page
 from sample_plugin.grant_type import Delegation
 from sample_plugin.interaction import DoorPinInteraction

@@ -2,16 +2,18 @@
 
 from typing import Any
 
-from identity.domain.messages import gettext_lazy
-from identity.domain.organizations import Organization
-from identity.domain.users import User
-from identity.http import route_contexts
-from identity.pages.layout import NavigationItem
-from identity.plugins.console.console_page import CONSOLE_PATH
-from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.routes import ConsoleRoute
-from identity.storage.paging import PageRequest, ResultPage
-from identity.storage.stores.users import UserKind
+from identity.api.entities import Organization, User
+from identity.api.pages import NavigationItem, gettext_lazy
+from identity.plugins.console.api import (
+    CONSOLE_PATH,
+    Cells,
+    ConsoleRoute,
+    ListPage,
+    PageRequest,
+    ResultPage,
+    UserKind,
+    organization_context,
+)
 from sample_plugin.page import CODES
 
 
@@ -45,8 +47,4 @@ def navigation_item(organization: Organization) -> NavigationItem:
     return NavigationItem(label="Door codes", href=f"{CONSOLE_PATH}/organizations/{organization.id}/doors", icon="key")
 
 
-ROUTES = (
-    ConsoleRoute(
-        "/organizations/{organization}/doors", DoorPinListPage, "user.read", route_contexts.organization_context
-    ),
-)
+ROUTES = (ConsoleRoute("/organizations/{organization}/doors", DoorPinListPage, "user.read", organization_context),)

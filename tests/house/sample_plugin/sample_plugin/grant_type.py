@@ -1,11 +1,8 @@
 """A grant type: an application gets a token about a service user of its own organization."""
 
-from identity.domain.applications import ApplicationClient
-from identity.domain.users import ServiceUser, Subject
-from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant
-from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
-from identity.provider.scope import Scope
+from identity.api.endpoints import Context, InvalidGrant
+from identity.api.entities import ApplicationClient, ServiceUser, Subject
+from identity.api.grants import Authorization, ClientRequirement, GrantType, PreviewInput, Scope, TokenRequest
 
 GRANT_TYPE = "urn:example:grant-type:delegation"
 

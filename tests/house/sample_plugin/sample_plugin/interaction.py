@@ -1,7 +1,7 @@
 """An interaction: after the password, a page asks for the code of the door."""
 
-from identity.provider.context import Context
-from identity.provider.interaction import Interaction, SignIn
+from identity.api.endpoints import Context
+from identity.api.sign_in import Interaction, SignIn
 
 #: The interaction's name, and where its page lies below ``/login/{request}``.
 NAME = "door"

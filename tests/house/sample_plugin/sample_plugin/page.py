@@ -9,13 +9,10 @@ from pyramid.config import Configurator
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
-from identity.domain.records import RecordNamespace
-from identity.http.sign_in_attempts import PendingSignInContext
-from identity.pages.forms import Form
-from identity.pages.page import FormPage, FormRedisplay
-from identity.services.records import RecordService
+from identity.api.entities import Invalid
+from identity.api.pages import Form, FormPage, FormRedisplay, gettext_lazy
+from identity.api.services import RecordNamespace, RecordService
+from identity.api.sign_in import PendingSignInContext
 from sample_plugin.interaction import NAME
 
 ATTEMPTS = 5

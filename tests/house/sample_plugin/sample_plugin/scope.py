@@ -1,6 +1,6 @@
 """A scope of a fixed name, and the claim that it opens."""
 
-from identity.provider.scope import ClaimsScope, Scope
+from identity.api.grants import ClaimsScope, Scope
 
 SCOPE = "department"
 CLAIM = "department"

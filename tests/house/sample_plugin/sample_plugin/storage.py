@@ -6,8 +6,7 @@ one that passes the contract.
 
 from typing import TYPE_CHECKING, ClassVar
 
-from identity.storage.backend import Storage
-from identity.storage.memory import MemoryBackend
+from identity.api.storage import MemoryBackend, Storage
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager

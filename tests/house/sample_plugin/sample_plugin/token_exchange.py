@@ -1,9 +1,7 @@
 """Token exchange (RFC 8693): an application that was shown a person's token gets one to act for them elsewhere."""
 
-from identity.provider.context import Context
-from identity.provider.errors import InvalidRequest, InvalidScope, InvalidTarget
-from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
-from identity.provider.parameters import Parameters
+from identity.api.endpoints import Context, InvalidRequest, InvalidScope, InvalidTarget, Parameters
+from identity.api.grants import Authorization, ClientRequirement, GrantType, TokenRequest
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"

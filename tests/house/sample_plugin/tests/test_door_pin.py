@@ -3,14 +3,9 @@
 import pytest
 from sample_plugin.page import ATTEMPTS, CODES
 
-from identity.domain.records import RecordNamespace
-from identity.domain.users import HumanUser
-from identity.services.access_control import Principal
-from identity.testing.browser import Browser, set_password
-from identity.testing.fixtures import WorldFactory
-from identity.testing.relying_party import RelyingParty
-from identity.testing.response_checks import check_page
-from identity.testing.world import World
+from identity.api.entities import HumanUser
+from identity.api.services import Principal, RecordNamespace
+from identity.api.testing import Browser, RelyingParty, World, WorldFactory, check_page, set_password
 
 CODE = "2580"
 RECORD_NAMESPACE = RecordNamespace("sample")

@@ -1,19 +1,24 @@
 """The grant type passes the contract and does what it is for."""
 
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import pytest
 from sample_plugin.grant_type import GRANT_TYPE, REFUSED
 from sample_plugin.storage import SampleBackend
 
-from identity.testing.fixtures import WorldFactory
-from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
-from identity.testing.response_checks import check_oauth_error, check_token_response
-from identity.testing.world import World
+from identity.api.testing import (
+    GrantTypeContract,
+    ValidTokenRequest,
+    World,
+    WorldFactory,
+    check_oauth_error,
+    check_token_response,
+)
 
 
 @pytest.fixture
-def delegation_request(world: World) -> TokenRequestFactory:
+def delegation_request(world: World) -> Callable[[], ValidTokenRequest]:
     """Makes a valid request: an application and a service user of one organization."""
     organization = world.make_organization()
     application = world.make_application(world.make_project(organization).id, grant_types=frozenset({GRANT_TYPE}))
@@ -25,12 +30,14 @@ class TestDelegation(GrantTypeContract):
     grant_type = GRANT_TYPE
 
     @pytest.fixture
-    def valid_request(self, delegation_request: TokenRequestFactory) -> TokenRequestFactory:
+    def valid_request(self, delegation_request: Callable[[], ValidTokenRequest]) -> Callable[[], ValidTokenRequest]:
         """The fixture above replaces the contract's own."""
         return delegation_request
 
 
-def test_service_user_of_another_organization_is_refused(world: World, delegation_request: TokenRequestFactory) -> None:
+def test_service_user_of_another_organization_is_refused(
+    world: World, delegation_request: Callable[[], ValidTokenRequest]
+) -> None:
     stranger = world.make_service_user_program()
     form = {"grant_type": GRANT_TYPE, "scope": "openid", "service_user": stranger.id}
     check_oauth_error(

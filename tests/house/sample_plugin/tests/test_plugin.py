@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from identity.testing.plugin_contract import PluginContract
+from identity.api.testing import PluginContract
 
 
 class TestPlugin(PluginContract):

@@ -3,7 +3,7 @@
 import pytest
 from sample_plugin.storage import SampleBackend
 
-from identity.storage.contract import StorageContract
+from identity.api.testing import StorageContract
 
 
 class TestSampleBackend(StorageContract):

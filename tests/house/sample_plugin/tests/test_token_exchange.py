@@ -1,15 +1,13 @@
 """Token exchange: an application acts for a user with a token no broader and no longer-lived than the user's token."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from sample_plugin.token_exchange import ACCESS_TOKEN, GRANT_TYPE
 
-from identity.domain.projects import Project
-from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
-from identity.testing.response_checks import check_oauth_error, check_token_response
-from identity.testing.service_test_client import Credentials
-from identity.testing.world import BrowserSession, World
+from identity.api.entities import Project
+from identity.api.testing import GrantTypeContract, ValidTokenRequest, World, check_oauth_error, check_token_response
 
 TYPE = {"subject_token_type": ACCESS_TOKEN}
 
@@ -21,7 +19,7 @@ def project(world: World) -> Project:
 
 
 @pytest.fixture
-def session(world: World, project: Project) -> BrowserSession:
+def session(world: World, project: Project) -> Any:
     """A session of a user of the project's organization."""
     with world.read_only_services() as services:
         organization = services.organizations.get(project.organization_id)
@@ -29,18 +27,18 @@ def session(world: World, project: Project) -> BrowserSession:
 
 
 @pytest.fixture
-def page(world: World, project: Project) -> Credentials:
+def page(world: World, project: Project) -> Any:
     """What people sign in to."""
     return world.make_web_application(project.id)
 
 
 @pytest.fixture
-def gateway(world: World, project: Project) -> Credentials:
+def gateway(world: World, project: Project) -> Any:
     """The application behind it, which exchanges tokens."""
     return world.make_application(project.id, grant_types=frozenset({GRANT_TYPE}))
 
 
-def exchange(world: World, gateway: Credentials, token: str, *more: tuple[str, str]) -> Any:
+def exchange(world: World, gateway: Any, token: str, *more: tuple[str, str]) -> Any:
     form = [("grant_type", GRANT_TYPE), ("subject_token", token), *TYPE.items(), *more]
     return world.client.request_token(form, {"Authorization": gateway.header})
 
@@ -51,9 +49,7 @@ class TestTokenExchange(GrantTypeContract):
     drops_unknown_scopes = False
 
     @pytest.fixture
-    def valid_request(
-        self, world: World, page: Credentials, gateway: Credentials, session: BrowserSession
-    ) -> TokenRequestFactory:
+    def valid_request(self, world: World, page: Any, gateway: Any, session: Any) -> Callable[[], ValidTokenRequest]:
         """A person's token, and the application that it is meant for."""
 
         def make_request() -> ValidTokenRequest:
@@ -63,9 +59,7 @@ class TestTokenExchange(GrantTypeContract):
         return make_request
 
 
-def test_exchanged_token_names_actor_and_subject(
-    world: World, page: Credentials, gateway: Credentials, session: BrowserSession
-) -> None:
+def test_exchanged_token_names_actor_and_subject(world: World, page: Any, gateway: Any, session: Any) -> None:
     first = world.obtain_tokens(page, session, scope="openid")
     answer = check_token_response(exchange(world, gateway, first["access_token"]))
     assert answer["issued_token_type"] == ACCESS_TOKEN
@@ -78,7 +72,7 @@ def test_exchanged_token_names_actor_and_subject(
 
 
 def test_exchanged_token_expires_no_later_than_subject_token(
-    world: World, page: Credentials, gateway: Credentials, session: BrowserSession
+    world: World, page: Any, gateway: Any, session: Any
 ) -> None:
     first = world.obtain_tokens(page, session, scope="openid")
     world.clock.advance(seconds=first["expires_in"] - 60)
@@ -87,7 +81,7 @@ def test_exchanged_token_expires_no_later_than_subject_token(
 
 
 def test_exchanged_token_has_the_requested_audience(
-    world: World, page: Credentials, gateway: Credentials, session: BrowserSession, project: Project
+    world: World, page: Any, gateway: Any, session: Any, project: Project
 ) -> None:
     token = world.obtain_tokens(page, session, scope="openid")["access_token"]
     targets = (gateway.client_id, project.id)
@@ -99,9 +93,7 @@ def test_exchanged_token_has_the_requested_audience(
     check_oauth_error(exchange(world, gateway, token, ("resource", "https://a.example")), "invalid_target")
 
 
-def test_exchanged_token_is_revoked_with_subject_token(
-    world: World, page: Credentials, gateway: Credentials, session: BrowserSession
-) -> None:
+def test_exchanged_token_is_revoked_with_subject_token(world: World, page: Any, gateway: Any, session: Any) -> None:
     tokens = world.obtain_tokens(page, session)
     answer = check_token_response(exchange(world, gateway, tokens["access_token"], ("scope", "openid")))
     world.client.revoke(tokens["refresh_token"], page)

@@ -1,0 +1,32 @@
+"""Secrets, keys, tokens of others, and requests to others."""
+
+from identity.crypto.base64url import decode as decode_base64url
+from identity.crypto.base64url import encode as encode_base64url
+from identity.crypto.jwk_sets import EcPrivateKey, JwkPublicKey
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
+from identity.crypto.jwt import sign as sign_jwt
+from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey
+from identity.crypto.secrets import constant_time_equal, new_token, token_digest
+from identity.outbound_http import ForbiddenDestination, OutboundHttpClient, OutboundResponse
+from identity.password_hashing import PasswordHasher
+
+__all__ = [
+    "EcPrivateKey",
+    "ForbiddenDestination",
+    "InvalidKey",
+    "InvalidTokenSignature",
+    "JwkPublicKey",
+    "MalformedToken",
+    "OutboundHttpClient",
+    "OutboundResponse",
+    "PasswordHasher",
+    "RsaPrivateKey",
+    "RsaPublicKey",
+    "UnverifiedToken",
+    "constant_time_equal",
+    "decode_base64url",
+    "encode_base64url",
+    "new_token",
+    "sign_jwt",
+    "token_digest",
+]

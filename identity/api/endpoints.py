@@ -1,0 +1,54 @@
+"""Endpoints of the protocol: requests, responses, errors, and how clients authenticate."""
+
+from identity.domain.clients import Client
+from identity.http.endpoint_routes import build_protocol_request, build_response, request_context
+from identity.provider.client_authentication import ClientAuthenticationMethod
+from identity.provider.context import Context
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.errors import (
+    AccessDenied,
+    AccountSelectionRequired,
+    ConsentRequired,
+    InvalidClient,
+    InvalidGrant,
+    InvalidRequest,
+    InvalidScope,
+    InvalidTarget,
+    LoginRequired,
+    MethodNotAllowed,
+    OAuthError,
+    UnauthorizedClient,
+    UnmetAuthenticationRequirements,
+)
+from identity.provider.parameters import Parameters
+from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+
+__all__ = [
+    "AccessDenied",
+    "AccountSelectionRequired",
+    "BrowserState",
+    "Client",
+    "ClientAuthenticationMethod",
+    "ConsentRequired",
+    "Context",
+    "Cookie",
+    "CookieKind",
+    "Endpoint",
+    "EndpointHost",
+    "InvalidClient",
+    "InvalidGrant",
+    "InvalidRequest",
+    "InvalidScope",
+    "InvalidTarget",
+    "LoginRequired",
+    "MethodNotAllowed",
+    "OAuthError",
+    "Parameters",
+    "ProtocolRequest",
+    "ProtocolResponse",
+    "UnauthorizedClient",
+    "UnmetAuthenticationRequirements",
+    "build_protocol_request",
+    "build_response",
+    "request_context",
+]

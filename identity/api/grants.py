@@ -1,0 +1,41 @@
+"""Grants: what a request for tokens establishes, the scopes that it is granted, and what it leaves."""
+
+from identity.domain.audiences import AudienceScope
+from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.tokens import AccessToken, ConnectedApplication, PresentedRefreshToken, RefreshToken
+from identity.provider.grant_type import (
+    Authorization,
+    ClientRequirement,
+    GrantType,
+    PreviewInput,
+    RefreshTokenTerms,
+    TokenRequest,
+)
+from identity.provider.response_type import Artifact, ResponseType
+from identity.provider.role_claims import RoleScope
+from identity.provider.scope import ClaimsScope, GrantedScope, GrantedScopes, Scope
+from identity.provider.single_use import SingleUseCredential
+
+__all__ = [
+    "AccessToken",
+    "Artifact",
+    "AudienceScope",
+    "Authorization",
+    "AuthorizationCode",
+    "ClaimsScope",
+    "ClientRequirement",
+    "ConnectedApplication",
+    "GrantType",
+    "GrantedScope",
+    "GrantedScopes",
+    "PresentedCode",
+    "PresentedRefreshToken",
+    "PreviewInput",
+    "RefreshToken",
+    "RefreshTokenTerms",
+    "ResponseType",
+    "RoleScope",
+    "Scope",
+    "SingleUseCredential",
+    "TokenRequest",
+]

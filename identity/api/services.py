@@ -1,0 +1,36 @@
+"""Services: what a plugin does with users, records, events and messages in a transaction."""
+
+from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.records import Record, RecordNamespace
+from identity.services.access_control import Principal
+from identity.services.audit import event_to_dict
+from identity.services.commands.users import ChangeAddress, ChangeProfile, RegisterUser
+from identity.services.container import Services
+from identity.services.lookup import Lookup
+from identity.services.one_time_links import InvalidOneTimeLink
+from identity.services.outbox import Delivery, DeliveryFailed
+from identity.services.personal_data_export import export_personal_data
+from identity.services.records import RecordService
+from identity.services.registration import PendingRegistration
+
+__all__ = [
+    "ActorKind",
+    "AuditEvent",
+    "AuditFilter",
+    "ChangeAddress",
+    "ChangeProfile",
+    "Delivery",
+    "DeliveryFailed",
+    "InvalidOneTimeLink",
+    "Lookup",
+    "PendingRegistration",
+    "Principal",
+    "Record",
+    "RecordNamespace",
+    "RecordService",
+    "RegisterUser",
+    "Result",
+    "Services",
+    "event_to_dict",
+    "export_personal_data",
+]

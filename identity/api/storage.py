@@ -1,0 +1,16 @@
+"""The storage port: what a backend offers. Its contract is in identity.api.testing."""
+
+from identity.storage.backend import Backend, Storage
+from identity.storage.dump import StorageDump
+from identity.storage.errors import AlreadyUsed, StorageError, StorageUnavailable
+from identity.storage.memory import MemoryBackend
+
+__all__ = [
+    "AlreadyUsed",
+    "Backend",
+    "MemoryBackend",
+    "Storage",
+    "StorageDump",
+    "StorageError",
+    "StorageUnavailable",
+]
