@@ -11,8 +11,9 @@ A token request::
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from identity.api.crypto import constant_time_equal, encode_base64url
 from identity.api.endpoints import Context, InvalidGrant, Parameters
@@ -59,6 +60,7 @@ class AuthorizationCodeGrant(GrantType):
     client_requirement = ClientRequirement.REQUIRED
     accepts_codes = True
     issues_refresh_tokens = True
+    discovery_members: ClassVar[Mapping[str, object]] = {"code_challenge_methods_supported": ["S256"]}
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The code's authorization. Raises InvalidGrant, InvalidRequest."""

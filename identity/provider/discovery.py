@@ -32,7 +32,6 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         "claim_types_supported": ["normal"],
         "claims_supported": ["iss", "sub", "aud", "exp", "iat", "auth_time", "acr", "amr", *sorted(scopes.claims)],
         "acr_values_supported": list(ACR_VALUES),
-        "code_challenge_methods_supported": ["S256"],
         "prompt_values_supported": list(PROMPTS),
         "ui_locales_supported": list(LANGUAGES),
         "authorization_response_iss_parameter_supported": True,
@@ -40,6 +39,8 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
     }
+    for grant_type in protocol.grant_types.values():
+        members = {**grant_type.discovery_members, **members}
     return {name: value for name, value in members.items() if value != []}
 
 

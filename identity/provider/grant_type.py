@@ -144,7 +144,7 @@ class GrantType(ABC):
     ``accepts_codes`` says that it redeems the result of a sign-in, so that applications with users get it by
     default. ``issues_refresh_tokens`` says that its responses may contain refresh tokens, and
     ``accepts_refresh_tokens`` that it is of use only beside such a grant. ``requires_confidential_client`` says that
-    a public client cannot use it.
+    a public client cannot use it. ``discovery_members`` are what it adds to the discovery document.
     """
 
     grant_type: ClassVar[str]
@@ -155,6 +155,7 @@ class GrantType(ABC):
     issues_refresh_tokens: ClassVar[bool] = False
     accepts_refresh_tokens: ClassVar[bool] = False
     requires_confidential_client: ClassVar[bool] = False
+    discovery_members: ClassVar[Mapping[str, object]] = {}
 
     @abstractmethod
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:

@@ -1,5 +1,6 @@
 """Everything that a plugin declares has an effect, and each hook is called as often as documented."""
 
+import ast
 import inspect
 import re
 import sys
@@ -10,7 +11,7 @@ from dataclasses import fields, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pyramid.request import Request
@@ -33,6 +34,7 @@ from identity.plugin_host import ENTRY_POINT_GROUP, PluginError
 from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.directory import Directory
+from identity.provider.discovery import discovery_members
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.factor import Factor
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
@@ -41,7 +43,6 @@ from identity.provider.logout_handler import LogoutHandler
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.scope import Scope
-from identity.services import applications
 from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.organizations import CreateOrganization
@@ -51,7 +52,7 @@ from identity.storage.backend import Backend
 from identity.testing.asgi_adapter import WsgiToAsgiAdapter
 from identity.testing.browser import Browser
 from identity.testing.fixtures import DEFAULT_PLUGINS, WorldFactory
-from tests.house.plugin_fixtures import Install, Plain, assembled, implementing, offering
+from tests.house.plugin_fixtures import Install, Plain, assembled, implementing, load, offering
 
 ORIGIN = "https://shop.example"
 
@@ -77,6 +78,7 @@ def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tup
     kind = offering("identity_endpoints", *endpoints)
     shipped = {
         "client_secret_basic": "identity.plugins.client_secret_basic:ClientSecretBasicPlugin",
+        "public_client": "identity.plugins.public_client:PublicClientPlugin",
         "implicit": "identity.plugins.implicit:ImplicitPlugin",
     }
     identity = assembled(install, tmp_path, parking=kind, **shipped)  # type: ignore[arg-type]
@@ -177,6 +179,22 @@ def test_unadvertised_plugin_endpoint_is_not_in_discovery(install: Install, tmp_
     assert "parking" not in client.get("/.well-known/openid-configuration").text
 
 
+@pytest.mark.parametrize(
+    ("declared", "methods"),
+    [
+        ({}, None),
+        ({"authenticates_clients": True}, ["client_secret_basic", "none"]),
+        ({"authenticates_clients": True, "refuses_public_clients": True}, ["client_secret_basic"]),
+    ],
+)
+def test_plugin_endpoint_lists_client_authentication(
+    install: Install, tmp_path: Path, declared: dict[str, bool], methods: list[str] | None
+) -> None:
+    _, client = with_endpoint(install, tmp_path, make_endpoint(**declared))
+    document = client.get("/.well-known/openid-configuration").json
+    assert document.get("parking_endpoint_auth_methods_supported") == methods
+
+
 @pytest.mark.parametrize("allows_cors", [True, False])
 def test_plugin_endpoint_allows_cors_if_declared(install: Install, tmp_path: Path, allows_cors: bool) -> None:
     identity, client = with_endpoint(install, tmp_path, make_endpoint(allows_cors=allows_cors))
@@ -256,6 +274,10 @@ class Valet(GrantType):
     client_requirement = ClientRequirement.REQUIRED
     issues_refresh_tokens = True
     requires_confidential_client = True
+    discovery_members: ClassVar[Mapping[str, object]] = {
+        "valet_levels_supported": [1, 2],
+        "subject_types_supported": [],
+    }
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         raise NotImplementedError
@@ -329,11 +351,38 @@ def test_response_type_with_tokens_is_implicit_by_what_it_issues(granting: Ident
     assert register(granting, response_types=frozenset({"ticket"})) == {Ticket.grant_type}
 
 
-def test_core_does_not_name_plugin_grants() -> None:
+#: Modules that name what is presented, refused or returned by the same word as the grant that takes it.
+TOKEN_KINDS = {
+    "provider/claim_reasons.py": {"refresh_token"},
+    "provider/parameters.py": {"refresh_token"},
+    "provider/token_issuance.py": {"refresh_token"},
+    "services/tokens.py": {"authorization_code", "refresh_token"},
+}
+
+
+def test_core_names_no_plugin_and_no_grant() -> None:
     """Law 1: what an application's grant types mean, each grant says of itself."""
-    text = inspect.getsource(applications)
-    for name in ("refresh_token", "authorization_code", "client_credentials"):
-        assert f'"{name}"' not in text
+    host = load(*DEFAULT_PLUGINS.split())
+    grants = set(host.extensions_by_name("identity_grant_types", lambda item: item.grant_type, "grant"))
+    assert len(grants) > 3
+    root = Path(identity.__file__).parent
+    for path in root.rglob("*.py"):
+        module = path.relative_to(root).as_posix()
+        # The clients among the commands and in tests ask by grants' names; what is public is listed in the API.
+        if not module.startswith(("plugins/", "testing/", "cli/")) and module != "api.py":
+            texts = {
+                node.value
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            }
+            assert texts & grants == TOKEN_KINDS.get(module, set()), module
+            assert not {text for text in texts if re.match(r"identity\.plugins\.\w+", text)}, module
+
+
+def test_discovery_members_of_a_grant_are_listed_and_replace_none(granting: IdentityApplication) -> None:
+    members = discovery_members(granting.protocol_registry, granting.settings)
+    assert members["valet_levels_supported"] == [1, 2]
+    assert members["subject_types_supported"] == ["public"]
 
 
 # --- hooks ------------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ APPLICATION: dict[str, Any] = {
     "type": ApplicationType.NATIVE,
     "authentication_method": "none",
     "response_types": frozenset({"code", "id_token", "id_token token"}),
-    "grant_types": frozenset({"authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
+    "grant_types": frozenset({"a_grant", "urn:example:grant-type:other"}),
     "redirect_uris": ("https://b.example/cb?x=1&y=ü", "http://127.0.0.1/cb", "com.example.app:/cb"),
     "post_logout_redirect_uris": ("https://b.example/bye", "https://a.example/bye"),
     "access_token_type": TokenFormat.JWT,

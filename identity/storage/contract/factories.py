@@ -173,7 +173,7 @@ def make_application(project: Project | None = None, **overrides: Any) -> Applic
         name="Shop",
         type=ApplicationType.WEB,
         response_types=frozenset({"code"}),
-        grant_types=frozenset({"authorization_code"}),
+        grant_types=frozenset({"a_grant"}),
         redirect_uris=("https://shop.example/callback",),
     )
 
