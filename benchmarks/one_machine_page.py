@@ -66,9 +66,9 @@ def _format_lines(cpu: dict[tuple[int, str], float], amount: MeasurementPlan, lo
         yield from (f"     - {storage}, µs of CPU", "     - A second and core")
     for name, title in _TITLES.items():
         yield f"   * - {title}"
-        for place in range(len(_STORAGES)):
-            yield f"     - {cpu[place, name] * 1e6:,.0f}"
-            yield f"     - {_requests_per_second(cpu[place, name])}"
+        for storage_index in range(len(_STORAGES)):
+            yield f"     - {cpu[storage_index, name] * 1e6:,.0f}"
+            yield f"     - {_requests_per_second(cpu[storage_index, name])}"
     yield ""
     rate, seconds = _ZITADEL_REQUESTS_PER_SECOND, cpu[1, "opaque"]
     cores = rate * seconds

@@ -126,11 +126,11 @@ def entity(cls: type[EntityT]) -> type[EntityT]:
 
     Raises TypeError for a field without a declared mutability: visibility is never left to chance.
     """
-    made_of = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    for item in fields(made_of):  # type: ignore[arg-type]
+    entity_class = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    for item in fields(entity_class):  # type: ignore[arg-type]
         if _DECLARED not in item.metadata:
             raise TypeError(f"nothing is declared of {cls.__name__}.{item.name}")
-    return made_of
+    return entity_class
 
 
 def entity_fields(cls: type[Any]) -> Mapping[str, EntityField]:

@@ -70,13 +70,13 @@ class JwtBearerGrant(GrantType):
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The service user who signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
         requested = request.parameters.get_space_delimited("scope")
-        key, subject, claims = self._verified(request.parameters.require_value("assertion"), context)
+        key, subject, claims = self._verify_assertion(request.parameters.require_value("assertion"), context)
         try:
             self._check_claims(claims, subject, context)
         except InvalidGrant as refusal:
             self._audit(context, subject, refusal.audit_reason)
             raise
-        once = self._once(claims, subject, context)
+        once = self._create_replay_credential(claims, subject, context)
         authorization = _build_authorization(subject, requested, context, key_id=key.id, once=once)
         context.services.service_users.touch_key(key)
         return authorization
@@ -90,7 +90,7 @@ class JwtBearerGrant(GrantType):
             else _build_authorization(subject, preview_input.requested_scopes, context, key_id=None)
         )
 
-    def _verified(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
+    def _verify_assertion(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
         try:
             token = UnverifiedToken.parse(assertion)
             key_id, user_id = _read_identifiers(token)
@@ -135,7 +135,9 @@ class JwtBearerGrant(GrantType):
         if jti is not None and not (isinstance(jti, str) and 0 < len(jti) <= _MAX_JTI_LENGTH):
             raise InvalidGrant(f"jti must be a text of 1 to {_MAX_JTI_LENGTH} characters")
 
-    def _once(self, claims: dict[str, Any], subject: Subject, context: Context) -> "AssertionCredential | None":
+    def _create_replay_credential(
+        self, claims: dict[str, Any], subject: Subject, context: Context
+    ) -> "AssertionCredential | None":
         jti = claims.get("jti")
         if jti is None or self._jti is JtiRequirement.OFF:
             return None

@@ -132,7 +132,7 @@ def parse_authorization_request(
         scope=scope,
         claim_scopes=(
             *scope,
-            *(scope_name for scope_name in _opening(claims_request, context) if scope_name not in scope),
+            *(scope_name for scope_name in _find_scopes_for_claims(claims_request, context) if scope_name not in scope),
         ),
         prompts=_prompts(message),
         parameters=dict(parameters),
@@ -208,7 +208,7 @@ def _prompts(message: "AuthorizationRequestMessage") -> frozenset[str]:
     return prompts
 
 
-def _opening(claims_request: ClaimsRequest, context: Context) -> tuple[str, ...]:
+def _find_scopes_for_claims(claims_request: ClaimsRequest, context: Context) -> tuple[str, ...]:
     return context.protocol.scopes.scopes_for_claims((*claims_request.userinfo, *claims_request.id_token))
 
 

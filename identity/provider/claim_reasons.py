@@ -112,13 +112,13 @@ class ClaimReasons:
             return gettext_lazy("the application asserts roles in access tokens")
         if carrier is ClaimsCarrier.ID_TOKEN:
             return gettext_lazy("the application asserts roles in ID tokens")
-        if self.role_scopes and self._asserted(name):
+        if self.role_scopes and self._always_asserts_roles(name):
             return gettext_lazy("scope {scope}, and role assertion of the project", scope=" ".join(self.role_scopes))
         if self.role_scopes:
             return gettext_lazy("scope {scope}", scope=" ".join(self.role_scopes))
         return gettext_lazy("role assertion of the project")
 
-    def _asserted(self, name: str) -> bool:
+    def _always_asserts_roles(self, name: str) -> bool:
         """True if the claim's project always asserts roles."""
         about = [project for project in self._projects.values() if f":{project.id}:" in name]
         if not about:

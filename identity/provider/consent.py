@@ -21,7 +21,7 @@ def lacks_consent(authorization: Authorization, granted: GrantedScopes, context:
     if subject is None or client is None or not isinstance(subject.user, HumanUser):
         return False
     return _has_to_agree(subject, client, granted, context) and not context.services.consents.covers_scopes(
-        subject, client, _disclosing(authorization, granted, context)
+        subject, client, _find_disclosing_scopes(authorization, granted, context)
     )
 
 
@@ -46,7 +46,7 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
         return None
     if Interaction.CONSENT not in sign_in.prompts and not offer.needs_consent:
         return None
-    return GrantedScopes(_disclosing(offer.authorization, offer.granted, context), offer.granted.audience)
+    return GrantedScopes(_find_disclosing_scopes(offer.authorization, offer.granted, context), offer.granted.audience)
 
 
 def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, context: Context) -> ConsentSummary:
@@ -74,7 +74,7 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
     return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
 
 
-def _disclosing(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
+def _find_disclosing_scopes(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
     """The granted scopes, and those that open the requested single claims."""
     claims = (*authorization.userinfo_claims, *authorization.id_token_claims)
     return tuple(dict.fromkeys((*granted.values, *context.protocol.scopes.scopes_for_claims(claims))))

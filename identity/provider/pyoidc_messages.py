@@ -51,7 +51,7 @@ class _UntaggedMessage:
     _dict: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
-        cls._plain_types = {name: _kept_as(item) for name, item in cls.c_param.items()}
+        cls._plain_types = {name: _unchanged_type(item) for name, item in cls.c_param.items()}
         cls._written = {name: item.serializer for name, item in cls.c_param.items() if isinstance(item.type, list)}
 
     @staticmethod
@@ -97,7 +97,7 @@ def _not_kept(message: Any, names: tuple[str, ...], kinds: tuple[type, ...]) -> 
     )
 
 
-def _kept_as(definition: Any) -> type | None:
+def _unchanged_type(definition: Any) -> type | None:
     """The type of values that pyoidc leaves unchanged."""
     if definition.serializer is list_serializer:
         return list

@@ -200,7 +200,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         return signed
 
 
-def _refusing(name: str) -> Callable[..., NoReturn]:
+def _forbidden_method(name: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
         raise ForbiddenCall(f"{name} of pyoidc is not used")
 
@@ -219,4 +219,4 @@ def blocked_methods() -> frozenset[str]:
 
 
 for _name in blocked_methods() - vars(IdentityProvider).keys():
-    setattr(IdentityProvider, _name, _refusing(_name))
+    setattr(IdentityProvider, _name, _forbidden_method(_name))

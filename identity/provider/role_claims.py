@@ -86,7 +86,8 @@ def _claims(
             return {}
         projects_granted = _active(grants, client, storage)
         allowed_keys = {
-            project.id: _within(wanted_of(project), project, client, storage) for project in projects_granted
+            project.id: _restrict_to_project_grant(wanted_of(project), project, client, storage)
+            for project in projects_granted
         }
         domains = _domains(grants, subject, storage)
     by_project: dict[str, dict[str, dict[str, str]]] = {}
@@ -106,7 +107,9 @@ def _claims(
     return claims
 
 
-def _within(requested: _RoleKeys, project: Project, client: ApplicationClient | None, storage: Storage) -> _RoleKeys:
+def _restrict_to_project_grant(
+    requested: _RoleKeys, project: Project, client: ApplicationClient | None, storage: Storage
+) -> _RoleKeys:
     """The requested roles that the application's organization may see: all if it owns the project."""
     if client is None or client.organization.id == project.organization_id:
         return requested

@@ -72,20 +72,20 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
         return None
     proved = proof_methods(list_proofs(sign_in))
     if is_requested and not any(satisfies_acr(proved, item) for item in acr_values):
-        return _need(sign_in, context, proved, acr_values, by_client=True)
+        return _find_missing_factors(sign_in, context, proved, acr_values, by_client=True)
     if satisfies_acr(proved, Acr.TWO_FACTORS):
         return None
     if sign_in.own_page_requirements.get("acr") == PendingAuthorization.STRONGEST_PROOF_STEP or sign_in.has_completed(
         PendingAuthorization.STRONGEST_PROOF_STEP
     ):
-        need = _need(sign_in, context, proved, (Acr.TWO_FACTORS,), by_client=False)
+        need = _find_missing_factors(sign_in, context, proved, (Acr.TWO_FACTORS,), by_client=False)
         if need.factors:
             return need
     if policy.second_factor is SecondFactorRule.OFF or remembered_proof(sign_in, policy, context):
         return None
     if sign_in.authenticated_subject is None and not policies.lacks_factor(subject, proved):
         return None
-    need = _need(sign_in, context, proved, (Acr.TWO_FACTORS,), by_client=False)
+    need = _find_missing_factors(sign_in, context, proved, (Acr.TWO_FACTORS,), by_client=False)
     return need if need.factors or policies.requires_second_factor(subject) else None
 
 
@@ -93,7 +93,9 @@ def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
     """Require a local factor, since the time of the upstream authentication is unknown (OpenID Connect Core
     §3.1.2.1).
     """
-    need = _need(sign_in, context, proof_methods(list_proofs(sign_in)), (Acr.TWO_FACTORS,), by_client=False)
+    need = _find_missing_factors(
+        sign_in, context, proof_methods(list_proofs(sign_in)), (Acr.TWO_FACTORS,), by_client=False
+    )
     if not need.factors:
         raise LoginRequired("It is not known when the user was authenticated.")
     return replace(need, enrollable_factors=())
@@ -120,7 +122,9 @@ def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> 
     """True if a person authenticated by these methods has set up a factor that would prove more."""
     if satisfies_acr(proved, Acr.TWO_FACTORS):
         return False
-    had = _enrolled(subject, allowed_factors(context, context.services.policies.subject_policy(subject)), context)
+    had = _sort_enrolled_factors(
+        subject, allowed_factors(context, context.services.policies.subject_policy(subject)), context
+    )
     return any(satisfies_acr((*proved, *factor.methods), Acr.TWO_FACTORS) for factor in had)
 
 
@@ -148,7 +152,7 @@ def refuse_without_factor(authorization: Authorization, context: Context) -> Non
         raise InvalidGrant("the user has to sign in again, with a second factor")
 
 
-def _need(
+def _find_missing_factors(
     sign_in: SignIn, context: Context, proved: Collection[str], acr_values: tuple[str, ...], *, by_client: bool
 ) -> StepUpRequirement:
     subject = sign_in.subject
@@ -156,7 +160,7 @@ def _need(
         raise ValueError("somebody is there")
     services = context.services
     usable = allowed_factors(context, services.policies.subject_policy(subject))
-    enrolled = _enrolled(subject, usable, context)
+    enrolled = _sort_enrolled_factors(subject, usable, context)
     for acr in acr_values:
         usable_names = tuple(factor.name for factor in enrolled if satisfies_acr((*proved, *factor.methods), acr))
         if usable_names:
@@ -174,7 +178,7 @@ def _need(
     return StepUpRequirement(Acr.TWO_FACTORS, by_client)
 
 
-def _enrolled(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
+def _sort_enrolled_factors(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
     """The factors that the person has set up, last used first and spare ones last; empty if there are only spare
     ones.
     """

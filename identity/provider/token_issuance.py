@@ -267,10 +267,10 @@ def _format(authorization: Authorization) -> TokenFormat:
 
 
 def _access_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
-    return _capped(_usual_lifetime(authorization, context), authorization, context)
+    return _cap_lifetime(_configured_lifetime(authorization, context), authorization, context)
 
 
-def _usual_lifetime(authorization: Authorization, context: Context) -> timedelta:
+def _configured_lifetime(authorization: Authorization, context: Context) -> timedelta:
     settings = context.settings
     if authorization.client is not None and authorization.client.application.access_token_lifetime is not None:
         return authorization.client.application.access_token_lifetime
@@ -281,10 +281,10 @@ def _usual_lifetime(authorization: Authorization, context: Context) -> timedelta
 
 def _id_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
     configured = None if authorization.client is None else authorization.client.application.id_token_lifetime
-    return _capped(configured or context.settings.id_token_lifetime, authorization, context)
+    return _cap_lifetime(configured or context.settings.id_token_lifetime, authorization, context)
 
 
-def _capped(lifetime: timedelta, authorization: Authorization, context: Context) -> timedelta:
+def _cap_lifetime(lifetime: timedelta, authorization: Authorization, context: Context) -> timedelta:
     """The lifetime, limited by the authorization's end. Raises InvalidGrant after it."""
     if authorization.ends_at is None:
         return lifetime

@@ -152,7 +152,7 @@ class AccessControl:
         """
         if principal.subject is None:
             return True
-        reaching = self._reaching(principal)
+        reaching = self._effective_manager_roles(principal)
         if any(manager.resource == INSTANCE_KEY for manager in reaching):
             return True
         return any(known == organization_id for _, known in self._known_by(principal, reaching))
@@ -165,7 +165,7 @@ class AccessControl:
             return True
         if resource.grantee is not None and self.can_see_organization(principal, resource.grantee.id):
             return True
-        return any(manager.resource in resource.lineage for manager in self._reaching(principal))
+        return any(manager.resource in resource.lineage for manager in self._effective_manager_roles(principal))
 
     def visible_manager_organizations(self, principal: Principal, resource: Resource) -> frozenset[str] | None:
         """The organizations whose users the principal may see among the managers of the resource; None for all.
@@ -237,7 +237,7 @@ class AccessControl:
         """The organizations that the principal may see; None for all."""
         if principal.subject is None or "organization.read" in self.list_permissions(principal, Resource.INSTANCE):
             return None
-        return frozenset(known for _, known in self._known_by(principal, self._reaching(principal)))
+        return frozenset(known for _, known in self._known_by(principal, self._effective_manager_roles(principal)))
 
     def list_grantable_roles(self, principal: Principal, resource: Resource) -> tuple[ManagerRole, ...]:
         """The roles of the resource's level that the principal may grant there, in the order of the plugins."""
@@ -277,12 +277,14 @@ class AccessControl:
         Otherwise the principal could gain rights by issuing a key for the user or changing their state. A role in
         another organization is not considered: it was granted in trust of the organization that manages the user.
         """
-        if self._above(principal, lambda: self._storage.managers.list_for_user(user.id), home=user.organization_id):
+        if self._has_higher_manager(
+            principal, lambda: self._storage.managers.list_for_user(user.id), home=user.organization_id
+        ):
             raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
 
     def require_no_more_privileged_role(self, principal: Principal, user_id: str) -> None:
         """The same for roles at any resource. Use it to change a user's roles rather than the user."""
-        if self._above(principal, lambda: self._storage.managers.list_for_user(user_id)):
+        if self._has_higher_manager(principal, lambda: self._storage.managers.list_for_user(user_id)):
             raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
 
     def require_no_more_privileged_user(
@@ -299,7 +301,7 @@ class AccessControl:
             if except_instance_managers
             else frozenset[str]()
         )
-        if self._above(
+        if self._has_higher_manager(
             principal, lambda: (manager for manager in managers if manager.user_id not in spared), home=organization_id
         ):
             raise Denied(gettext_lazy("A user of this organization holds manager roles beyond your own."))
@@ -317,7 +319,9 @@ class AccessControl:
                 permission=min(missing),
             )
 
-    def _above(self, principal: Principal, find: Callable[[], Iterable[Manager]], *, home: str | None = None) -> bool:
+    def _has_higher_manager(
+        self, principal: Principal, find: Callable[[], Iterable[Manager]], *, home: str | None = None
+    ) -> bool:
         """True if one of the managers has a permission that the principal lacks. With a ``home`` only managers of the
         instance, of that organization and of project grants to it count.
         """
@@ -336,7 +340,7 @@ class AccessControl:
         instance = self._instance()
         return instance is not None and instance.organization_id == resource.organization_id
 
-    def _reaching(self, principal: Principal) -> tuple[Manager, ...]:
+    def _effective_manager_roles(self, principal: Principal) -> tuple[Manager, ...]:
         """The principal's manager roles that grant at least one permission."""
         if principal.subject is None or not principal.subject.is_active:
             return ()

@@ -110,8 +110,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         """
         values = {**self.type_defaults(command.type), **self._decoded_values(command)}
         application = self._new_entity(Application, id=id or new_client_id(), project_id=project_id, **values)
-        self._govern(application, principal)
-        application = self._consistent(application, command)
+        self._require_instance_permission(application, principal)
+        application = self._check_consistency(application, command)
         self._add(
             "application.created", application, self._organization_id(application), parent=("project", project_id)
         )
@@ -134,8 +134,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         before = self._get_authorized(application_id, principal)
         after = self._next_version(before, command, expected_version=expected_version, **self._decoded_values(command))
         if after.consent is not before.consent or after.may_manage:
-            self._govern(after, principal)
-        after = self._consistent(after, command)
+            self._require_instance_permission(after, principal)
+        after = self._check_consistency(after, command)
         after = self._update("application.changed", before, after)
         if after.is_public:
             for secret in self._storage.applications.list_secrets(application_id):
@@ -206,9 +206,9 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     def _authorize(self, application: Application, principal: Principal) -> None:
         if self._is_of_instance(application):
-            self._govern(application, principal)
+            self._require_instance_permission(application, principal)
 
-    def _govern(self, application: Application, principal: Principal) -> None:
+    def _require_instance_permission(self, application: Application, principal: Principal) -> None:
         """Raise Denied if the application needs instance.write and the caller lacks it."""
         beyond = self._is_of_instance(application) or application.consent is ConsentRule.NEVER
         if beyond and not self.can_set_privileged_fields(principal):
@@ -254,7 +254,9 @@ class ApplicationService(DeactivatableEntityService[Application]):
                 values[field] = tuple(dict.fromkeys(values[field]))
         return values
 
-    def _consistent(self, application: Application, command: RegisterApplication | ChangeApplication) -> Application:
+    def _check_consistency(
+        self, application: Application, command: RegisterApplication | ChangeApplication
+    ) -> Application:
         """The application, with grant type implicit exactly if it has a response type with tokens (RFC 7591 §2.1).
 
         Raises Invalid, with all fields at once, if the settings contradict each other.

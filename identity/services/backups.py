@@ -156,7 +156,7 @@ class BackupReader:
                 if count % _AT_A_TIME == 0:
                     say(_AT_A_TIME)
             if (digest.hexdigest(), count - 1) != (table.sha256, table.rows):
-                raise _damaged(table)
+                raise _damaged_backup_error(table)
 
     def read_dump(self, say: ProgressCallback) -> StorageDump:
         """All rows, read while you iterate over the dump, which raises InvalidBackup."""
@@ -166,18 +166,18 @@ class BackupReader:
 
     def _rows(self, table: TableManifest, say: ProgressCallback) -> TableRows:
         lines = self._read(table)
-        return TableRows(table.name, _cells(next(lines)), _counted(map(_cells, lines), say))  # type: ignore[arg-type]
+        return TableRows(table.name, _cells(next(lines)), _count_rows(map(_cells, lines), say))  # type: ignore[arg-type]
 
     def _read(self, table: TableManifest) -> Iterator[bytes]:
         try:
             with self._archive.open(_entry(table.name)) as file:
                 yield from file
         except _DAMAGE:
-            raise _damaged(table) from None
+            raise _damaged_backup_error(table) from None
 
     def _manifest(self, path: Path, sealer: Sealer) -> BackupManifest:
         try:
-            text, seals = (self._small(name) for name in (_MANIFEST, _SEALS))
+            text, seals = (self._read_small_file(name) for name in (_MANIFEST, _SEALS))
             values, sealed = json.loads(text), json.loads(seals)
             if values.pop("format") != FORMAT or not sealed:
                 raise ValueError("another format")
@@ -193,7 +193,7 @@ class BackupReader:
         tables = [TableManifest(**item) for item in values.pop("tables")]
         return BackupManifest(**values, tables=tables)
 
-    def _small(self, name: str) -> bytes:
+    def _read_small_file(self, name: str) -> bytes:
         with self._archive.open(name) as file:
             content = file.read(_LARGEST_MANIFEST + 1)
         if len(content) > _LARGEST_MANIFEST:
@@ -229,12 +229,12 @@ def _cells(line: bytes) -> list[Cell]:
     return [b64decode(cell[0]) if type(cell) is list else cell for cell in json.loads(line)]
 
 
-def _counted(rows: Iterator[Sequence[Cell]], say: ProgressCallback) -> Iterator[Sequence[Cell]]:
+def _count_rows(rows: Iterator[Sequence[Cell]], say: ProgressCallback) -> Iterator[Sequence[Cell]]:
     for count, row in enumerate(rows, start=1):
         yield row
         if count % _AT_A_TIME == 0:
             say(_AT_A_TIME)
 
 
-def _damaged(table: TableManifest) -> InvalidBackup:
+def _damaged_backup_error(table: TableManifest) -> InvalidBackup:
     return InvalidBackup(f"The backup is damaged: {table.name} is not as it was written. Nothing was restored.")

@@ -66,7 +66,9 @@ class BrandingService(Service):
 
     def preview_change(self, owner: BrandingOwner, command: ChangeBranding) -> Branding:
         """The branding after this change, without its pictures."""
-        values = {name: _tidied(value) for name, value in command if value is not None and name not in LOGO_FIELDS}
+        values = {
+            name: _normalize_value(value) for name, value in command if value is not None and name not in LOGO_FIELDS
+        }
         return replace(self.own_branding(owner), **values)
 
     def change(
@@ -88,7 +90,7 @@ class BrandingService(Service):
         owner = self._require_found(getattr(self._storage, f"{kind}s").find(owner.id), kind, owner.id)
         refuse_stale(owner.version, expected_version)
         before, after = self.own_branding(owner), self.preview_change(owner, command)
-        pictures = {name: self._picture(name, getattr(command, name)) for name in LOGO_FIELDS}
+        pictures = {name: self._sanitize_image(name, getattr(command, name)) for name in LOGO_FIELDS}
         sent_pictures = {name: picture for name, picture in pictures.items() if getattr(command, name) is not None}
         named: dict[str, Any] = {
             name: "" if sanitized_image is None else sanitized_image.file_name
@@ -112,7 +114,7 @@ class BrandingService(Service):
         )
         return after
 
-    def _picture(self, name: str, sent: str | None) -> SanitizedImage | None:
+    def _sanitize_image(self, name: str, sent: str | None) -> SanitizedImage | None:
         """The sanitized picture; None for an empty value. Raises Invalid."""
         try:
             return sanitize_base64_image(sent) if sent else None
@@ -154,7 +156,7 @@ def _key(owner: BrandingOwner) -> bytes:
     return token_digest(owner.id)
 
 
-def _tidied(value: Any) -> Any:
+def _normalize_value(value: Any) -> Any:
     """Without empty texts; colours in lower case."""
     if isinstance(value, Mapping):
         stripped = {language: text.replace("\r\n", "\n").strip() for language, text in value.items()}

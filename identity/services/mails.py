@@ -146,7 +146,7 @@ class MailService(Service):
         counter = f"{reason}:{verified_by}" if mail.to else "nowhere"
         counted = self._count(counter, mail.to or instead_of, _MORE.get(reason, MAX_MAILS_PER_ADDRESS))
         content = (mail if counted else replace(mail, to="")).content
-        if password_reset is not None and self._may_look(password_reset, instead_of) and not mail.to:
+        if password_reset is not None and self._may_look_up_accounts(password_reset, instead_of) and not mail.to:
             content = password_reset.content
         self._outbox.queue(MAIL_KIND, content, organization_id=organization_id, bulk=reason in _BULK)
         return counted
@@ -164,7 +164,7 @@ class MailService(Service):
             )
         return counted
 
-    def _may_look(self, forgotten: PasswordResetMail, typed: str) -> bool:
+    def _may_look_up_accounts(self, forgotten: PasswordResetMail, typed: str) -> bool:
         """True if the accounts of the address may be looked up; both results take the same work."""
         counter, most = (_FORGOTTEN, _MOST_FORGOTTEN) if forgotten.key else ("nowhere", MAX_MAILS_PER_ADDRESS)
         key = f"mails:{counter}:{token_digest(forgotten.key or name_key(typed)).hex()}"

@@ -308,14 +308,14 @@ class _Export:
             for row in part:
                 subject = subjects.get(row.user_id)
                 if subject is not None and sees(self._principal, subject.organization.id):
-                    found.append((self._rank(subject), self._reference(subject), row))
+                    found.append((self._name_sort_key(subject), self._reference(subject), row))
         found.sort(key=lambda item: item[0])
         return ({"user": reference, **members(row)} for _, reference, row in found)
 
     def _reference(self, subject: Subject) -> str:
         return subject.user.id if self._is_own(subject) else subject.login_name
 
-    def _rank(self, subject: Subject) -> tuple[bool, str]:
+    def _name_sort_key(self, subject: Subject) -> tuple[bool, str]:
         is_own = self._is_own(subject)
         return not is_own, name_key(subject.user.user_name if is_own else subject.login_name)
 

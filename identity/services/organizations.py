@@ -61,9 +61,9 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         """
         organization_id = id or new_id()
         domain = command.primary_domain
-        if domain is None or not self._settle(organization_id, domain, principal):
+        if domain is None or not self._claim_primary_domain(organization_id, domain, principal):
             domain = self._domains.derive_free_domain(command.name, organization_id)
-            self._settle(organization_id, domain, principal)
+            self._claim_primary_domain(organization_id, domain, principal)
         organization = self._new_entity(Organization, command, id=organization_id, primary_domain=domain)
         self._add("organization.created", organization, organization_id, parent=("organization", organization_id))
         return organization
@@ -92,7 +92,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
                 # A new primary domain changes the login names of all its people.
                 self._access.require_no_more_privileged_user(principal, organization_id)
             self._domains.ensure_bound(before)
-            if not self._settle(organization_id, domain, principal):
+            if not self._claim_primary_domain(organization_id, domain, principal):
                 values["primary_domain"] = before.primary_domain
         after = self._next_version(before, command, expected_version=expected_version, **values)
         if after.primary_domain != before.primary_domain:
@@ -136,7 +136,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
     def _organization_id(self, organization: Organization) -> str:
         return organization.id
 
-    def _settle(self, organization_id: str, name: str, principal: Principal | None) -> bool:
+    def _claim_primary_domain(self, organization_id: str, name: str, principal: Principal | None) -> bool:
         try:
             return self._domains.claim(organization_id, name, principal=principal)
         except Invalid as refused:

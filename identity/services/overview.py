@@ -95,7 +95,7 @@ class OverviewService(Service):
             if item.user_id in owners
         ]
         if organization_id is None:
-            expiring_credentials += self._retiring(until)
+            expiring_credentials += self._list_retiring_keys(until)
         return tuple(
             sorted(expiring_credentials, key=lambda expiring_credential: expiring_credential.expires_at)[
                 :_MOST_EXPIRING
@@ -143,7 +143,7 @@ class OverviewService(Service):
             manager=bool(managers),
         )
 
-    def _retiring(self, until: datetime) -> Iterator[ExpiringCredential]:
+    def _list_retiring_keys(self, until: datetime) -> Iterator[ExpiringCredential]:
         for key, state, retires_at, _ in self._signing_keys.list_key_states():
             if state is KeyState.ACTIVE and retires_at is not None and retires_at <= until:
                 yield ExpiringCredential(ExpiringCredentialKind.SIGNING_KEY, key, None, retires_at)

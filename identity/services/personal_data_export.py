@@ -51,12 +51,12 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
             for connected_application in services.users.list_connected_applications(user.id)
         ],
         **plugin_members,
-        "activity": (_event(event, user.id) for event in _activity(services, user.id)),
+        "activity": (_event(event, user.id) for event in _list_audit_events(services, user.id)),
     }
     return iterencode(members)
 
 
-def _activity(services: Services, user_id: str) -> Iterator[AuditEvent]:
+def _list_audit_events(services: Services, user_id: str) -> Iterator[AuditEvent]:
     audit_filter = AuditFilter(involved_id=user_id)
     return iter(iterate_rows(lambda page_request: services.audit_trail.page(audit_filter, page_request)))
 

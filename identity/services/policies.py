@@ -141,7 +141,7 @@ class PolicyService(Service):
 
     def _read_organization(self, organization_id: str) -> Policy:
         above = self._effective_policies[INSTANCE_OWNER_ID] if self._is_supposed else self._read_instance()
-        return self._together(above, self.get_stored_policy(organization_id).policy)
+        return self._combine_policies(above, self.get_stored_policy(organization_id).policy)
 
     def _at(self, owner: str, read: Callable[[], Policy]) -> Policy:
         policy = self._effective_policies.get(owner)
@@ -202,7 +202,7 @@ class PolicyService(Service):
         """
         policy = self.get_stored_policy(organization_id).policy
         above = self.instance_policy()
-        strictest, combined = strictest_policy(above, policy), self._together(above, policy)
+        strictest, combined = strictest_policy(above, policy), self._combine_policies(above, policy)
         return tuple(
             field.name for field in fields(Policy) if getattr(strictest, field.name) != getattr(combined, field.name)
         )
@@ -232,7 +232,7 @@ class PolicyService(Service):
         return (
             merge_policies(self.configured_policy, policy)
             if owner == INSTANCE_OWNER_ID
-            else self._together(self.instance_policy(), policy)
+            else self._combine_policies(self.instance_policy(), policy)
         )
 
     def get_stored_policy(self, owner: str) -> StoredPolicy:
@@ -312,7 +312,7 @@ class PolicyService(Service):
 
     def remove_policy(self, organization_id: str) -> None:
         """Delete the rules of a removed organization."""
-        self._move()
+        self._mark_changed()
         self._records.delete(_KIND, organization_id)
 
     def requires_second_factor(self, subject: Subject) -> bool:
@@ -396,7 +396,7 @@ class PolicyService(Service):
         if errors:
             raise Invalid(errors)
 
-    def _together(self, above: Policy, policy_override: Policy) -> Policy:
+    def _combine_policies(self, above: Policy, policy_override: Policy) -> Policy:
         """The combination of both policies. What nobody could satisfy falls back to the instance's: first the
         sign-in methods, then the second factor.
         """
@@ -433,13 +433,13 @@ class PolicyService(Service):
         return any(provider.is_usable and provider.trust_methods for provider in offered)
 
     def _store(self, owner: str, record: Record | None, value: Mapping[str, object]) -> None:
-        self._move()
+        self._mark_changed()
         if record is not None:
             self._records.replace(record, value)
         elif self._records.add(_KIND, owner, value) is not None:
             raise Conflict(_CHANGED)
 
-    def _move(self) -> None:
+    def _mark_changed(self) -> None:
         self._changed = True
         self._effective_policies.clear()
         self._storage.organizations.bump_rules_version()

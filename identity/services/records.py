@@ -51,7 +51,7 @@ class RecordService(Service):
         database. One of several racing callers succeeds, the others get its record. Raises NotFound if the user or
         application does not exist.
         """
-        new = self._filled(
+        new = self._set_value(
             Record(
                 plugin=self._plugin,
                 kind=_checked(kind),
@@ -66,25 +66,25 @@ class RecordService(Service):
         )
         with translate_storage_errors("owner", user_id or application_id or ""):
             holder = self._storage.records.add(new, replacing_expired=True)
-        return None if holder is None else self._opened(holder)
+        return None if holder is None else self._unseal_record(holder)
 
     def find(self, kind: str, key: str) -> Record | None:
         """The record; None if it was consumed or has expired."""
         with self._look() as storage:
             record = storage.records.find(self._plugin, _checked(kind), token_digest(key))
-        return self._opened(record) if record is not None and record.is_live(self._now) else None
+        return self._unseal_record(record) if record is not None and record.is_live(self._now) else None
 
     def replace(self, record: Record, value: Mapping[str, Any]) -> Record:
         """Replace the value, which stays sealed if it was.
 
         Raises Conflict if the record was changed concurrently, NotFound if it is gone.
         """
-        following = self._filled(replace(record, version=record.version + 1), value, seal=bool(record.sealed))
+        following = self._set_value(replace(record, version=record.version + 1), value, seal=bool(record.sealed))
         if record.plugin != self._plugin:
             raise ValueError("a record of another plugin")
         with translate_storage_errors("record", record.kind):
             self._storage.records.replace(following)
-        return self._opened(following)
+        return self._unseal_record(following)
 
     def consume(self, kind: str, key: str) -> Record | None:
         """Find and delete the record: exactly one of several racing callers gets it.
@@ -92,7 +92,7 @@ class RecordService(Service):
         None if it does not exist, has expired or was consumed before.
         """
         try:
-            return self._opened(
+            return self._unseal_record(
                 self._storage.records.consume(self._plugin, _checked(kind), token_digest(key), self._now)
             )
         except (AlreadyUsed, RowNotFound):
@@ -106,7 +106,7 @@ class RecordService(Service):
             records = storage.records.list_for_owner(
                 self._plugin, _checked(kind), user_id=user_id, application_id=application_id
             )
-        return tuple(self._opened(record) for record in records if record.is_live(self._now))
+        return tuple(self._unseal_record(record) for record in records if record.is_live(self._now))
 
     def delete(self, kind: str, key: str) -> bool:
         """Delete the record; False if there was none."""
@@ -118,7 +118,7 @@ class RecordService(Service):
             self._plugin, _checked(kind), user_id=user_id, application_id=application_id
         )
 
-    def _filled(self, record: Record, value: Mapping[str, Any], *, seal: bool) -> Record:
+    def _set_value(self, record: Record, value: Mapping[str, Any], *, seal: bool) -> Record:
         text = json.dumps(_object(value), allow_nan=False)
         if len(text) > MAX_VALUE_BYTES:
             raise ValueError(f"a value of more than {MAX_VALUE_BYTES} bytes")
@@ -130,7 +130,7 @@ class RecordService(Service):
             sealed=self._sealer.seal(text.encode(), associated_data=_sealing_context(record)),
         )
 
-    def _opened(self, record: Record) -> Record:
+    def _unseal_record(self, record: Record) -> Record:
         """The record with its value unsealed. Raises UnreadableRow."""
         if not record.sealed:
             return record

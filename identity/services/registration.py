@@ -72,7 +72,7 @@ class RegistrationService(Service):
 
     def is_open(self, organization: Organization) -> bool:
         """True if at least some people can register in the organization."""
-        if not organization.active or not self._lets(organization):
+        if not organization.active or not self._allows_registration(organization):
             return False
         return self._mails.is_enabled or not self._verifies(organization)
 
@@ -81,7 +81,7 @@ class RegistrationService(Service):
         domains = self._policies.organization_policy(organization.id).registration_domains
         if domains is not None and email_domain(verified_email) not in domains:
             return False
-        return self._lets(organization) and (bool(verified_email) or not self._verifies(organization))
+        return self._allows_registration(organization) and (bool(verified_email) or not self._verifies(organization))
 
     def accepts_provider_account(self, organization: Organization, verified_email: str) -> bool:
         """True if an identity provider may create accounts in the organization for people with this address. The
@@ -95,7 +95,7 @@ class RegistrationService(Service):
             return policy.registration is not RegistrationRule.BY_DOMAIN
         return email_domain(verified_email) in domains
 
-    def _lets(self, organization: Organization) -> bool:
+    def _allows_registration(self, organization: Organization) -> bool:
         """True if the organization lets people register, and its policy lets them sign in."""
         policy = self._policies.organization_policy(organization.id)
         if not organization.registration or policy.registration in _NONE_BY_THEMSELVES:
@@ -188,7 +188,7 @@ class RegistrationService(Service):
         return Subject(user, organization)
 
     def _free_name(self, organization: Organization, user_name: str) -> str:
-        start = _nameable(user_name)
+        start = _derive_user_name(user_name)
         for number in range(1, _MOST_ALIKE):
             name = start if number == 1 else f"{start}-{number}"
             if self.is_user_name_free(organization, name):
@@ -206,7 +206,7 @@ class RegistrationService(Service):
         organization = self._storage.organizations.find(content["organization_id"])
         if organization is None:
             raise InvalidOneTimeLink
-        command = _announced(content)
+        command = _parse_command(content)
         is_taken = not self.is_user_name_free(organization, command.user_name)
         return PendingRegistration(command, organization, is_taken, content["sign_in"])
 
@@ -260,11 +260,11 @@ class RegistrationService(Service):
         return Subject(user, organization)
 
 
-def _nameable(text: str) -> str:
+def _derive_user_name(text: str) -> str:
     """A user name derived from a text, such as an email address."""
     letters = "".join(item for item in text.partition("@")[0] if item.isalnum() or item in "._-")[:_LONGEST_NAME]
     return letters if letters and user_name_error(letters) is None else "user"
 
 
-def _announced(content: dict[str, str]) -> RegisterUser:
+def _parse_command(content: dict[str, str]) -> RegisterUser:
     return decode(RegisterUser, {name: content[name] for name in RegisterUser.model_fields})

@@ -44,7 +44,7 @@ class SessionService(Service):
             return storage.sessions.list_for_browser([token_digest(secret) for secret in secrets])
 
     def is_live(self, account: SignedInAccount) -> bool:
-        return account.is_live(self._now, *self._ages(account.subject))
+        return account.is_live(self._now, *self._session_lifetimes(account.subject))
 
     def find_current(self, secrets: Collection[str]) -> SignedInAccount | None:
         """The session that the service's own pages use: the live one that was selected last."""
@@ -103,7 +103,7 @@ class SessionService(Service):
             if account.subject.user.id != subject.user.id:
                 continue
             if self.is_live(account):
-                again = self._again(account, secret, proofs, at, client_id)
+                again = self._renew_session(account, secret, proofs, at, client_id)
                 if again is not None:
                     self._leave_others(subject, again)
                     return SignedInAccount(again, subject), secret
@@ -133,7 +133,7 @@ class SessionService(Service):
 
     def new_session_end(self, subject: Subject) -> datetime:
         """The absolute end of a session of the person that starts now; activity does not extend it."""
-        return self._now + self._ages(subject)[1]
+        return self._now + self._session_lifetimes(subject)[1]
 
     def step_up(
         self, account: SignedInAccount, proofs: tuple[Proof, ...], *, client_id: str | None = None
@@ -146,7 +146,7 @@ class SessionService(Service):
         secret, session = new_token(), account.session
         renewed = {proof.factor for proof in proofs}
         together = (*(proof for proof in session.proofs if proof.factor not in renewed), *proofs)
-        again = self._proved(account, secret, together, session.authenticated_at, session.ends_at, client_id)
+        again = self._store_proofs(account, secret, together, session.authenticated_at, session.ends_at, client_id)
         if again is None:
             raise NotFound("session", session.id)
         return SignedInAccount(again, account.subject), secret
@@ -177,7 +177,7 @@ class SessionService(Service):
         subject = self._storage.users.find_subject(user_id) if sessions else None
         if subject is None:
             return ()
-        ages = self._ages(subject)
+        ages = self._session_lifetimes(subject)
         return tuple(session for session in sessions if session.is_live(self._now, *ages))
 
     def end_by_id(self, subject: Subject, session_id: str) -> None:
@@ -216,7 +216,7 @@ class SessionService(Service):
             self._storage.tokens.revoke_for_user(subject.user.id, self._now)
         self.end_all(subject, except_session=except_session)
 
-    def _ages(self, subject: Subject) -> tuple[timedelta, timedelta]:
+    def _session_lifetimes(self, subject: Subject) -> tuple[timedelta, timedelta]:
         """Idle timeout and maximum lifetime of a session of the person."""
         policy, settings = self._policies.subject_policy(subject), self._settings
         return (
@@ -229,13 +229,13 @@ class SessionService(Service):
         if self._policies.subject_policy(subject).single_session:
             self.end_all(subject, except_session=session.id)
 
-    def _again(
+    def _renew_session(
         self, account: SignedInAccount, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
     ) -> Session | None:
         """The session after another sign-in; None if it was ended meanwhile."""
-        return self._proved(account, secret, proofs, at, self.new_session_end(account.subject), client_id)
+        return self._store_proofs(account, secret, proofs, at, self.new_session_end(account.subject), client_id)
 
-    def _proved(
+    def _store_proofs(
         self,
         account: SignedInAccount,
         secret: str,

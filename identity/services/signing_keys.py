@@ -228,7 +228,10 @@ class SigningKeyService(Service):
         CACHE_AGE. Clients that cache the JWKS follow when they fetch it again. Raises NotFound.
         """
         schedule = self._ring.load_schedule(self._storage, self._now)
-        signing, withdrawn = schedule.active_key(self._now), [self._taken_back(schedule, key_id) for key_id in key_ids]
+        signing, withdrawn = (
+            schedule.active_key(self._now),
+            [self._delete_unpublished(schedule, key_id) for key_id in key_ids],
+        )
         self._ring.invalidate()
         signing_key = None
         if signing is None or signing in withdrawn or not self._ring.can_open(signing):
@@ -240,7 +243,7 @@ class SigningKeyService(Service):
             self._record("signing_key.withdrawn", key)
         return signing_key
 
-    def _taken_back(self, schedule: KeySchedule, key_id: str) -> SigningKey:
+    def _delete_unpublished(self, schedule: KeySchedule, key_id: str) -> SigningKey:
         key = self._require_found(schedule.find(key_id), "signing key", key_id)
         try:
             self._storage.signing_keys.delete(key_id)

@@ -95,7 +95,7 @@ class StatisticsService(Service):
             "purge": max((self._unpurged(purged, legal_holds) for purged in PurgeKind), default=timedelta()),
             "key rotation": self._unrotated(),
             "account deletions": self._undeleted(),
-            EXPIRING_KEYS_JOB: self._untold(),
+            EXPIRING_KEYS_JOB: self._expiry_warning_delay(),
         }
 
     def _unsent(self, kind: str) -> timedelta:
@@ -127,7 +127,7 @@ class StatisticsService(Service):
             return timedelta()
         return self._age(getattr(person, "deletion_at", None))
 
-    def _untold(self) -> timedelta:
+    def _expiry_warning_delay(self) -> timedelta:
         """Time since a node last looked for expiring credentials, or since they exist."""
         soonest = self._now + timedelta(days=EXPIRY_WARNING_DAYS[0])
         storage = self._storage

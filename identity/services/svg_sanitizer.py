@@ -66,7 +66,7 @@ def sanitize_svg(content: bytes) -> bytes:
             gettext_lazy("This drawing has a style sheet. Save it anew with presentation attributes instead.")
         )
     drawing = _Sanitizer().sanitize(root)
-    box = _box(root)
+    box = _view_box(root)
     if box is None:
         raise UnsafeSvg(gettext_lazy("This drawing does not say how large it is (viewBox)."))
     for name in ("x", "y", "width", "height"):
@@ -86,16 +86,20 @@ class _Sanitizer:
         self._count += 1
         if self._count > _MOST_ELEMENTS or depth > _DEEPEST:
             raise UnsafeSvg(gettext_lazy("This drawing has too much in it. Use a simpler one, of at most 40 KiB."))
-        name = _local(element.tag)
-        attributes = dict(_harmless(element))
+        name = _local_name(element.tag)
+        attributes = dict(_iter_harmless_attributes(element))
         if clipping or name == "clipPath":
             # Nested clipping would take forever to render.
             attributes.pop("clip-path", None)
         copy = Element(name, attributes)
         copy.text = element.text if name in _WORDED else None
         for child in element:
-            if isinstance(child.tag, str) and child.tag.startswith(f"{{{_SVG}}}") and _local(child.tag) in _ELEMENTS:
-                if _local(child.tag) == "svg":
+            if (
+                isinstance(child.tag, str)
+                and child.tag.startswith(f"{{{_SVG}}}")
+                and _local_name(child.tag) in _ELEMENTS
+            ):
+                if _local_name(child.tag) == "svg":
                     continue
                 sanitized = self.sanitize(child, depth=depth + 1, clipping=clipping or name == "clipPath")
                 sanitized.tail = child.tail if name in _WORDED else None
@@ -103,7 +107,7 @@ class _Sanitizer:
         return copy
 
 
-def _harmless(element: Element) -> Iterator[tuple[str, str]]:
+def _iter_harmless_attributes(element: Element) -> Iterator[tuple[str, str]]:
     """Allowed attributes without external references, including those set by the style."""
     for part in element.get("style", "").split(";"):
         name, _, value = (item.strip() for item in part.partition(":"))
@@ -111,9 +115,13 @@ def _harmless(element: Element) -> Iterator[tuple[str, str]]:
             yield name, value
     styled = element.get("style", "")
     for name, value in element.attrib.items():
-        if name in _ATTRIBUTES and _is_harmless(value) and not _says(styled, name):
+        if name in _ATTRIBUTES and _is_harmless(value) and not _sets_property(styled, name):
             yield name, value
-        elif name in ("href", f"{{{_XLINK}}}href") and _local(element.tag) in _GRADIENTS and _OWN_ID.fullmatch(value):
+        elif (
+            name in ("href", f"{{{_XLINK}}}href")
+            and _local_name(element.tag) in _GRADIENTS
+            and _OWN_ID.fullmatch(value)
+        ):
             yield "href", value
 
 
@@ -125,12 +133,12 @@ def _is_harmless(value: str) -> bool:
     return "url" not in functions or _OWN_PART.fullmatch(value.strip()) is not None
 
 
-def _says(style: str, name: str) -> bool:
+def _sets_property(style: str, name: str) -> bool:
     """True if the style sets the property: it takes precedence over the attribute."""
     return any(part.partition(":")[0].strip() == name for part in style.split(";"))
 
 
-def _box(root: Element) -> str | None:
+def _view_box(root: Element) -> str | None:
     """The view box."""
     box = root.get("viewBox", "").replace(",", " ").split()
     try:
@@ -145,5 +153,5 @@ def _box(root: Element) -> str | None:
     return " ".join(("0 0", *(side[1] for side in sides if side is not None)))
 
 
-def _local(tag: str) -> str:
+def _local_name(tag: str) -> str:
     return tag.rpartition("}")[2]

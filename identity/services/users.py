@@ -128,10 +128,10 @@ class UserService(DeactivatableEntityService[HumanUser]):
             with translate_storage_errors("organization", organization_id):
                 self._storage.users.add_many(users)
         except Invalid:
-            results = [self._added(user) for user in users]
+            results = [self._add_or_refuse(user) for user in users]
         stored = [user for user in results if not isinstance(user, Invalid)]
-        self._audit.record_many("user.created", "user", organization_id, _created(stored))
-        self._audit.record_many("user.deactivated", "user", organization_id, _deactivated(stored))
+        self._audit.record_many("user.created", "user", organization_id, _creation_details(stored))
+        self._audit.record_many("user.deactivated", "user", organization_id, _deactivation_details(stored))
         return results
 
     def invite(
@@ -391,7 +391,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
             active=person.active,
         )
 
-    def _added(self, user: HumanUser) -> HumanUser | Invalid:
+    def _add_or_refuse(self, user: HumanUser) -> HumanUser | Invalid:
         try:
             with translate_storage_errors("organization", user.organization_id, _DUPLICATE_MESSAGES):
                 self._storage.users.add(user)
@@ -448,9 +448,9 @@ def _state(user: HumanUser, must_change: bool | None) -> UserState:
     return UserState.MUST_CHANGE_PASSWORD if must_change else UserState.ACTIVE
 
 
-def _created(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _creation_details(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:
     return ((user.id, dump_fields(user) | {"active": True}) for user in users)
 
 
-def _deactivated(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _deactivation_details(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:
     return ((user.id, {"active": {"before": True, "after": False}}) for user in users if not user.active)

@@ -70,7 +70,7 @@ class _CheapCost(Argon2Cost):
         pass
 
     @classmethod
-    def of(cls, cost: Argon2Cost) -> "_CheapCost":
+    def from_cost(cls, cost: Argon2Cost) -> "_CheapCost":
         return cls(memory_kib=cost.memory_kib // 1000, iterations=cost.iterations)
 
 
@@ -120,7 +120,7 @@ class AssembledService:
         self.clock = clock
         self.key_pool = key_pool
         self.identity: IdentityApplication = create_application(self.settings, clock=clock)
-        self.identity.process_state.hasher.cost = _CheapCost.of(self.identity.process_state.hasher.cost)
+        self.identity.process_state.hasher.cost = _CheapCost.from_cost(self.identity.process_state.hasher.cost)
         # No background work at unpredictable moments; tests call it where they need it.
         self.identity.background_worker = BackgroundWorker([])
 

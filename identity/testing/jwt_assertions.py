@@ -121,8 +121,8 @@ def verify_jwt(token: str, keys: Sequence[Mapping[str, Any]]) -> tuple[dict[str,
     assert header["alg"] == "RS256", header
     (key,) = (key for key in keys if key["kid"] == header["kid"])
     assert key["kty"] == "RSA"
-    numbers = RSAPublicNumbers(*(int.from_bytes(_unpacked(key[name])) for name in ("e", "n")))
-    numbers.public_key().verify(_unpacked(signature), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())
+    numbers = RSAPublicNumbers(*(int.from_bytes(_decode_part(key[name])) for name in ("e", "n")))
+    numbers.public_key().verify(_decode_part(signature), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())
     return header, claims
 
 
@@ -131,9 +131,9 @@ def _without_left_out(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json(part: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(_unpacked(part))
+    value: dict[str, Any] = json.loads(_decode_part(part))
     return value
 
 
-def _unpacked(part: str) -> bytes:
+def _decode_part(part: str) -> bytes:
     return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))

@@ -39,7 +39,7 @@ class NodePool:
     def run_on_all(self, act: Callable[..., Outcome], *arguments: object) -> list[Outcome]:
         """Results of ``act(*arguments)`` in each process; all start after every process has opened its service."""
         self._start.reset()
-        futures = [self._pool.submit(_told, act, *arguments) for _ in range(PROCESSES)]
+        futures = [self._pool.submit(_run_with_traceback, act, *arguments) for _ in range(PROCESSES)]
         return [future.result(TIMEOUT_SECONDS * 2) for future in futures]
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ def present_assertion(settings: Mapping[str, str], assertion: str, times: int) -
         answer = client.exchange_assertion(assertion)
         return answer.status_int, answer.json.get("error") or answer.json["scope"]
 
-    return _asked(settings, ask, times)
+    return _request_concurrently(settings, ask, times)
 
 
 def exchange_credential(
@@ -81,7 +81,7 @@ def exchange_credentials(
         members = answer.json
         return answer.status_int, members.get("error") or members.get("refresh_token") or members["access_token"]
 
-    return _asked(settings, ask, times)
+    return _request_concurrently(settings, ask, times)
 
 
 def guess_passwords(settings: Mapping[str, str], login_names: Sequence[str], passwords: Sequence[str]) -> list[int]:
@@ -118,7 +118,7 @@ def revoke_and_introspect(settings: Mapping[str, str], token: str, credentials: 
         answer = client.introspect(token, credentials)
         return revoked.status_int, str(answer.json["active"])
 
-    return _asked(settings, ask, THREADS * 2)
+    return _request_concurrently(settings, ask, THREADS * 2)
 
 
 def bootstrap_node(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
@@ -163,7 +163,7 @@ def withdraw_signing_keys(settings: Mapping[str, str], key_ids: Sequence[str]) -
         world.close()
 
 
-def _asked(
+def _request_concurrently(
     settings: Mapping[str, str], ask: Callable[[ServiceTestClient], tuple[int, str]], times: int
 ) -> list[tuple[int, str]]:
     world = _world(settings)
@@ -191,7 +191,7 @@ def _world(settings: Mapping[str, str]) -> World:
     return World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
 
 
-def _told(act: Callable[..., Outcome], *arguments: object) -> Outcome:
+def _run_with_traceback(act: Callable[..., Outcome], *arguments: object) -> Outcome:
     """The result of the action; an exception as text, since not every exception can be pickled."""
     try:
         return act(*arguments)

@@ -179,7 +179,7 @@ class RelyingParty:
         assert response.headers.get("Referrer-Policy") == "no-referrer", format_response(response)
         assert response.headers.get("X-Content-Type-Options") == "nosniff", format_response(response)
         uri = authorization.parameters["redirect_uri"]
-        pairs = _posted(response, uri) if mode == "form_post" else _redirected(response, uri, mode)
+        pairs = _read_form_post(response, uri) if mode == "form_post" else _redirected(response, uri, mode)
         members = dict(pairs)
         assert len(members) == len(pairs), f"a member stands twice: {format_response(response)}"
         assert members.pop("state", None) == authorization.parameters.get("state"), format_response(response)
@@ -330,7 +330,7 @@ def _redirected(answer: Any, uri: str, mode: str) -> list[tuple[str, str]]:
     return parse_qsl(encoded, keep_blank_values=True, strict_parsing=True, errors="strict")
 
 
-def _posted(answer: Any, uri: str) -> list[tuple[str, str]]:
+def _read_form_post(answer: Any, uri: str) -> list[tuple[str, str]]:
     """The fields of the page that posts them (OAuth 2.0 Form Post Response Mode)."""
     assert answer.status_int == 200, format_response(answer)
     assert answer.content_type == "text/html", format_response(answer)

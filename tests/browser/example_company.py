@@ -41,7 +41,7 @@ class CompanyUser:
 
 
 @dataclass(frozen=True)
-class ReceivedResponse:
+class ReceivedRequest:
     """A request to the application."""
 
     method: str
@@ -59,7 +59,7 @@ class InvoicesApplication:
         self.callback = f"{self.origin}/callback"
         self.onward = f"{self.origin}/onward"
         self.goodbye = f"{self.origin}/goodbye"
-        self.received: list[ReceivedResponse] = []
+        self.received: list[ReceivedRequest] = []
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """The WSGI entry point."""
@@ -69,7 +69,7 @@ class InvoicesApplication:
         if path == "/favicon.ico":
             start_response("204 No Content", [])
             return []
-        self.received.append(ReceivedResponse(environ["REQUEST_METHOD"], path, members))
+        self.received.append(ReceivedRequest(environ["REQUEST_METHOD"], path, members))
         if path == "/onward":
             start_response("303 See Other", [("Location", f"{self.other_origin}/welcome?{query}")])
             return []

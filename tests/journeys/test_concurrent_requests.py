@@ -166,7 +166,7 @@ server_of(world.app, port=port).run()
 """
 
 
-class ServiceNode:
+class WorldProcess:
     """A process that serves the world."""
 
     def __init__(self, world: World, port: int) -> None:
@@ -210,7 +210,7 @@ def test_acknowledged_writes_survive_a_kill(
     chance = random.Random(times)  # noqa: S311 - any moment will do
     for _ in range(times):
         chains = [world.obtain_tokens(application)["refresh_token"] for _ in range(CLIENTS)]
-        node = ServiceNode(world, port)
+        node = WorldProcess(world, port)
         live: list[str] = []
         revoked: list[str] = []
         rotated: list[list[str]] = [[chain] for chain in chains]

@@ -39,7 +39,7 @@ def identity(tmp_path: Path, clock: FakeClock, plugins: str, further: dict[str, 
         "identity.data": str(tmp_path),
     }
     app = create_application(settings | further, clock=clock)
-    app.process_state.hasher.cost = _CheapCost.of(app.process_state.hasher.cost)
+    app.process_state.hasher.cost = _CheapCost.from_cost(app.process_state.hasher.cost)
     yield app
     app.close()
 

@@ -26,8 +26,8 @@ class ConsoleFormPage(ConsolePage, FormPage):
     def __init__(self, context: RouteContext, request: Request, **arguments: Any) -> None:
         super().__init__(context, request, **arguments)
         if self.form_fields:
-            first, *others = self.form_fields
-            self.form_fields = (replace(first, autofocus=True), *others)
+            first, *following = self.form_fields
+            self.form_fields = (replace(first, autofocus=True), *following)
             self.fields = tuple(field.name for field in self.form_fields)
             self.repeated_fields = frozenset(field.name for field in self.form_fields if field.is_multi_valued)
             self.field_aliases = {field.command_member: field.name for field in self.form_fields}

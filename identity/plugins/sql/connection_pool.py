@@ -25,7 +25,7 @@ _BUSY_MESSAGE = "All database connections are busy."
 _RETRY_SECONDS = 0.2
 
 
-class _Waiter(Event):
+class _ConnectionWaiter(Event):
     """A position in the queue and its result: a connection, or permission to open one."""
 
     __slots__ = ("connection",)
@@ -57,7 +57,7 @@ class ConnectionPool:
         self._full_until = 0.0
         self._idle: list[DatabaseConnection] = []
         self._open_count = 0
-        self._waiters: deque[_Waiter] = deque()
+        self._waiters: deque[_ConnectionWaiter] = deque()
         self._mutex = threading.Lock()
         self._closed = False
 
@@ -102,7 +102,7 @@ class ConnectionPool:
             if self._has_capacity():
                 self._open_count += 1
                 return None
-            waiter = _Waiter()
+            waiter = _ConnectionWaiter()
             if is_first:
                 self._waiters.appendleft(waiter)
             else:

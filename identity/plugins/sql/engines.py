@@ -164,11 +164,11 @@ def _create_pool(
     opens = _connection_factory(engine, connection_class, query_batches)
     wait = settings.pool_timeout.total_seconds()
     # Nobody waits for a full standby: the primary serves instead.
-    waits = is_connection_limit_reached if connection_class is DatabaseConnection else _never_full
+    waits = is_connection_limit_reached if connection_class is DatabaseConnection else _is_never_full
     return pool_class(opens, size=settings.pool_size, wait=wait, is_limit_error=waits)
 
 
-def _never_full(_error: BaseException) -> bool:
+def _is_never_full(_error: BaseException) -> bool:
     return False
 
 

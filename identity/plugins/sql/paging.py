@@ -42,7 +42,7 @@ class PagedSqlStore(SqlStore):
             statement = statement.where(table.c.active.is_(request.active))
         total = None
         if request.query and (search_column is not None or "search_text" in table.c):
-            statement, total = self._searched(
+            statement, total = self._filter_by_search(
                 statement, table, table.c.id if search_column is None else search_column, request.query
             )
         elif request.with_total:
@@ -75,7 +75,7 @@ class PagedSqlStore(SqlStore):
         orders, newest_first = {"created_at": rows.table.c.created_at}, SortOrder("created_at", descending=True)
         return self._page(rows, statement, request, orders, usual=newest_first, search_column=search_column)
 
-    def _searched(
+    def _filter_by_search(
         self, statement: Select[Any], table: Table, search_column: ColumnElement[Any], query: str
     ) -> tuple[Select[Any], RowTotal]:
         """The statement filtered by the query, and the number of matches.

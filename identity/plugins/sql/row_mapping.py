@@ -146,13 +146,13 @@ class MappedTable(Generic[ValueT]):
     ) -> Callable[[Row], ValueT]:
         positions = {column.name: at for at, column in enumerate(self.columns)}
         readers = {
-            word: _create_row_reader(kind, layout, stored[word], positions)
-            for word, kind in layout.classes_by_kind.items()
+            class_key: _create_row_reader(kind, layout, stored[class_key], positions)
+            for class_key, kind in layout.classes_by_kind.items()
         }
         if len(readers) == 1:
             return next(iter(readers.values()))
-        word_at = positions["kind"]
-        return lambda row: readers[row[word_at]](row)
+        class_position = positions["kind"]
+        return lambda row: readers[row[class_position]](row)
 
     def _create_writer(
         self, kind_name: str, kind: type, stored: Mapping[str, Sequence[_MappedColumn]]

@@ -86,13 +86,13 @@ def _create_table(
     return Table(name, metadata, *columns.values(), *rules, info={"layout": layout, "field": field}, **options)
 
 
-def _sorted_column(name: str, *, of: Callable[[Any], str] | None = None) -> Column[str]:
-    """A text for sorting or searching; ``of`` derives it from the stored value."""
-    return Column(name, SortedText, nullable=False, info={} if of is None else {"of": of})
+def _sorted_column(name: str, *, derive: Callable[[Any], str] | None = None) -> Column[str]:
+    """A text for sorting or searching; ``derive`` computes it from the stored value."""
+    return Column(name, SortedText, nullable=False, info={} if derive is None else {"of": derive})
 
 
 def _name_key_column() -> Column[str]:
-    return _sorted_column("name_key", of=lambda value: name_key(value.name))
+    return _sorted_column("name_key", derive=lambda value: name_key(value.name))
 
 
 def _id_column(name: str = "id") -> Column[str]:
@@ -185,9 +185,11 @@ users = _create_table(
     "users",
     {UserKind.HUMAN.value: HumanUser, UserKind.SERVICE.value: ServiceUser},
     _foreign_key_column("organization_id", "organizations"),
-    _sorted_column("name_key", of=lambda user: name_key(user.user_name)),
-    _sorted_column("display_key", of=lambda user: name_key(user.display_name)),
-    _sorted_column("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
+    _sorted_column("name_key", derive=lambda user: name_key(user.user_name)),
+    _sorted_column("display_key", derive=lambda user: name_key(user.display_name)),
+    _sorted_column(
+        "email_key", derive=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""
+    ),
     _sorted_column("search_text"),
     Column("verified_email_key", SortedText, info={"of": lambda user: getattr(user, "verified_email_key", None)}),
     # The name comes first: a bare user name is looked up in all organizations.

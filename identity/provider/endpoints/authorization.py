@@ -172,7 +172,7 @@ def _go_on(sign_in: SignIn, browser: BrowserState, context: Context) -> Protocol
     needed = next_interaction(context.protocol.interactions.values(), sign_in, context)
     if needed is None:
         if sign_in.step_up_requirement is not None:
-            raise _lacking(sign_in.step_up_requirement)
+            raise _missing_factor_error(sign_in.step_up_requirement)
         return _answer(sign_in, browser, context)
     if sign_in.request is not None and sign_in.request.is_silent:
         raise needed.error(needed.error_description)
@@ -225,7 +225,7 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
         )
         age = account.session.ends_at - context.now
         cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, age))
-        cookies.extend(_superseded(sign_in, account))
+        cookies.extend(_find_superseded_cookies(sign_in, account))
         cookies.extend(new_known_browser_cookies(account.subject.user.id, browser, context.services))
     elif account is not None and pending is not None and pending.proofs:
         account, secret = context.services.sessions.step_up(account, pending.proofs, client_id=pending.client_id)
@@ -252,14 +252,14 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
     return replace(response, cookies=tuple(cookies)) if cookies else response
 
 
-def _lacking(need: StepUpRequirement) -> OAuthError:
+def _missing_factor_error(need: StepUpRequirement) -> OAuthError:
     """There is no interaction for this: without pages for factors, users who lack one are not let through."""
     if need.is_client_request:
         return UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
     return InteractionRequired("The user has to prove who they are by a second factor.")
 
 
-def _superseded(sign_in: SignIn, account: SignedInAccount) -> list[Cookie]:
+def _find_superseded_cookies(sign_in: SignIn, account: SignedInAccount) -> list[Cookie]:
     """Cookies of the user's expired sessions, which the new session replaces."""
     return [
         Cookie(CookieKind.SESSION, signed_in_account.session.id)

@@ -143,7 +143,7 @@ class _PrunedCopy:
     def leave_out(self, paths: Iterable[FieldPath]) -> None:
         """Remove the values at these paths, or what contains them; the last items of a list first."""
         last: Any
-        for *parents, last in sorted({*map(self._standing, paths)}, key=_order, reverse=True):
+        for *parents, last in sorted({*map(self._existing_path, paths)}, key=_path_sort_key, reverse=True):
             holder = self.values
             for step in parents:
                 holder = holder[step]
@@ -167,7 +167,7 @@ class _PrunedCopy:
         self._numbers[id(copy)] = list(range(len(copy)))
         return copy
 
-    def _standing(self, path: FieldPath) -> FieldPath:
+    def _existing_path(self, path: FieldPath) -> FieldPath:
         """The part of the path that exists."""
         value: Any = self.values
         standing: FieldPath = ()
@@ -179,6 +179,6 @@ class _PrunedCopy:
         return standing
 
 
-def _order(path: FieldPath) -> list[tuple[bool, int | str]]:
+def _path_sort_key(path: FieldPath) -> list[tuple[bool, int | str]]:
     """Names can be numbers, too, as in YAML."""
     return [(isinstance(step, str), step) for step in path]

@@ -16,7 +16,7 @@ def with_create_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]
 
     def derive(command: type[Derived]) -> type[Derived]:
         field_types = {
-            field.name: (_type(field), ... if field.required else field.default) for field in _settable(entity)
+            field.name: (_type(field), ... if field.required else field.default) for field in _settable_fields(entity)
         }
         return _with(command, field_types)
 
@@ -29,7 +29,9 @@ def with_update_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]
     """
 
     def derive(command: type[Derived]) -> type[Derived]:
-        field_types = {field.name: (_type(field) | None, None) for field in _settable(entity) if field.is_mutable}
+        field_types = {
+            field.name: (_type(field) | None, None) for field in _settable_fields(entity) if field.is_mutable
+        }
         return _with(command, field_types)
 
     return derive
@@ -47,7 +49,7 @@ def field_validator(rule: Validator) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _settable(entity: type) -> list[EntityField]:
+def _settable_fields(entity: type) -> list[EntityField]:
     return [field for field in entity_fields(entity).values() if field.is_settable]
 
 

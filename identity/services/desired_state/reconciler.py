@@ -364,7 +364,7 @@ class Reconciler:
         for row in list(rows()):
             if self.has_seen(*key(row)):
                 continue
-            detail = "" if effects is None else _effect_words(effects(row))
+            detail = "" if effects is None else _format_impact(effects(row))
             with self.collect_problems(path):
                 remove(row)
                 self.record_change(ChangeAction.REMOVE, kind, name(row), detail)
@@ -384,7 +384,7 @@ def diff_spec(described: Any, entity: Any, command: type[Command]) -> dict[str, 
         name: value
         for name, value in values.items()
         if not (value is None and not (name in declared and declared[name].nullable))
-        and not _same(name, value, present.get(name))
+        and not _is_unchanged(name, value, present.get(name))
     }
 
 
@@ -406,7 +406,7 @@ def _described_fields(described: Any, command: type[Command]) -> Set[str]:
     return names
 
 
-def _same(name: str, described: Any, present: Any) -> bool:
+def _is_unchanged(name: str, described: Any, present: Any) -> bool:
     """True if setting it would change nothing. The order of the values of a response type has no meaning."""
     if name == "response_types":
         described, present = (
@@ -431,6 +431,6 @@ def _text(value: Any) -> str:
     return json.dumps(to_json_value(value), ensure_ascii=False)
 
 
-def _effect_words(effects: DeletionImpact) -> str:
+def _format_impact(effects: DeletionImpact) -> str:
     numbers = {field.name.replace("_", " "): getattr(effects, field.name) for field in fields(effects)}
     return ", ".join(f"{name}: {number}" for name, number in numbers.items() if number)

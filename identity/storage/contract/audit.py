@@ -72,7 +72,7 @@ class AuditContract(ContractBase):
             for item in (held_organization_id, other, None, held_organization_id)
         ]
         self.append(on, *events, make_audit_event(at=NOW))
-        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held_organization_id}) == 2
+        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held_organization_id}) == 2
         assert self.remaining_ids(on)[:2] == [events[0].id, events[3].id]
         assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10) == 2
 
@@ -102,7 +102,7 @@ class AuditContract(ContractBase):
         ]
         self.append(on, *events, make_audit_event(at=NOW))
         assert on.read.purges.count_expired(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held_organization_id}) == 2
-        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held_organization_id}) == 2
+        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held_organization_id}) == 2
         assert self.remaining_ids(on)[:2] == [events[0].id, events[1].id]
 
     def test_audit_the_newest_event_keeps_its_number(self, on: StorageHarness) -> None:
@@ -118,9 +118,9 @@ class AuditContract(ContractBase):
     def test_audit_events_forget_what_they_tell_of_people_who_are_gone(self, on: StorageHarness) -> None:
         """Only personal details of the deleted people are erased."""
         deleted_id, stays, acme = make_id(), on.human_user.id, make_id()
-        told = {"profile": {"given_name": "Ada"}, "reason": "ü"}
+        detail_of_person = {"profile": {"given_name": "Ada"}, "reason": "ü"}
 
-        def about(person: str, kind: str = "user", detail: Mapping[str, object] = told) -> AuditEvent:
+        def about(person: str, kind: str = "user", detail: Mapping[str, object] = detail_of_person) -> AuditEvent:
             actor = Actor(kind=ActorKind.USER, id=deleted_id, client_address="192.0.2.1")
             return make_audit_event(
                 object_kind=kind, object_id=person, organization_id=acme, detail=detail, actor=actor, once=make_id()
@@ -280,7 +280,7 @@ class AuditContract(ContractBase):
         changes = on.read.audit.page(filter=AuditFilter(involved_id="ada", event="user"))
         assert [event.id for event in changes.items] == [events[3].id]
 
-    def test_audit_object_and_party_find_what_was_done_to_things_of_a_user(self, on: StorageHarness) -> None:
+    def test_audit_object_and_party_find_events_about_a_user(self, on: StorageHarness) -> None:
         grant, ada = make_id(), make_id()
         events = [
             make_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, user_id=ada),

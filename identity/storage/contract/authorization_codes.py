@@ -90,7 +90,7 @@ class AuthorizationCodeContract(ContractBase):
         ]
         assert [presented_code and presented_code.code for presented_code in presented_codes] == codes
 
-    def test_codes_a_second_redemption_is_told_with_the_code_also_when_it_expired_and_the_transaction_goes_on(
+    def test_codes_second_redemption_reports_code_even_if_expired_and_keeps_transaction_usable(
         self, on: StorageHarness, code: AuthorizationCode
     ) -> None:
         on.write.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)

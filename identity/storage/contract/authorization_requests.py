@@ -70,7 +70,7 @@ class AuthorizationRequestContract(ContractBase):
         with pytest.raises(RowNotFound):
             on.write.authorization_requests.update(make_pending_authorization(version=2))
 
-    def test_requests_of_somebody_who_is_gone_or_never_was(
+    def test_requests_of_deleted_or_unknown_user_are_refused_or_gone(
         self, on: StorageHarness, pending: PendingAuthorization
     ) -> None:
         proved = on.store_value(make_pending_authorization(user_id=on.human_user.id, authenticated_at=NOW))
@@ -116,7 +116,7 @@ class AuthorizationRequestContract(ContractBase):
         assert on.write.authorization_requests.finish(pending.id, NOW, version=1) == pending
         assert on.read.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
 
-    def test_requests_a_second_finish_is_told_with_the_request_and_the_transaction_can_go_on(
+    def test_requests_second_finish_reports_request_and_keeps_transaction_usable(
         self, on: StorageHarness, pending: PendingAuthorization
     ) -> None:
         on.write.authorization_requests.finish(pending.id, NOW, version=1)

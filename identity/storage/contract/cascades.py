@@ -108,22 +108,20 @@ def is_deleted_with(value: Any, removed: Any) -> bool:
 class CascadeContract(ContractBase):
     """What belongs to an entity is deleted with it, over any number of levels; everything else stays."""
 
-    @pytest.mark.parametrize("thing", DELETABLE_ROWS, ids=lambda thing: type(thing).__name__)
-    def test_removals_take_along_what_belongs_to_the_thing_and_nothing_else(
-        self, on: StorageHarness, thing: Any
-    ) -> None:
+    @pytest.mark.parametrize("deleted", DELETABLE_ROWS, ids=lambda deleted: type(deleted).__name__)
+    def test_deletion_cascades_to_dependent_rows_only(self, on: StorageHarness, deleted: Any) -> None:
         on.store(*ALL_ROWS)
         with on.transaction() as storage:
             for secret in CLIENT_SECRETS:
                 storage.applications.add_secret(SHOP.id, secret)
-            if thing is FAMILY:
+            if deleted is FAMILY:
                 before = FAMILY.ends_at.replace(second=1)
                 storage.purges.delete(
                     PurgeKind.FAMILIES, storage.purges.find_candidates(PurgeKind.FAMILIES, before, 10).keys, before
                 )
             else:
-                remove(storage, thing)
-        assert on.unchanged(*ALL_ROWS) == [value for value in ALL_ROWS if not is_deleted_with(value, thing)]
+                remove(storage, deleted)
+        assert on.unchanged(*ALL_ROWS) == [value for value in ALL_ROWS if not is_deleted_with(value, deleted)]
         assert len(on.read.applications.list_secrets(SHOP.id)) == (
-            0 if is_deleted_with(SHOP, thing) else len(CLIENT_SECRETS)
+            0 if is_deleted_with(SHOP, deleted) else len(CLIENT_SECRETS)
         )

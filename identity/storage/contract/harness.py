@@ -138,16 +138,16 @@ class StorageHarness:
         """The values that are stored unchanged."""
         return [value for value in values if self.find_stored(value) == value]
 
-    def purge(self, purged: PurgeKind, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+    def purge(self, purged: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = ()) -> int:
         """Find and purge rows, searching until a search finds any; returns the number deleted."""
-        purge_candidates = self.read.purges.find_candidates(purged, before, limit, legal_holds=held)
+        purge_candidates = self.read.purges.find_candidates(purged, before, limit, legal_holds=legal_holds)
         for _ in range(100):
             if purge_candidates.keys or purge_candidates.cursor is None:
                 break
             purge_candidates = self.read.purges.find_candidates(
-                purged, before, limit, legal_holds=held, cursor=purge_candidates.cursor
+                purged, before, limit, legal_holds=legal_holds, cursor=purge_candidates.cursor
             )
-        return self.write.purges.delete(purged, purge_candidates.keys, before, legal_holds=held)
+        return self.write.purges.delete(purged, purge_candidates.keys, before, legal_holds=legal_holds)
 
     def race(self, attempt: Attempt, times: int) -> RaceResult:
         """Run the attempt this many times concurrently, over processes if the backend can be shared."""

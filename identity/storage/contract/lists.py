@@ -202,8 +202,8 @@ class ListContract(ContractBase):
 
     @pytest.fixture
     def listing(self, on: StorageHarness, request: pytest.FixtureRequest) -> ListUnderTest:
-        of = LISTS[request.param]
-        return ListUnderTest(on, of, of.owner(on))
+        case = LISTS[request.param]
+        return ListUnderTest(on, case, case.owner(on))
 
     @pytest.mark.parametrize("listing", LISTS, indirect=True)
     def test_lists_show_their_own_rows_alone(self, on: StorageHarness, listing: ListUnderTest) -> None:

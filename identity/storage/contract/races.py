@@ -79,7 +79,7 @@ class RaceContract(ContractBase):
         )
         assert on.unchanged(*tokens) == [tokens[winner.number]], "the winner's token alone is stored"
 
-    def test_races_a_token_of_something_gone_takes_no_other_along(self, on: StorageHarness) -> None:
+    def test_races_token_of_deleted_owner_fails_alone(self, on: StorageHarness) -> None:
         tokens = [make_access_token(on.service_user, digest=make_digest()) for _ in range(60)]
         tokens[7::10] = [make_access_token(None, user_id=make_id(), digest=make_digest()) for _ in tokens[7::10]]
         outcomes = on.race(partial(add_token_with_own_record, tokens=tokens, used=[make_record() for _ in tokens]), 60)
@@ -176,7 +176,7 @@ class RaceContract(ContractBase):
         for _ in range(4):
             record, other_record = make_record(), make_record()
             on.store(record, other_record)
-            outcomes = on.race(partial(delete_or_change_record, record=record, thing=other_record), 24)
+            outcomes = on.race(partial(delete_or_change_record, record=record, deleted=other_record), 24)
             assert set(outcomes.errors) <= {"RowNotFound", "StaleRow"}, outcomes.errors
             stored = on.find_stored(record)
             assert stored is not None
@@ -339,7 +339,7 @@ def append(storage: Storage, number: int) -> bool:
     return storage.audit.append(make_audit_event())
 
 
-def delete_or_change_record(storage: Storage, number: int, *, record: Record, thing: Record) -> None:
+def delete_or_change_record(storage: Storage, number: int, *, record: Record, deleted: Record) -> None:
     """Delete the row unless the record was changed; every third time, change the record unless the row is gone.
 
     The change starts after others have read, and if possible ends before they act on what they read.
@@ -351,11 +351,11 @@ def delete_or_change_record(storage: Storage, number: int, *, record: Record, th
     assert found is not None
     if forbids:
         storage.records.replace(replace(found, version=found.version + 1))
-        if storage.records.find(thing.plugin, thing.kind, thing.key) is None:
+        if storage.records.find(deleted.plugin, deleted.kind, deleted.key) is None:
             raise RowNotFound
     elif found.version == record.version:
         time.sleep(0.01)
-        storage.records.delete(thing.plugin, thing.kind, thing.key)
+        storage.records.delete(deleted.plugin, deleted.kind, deleted.key)
 
 
 def delete_unless_last_manager(storage: Storage, number: int, *, managers: list[Manager]) -> bool:

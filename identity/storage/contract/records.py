@@ -126,7 +126,7 @@ class RecordContract(ContractBase):
                 with pytest.raises(StaleRow):
                     storage.records.replace(replace(record, version=2))
 
-    def test_records_a_second_take_is_told_with_the_record_even_after_it_expired(self, on: StorageHarness) -> None:
+    def test_records_second_consume_reports_record_even_if_expired(self, on: StorageHarness) -> None:
         record = on.store_value(make_record())
         on.write.records.consume(*record_key(record), NOW)
         consumed = replace(record, taken_at=NOW, version=2)

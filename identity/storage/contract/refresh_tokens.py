@@ -79,7 +79,7 @@ class RefreshTokenContract(ContractBase):
                 storage.tokens.rotate_refresh_token(refresh.digest, new, NOW, access=beside, is_last_write=last)
             assert on.unchanged(refresh, new) == [refresh]
 
-    def test_refresh_tokens_a_second_rotation_is_told_with_the_row_also_when_it_expired_and_the_transaction_goes_on(
+    def test_refresh_tokens_second_rotation_reports_row_even_if_expired_and_keeps_transaction_usable(
         self, on: StorageHarness, refresh: RefreshToken
     ) -> None:
         on.write.tokens.rotate_refresh_token(refresh.digest, make_refresh_token(on.family), NOW)

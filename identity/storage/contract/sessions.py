@@ -23,9 +23,11 @@ DAY = timedelta(days=1)
 class SessionContract(ContractBase):
     """A session is found by id and by its browser's digest; an ended one stays ended."""
 
-    @pytest.mark.parametrize("shown", [1, 2, 3, 4, 7])
-    def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(self, on: StorageHarness, shown: int) -> None:
-        users = [make_human_user(on.organization) for _ in range(shown)]
+    @pytest.mark.parametrize("session_count", [1, 2, 3, 4, 7])
+    def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(
+        self, on: StorageHarness, session_count: int
+    ) -> None:
+        users = [make_human_user(on.organization) for _ in range(session_count)]
         sessions = [
             make_session(user, selected_at=NOW + index * SECOND, last_seen_at=NOW - index * SECOND)
             for index, user in enumerate(users)

@@ -135,7 +135,7 @@ class TokenContract(ContractBase):
             "family_id",
         ],
     )
-    def test_access_tokens_are_of_things_that_exist(self, on: StorageHarness, parent: str) -> None:
+    def test_access_tokens_of_unknown_parent_are_refused(self, on: StorageHarness, parent: str) -> None:
         with pytest.raises(RowNotFound):
             on.write.tokens.add_access_token(make_access_token(on.service_user, None, None, **{parent: make_id()}))
 

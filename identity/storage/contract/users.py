@@ -49,14 +49,14 @@ class UserContract(ContractBase):
         subject = on.read.users.find_subject(on.human_user.id)
         assert subject == Subject(on.human_user, closed), "users of an inactive organization are found, marked as such"
 
-    @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
+    @pytest.mark.parametrize(("stored", "requested"), SPELLINGS)
     def test_users_are_found_and_a_taken_name_is_refused_in_every_spelling_and_kind(
-        self, on: StorageHarness, stored: str, asked: str
+        self, on: StorageHarness, stored: str, requested: str
     ) -> None:
         user = on.store_value(make_human_user(on.organization, user_name=stored))
-        assert on.read.users.find_by_name(on.organization.id, asked) == user, "the name is kept as it was written"
+        assert on.read.users.find_by_name(on.organization.id, requested) == user, "the name is kept as it was written"
         with pytest.raises(DuplicateValue) as refusal:
-            on.write.users.add(make_service_user(on.organization, user_name=asked))
+            on.write.users.add(make_service_user(on.organization, user_name=requested))
         assert refusal.value.field == "user_name"
 
     def test_users_of_two_organizations_may_have_the_same_user_name(self, on: StorageHarness) -> None:
@@ -118,7 +118,7 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_email(on.organization.id, "ada") == ()
 
     @pytest.mark.parametrize(
-        ("asked", "is_same"),
+        ("requested", "is_same"),
         [
             ("FIONA@bücher.example", True),
             ("fiona@xn--bcher-kva.example", True),
@@ -130,12 +130,12 @@ class UserContract(ContractBase):
     )
     @pytest.mark.parametrize("domain", ["bücher.example", "xn--bcher-kva.example"])
     def test_users_find_by_email_goes_by_the_mailbox(
-        self, on: StorageHarness, domain: str, asked: str, is_same: bool
+        self, on: StorageHarness, domain: str, requested: str, is_same: bool
     ) -> None:
         fiona = on.store_value(make_human_user(on.organization, profile=Profile(email=f"Fiona@{domain}")))
         user = on.store_value(make_human_user(on.organization, profile=Profile(email=f"ﬁona@{domain}")))
-        found = [subject.user for subject in on.read.users.find_by_email(on.organization.id, asked)]
-        assert found == ([fiona] if is_same else [user] if asked.startswith("ﬁ") else [])
+        found = [subject.user for subject in on.read.users.find_by_email(on.organization.id, requested)]
+        assert found == ([fiona] if is_same else [user] if requested.startswith("ﬁ") else [])
 
     def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(self, on: StorageHarness) -> None:
         users = [
@@ -161,13 +161,13 @@ class UserContract(ContractBase):
         on.write.users.update(replace(ada, profile=Profile(email="Ada@BÜCHER.example"), version=2))
         assert on.read.users.find_by_verified_email(key, organization_id=on.organization.id) == ()
 
-    @pytest.mark.parametrize("by", EmailVerifier)
-    def test_users_who_proved_an_address_can_be_asked_for(self, on: StorageHarness, by: EmailVerifier) -> None:
+    @pytest.mark.parametrize("verifier", EmailVerifier)
+    def test_users_who_proved_an_address_can_be_asked_for(self, on: StorageHarness, verifier: EmailVerifier) -> None:
         profile = Profile(email="ada@acme.example", email_verified=True)
-        user = on.store_value(make_human_user(on.organization, profile=profile, email_verified_by=by))
+        user = on.store_value(make_human_user(on.organization, profile=profile, email_verified_by=verifier))
         assert on.read.users.find(user.id) == user
         subjects = on.read.users.find_by_verified_email("ada@acme.example", is_proven=True)
-        assert subjects == ((Subject(user, on.organization),) if by in GLOBALLY_TRUSTED_VERIFIERS else ())
+        assert subjects == ((Subject(user, on.organization),) if verifier in GLOBALLY_TRUSTED_VERIFIERS else ())
 
     def test_users_with_one_verified_address_can_be_narrowed_to_those_who_can_sign_in(self, on: StorageHarness) -> None:
         profile, key = Profile(email="ada@acme.example", email_verified=True), "ada@acme.example"
@@ -205,10 +205,10 @@ class UserContract(ContractBase):
 
     def test_users_addresses_proven_elsewhere_are_those_of_the_domain(self, on: StorageHarness) -> None:
         def with_address(
-            email: str, organization: Organization, by: EmailVerifier, *, active: bool = True
+            email: str, organization: Organization, verifier: EmailVerifier, *, active: bool = True
         ) -> HumanUser:
             profile = Profile(email=email, email_verified=True)
-            return make_human_user(organization, profile=profile, email_verified_by=by, active=active)
+            return make_human_user(organization, profile=profile, email_verified_by=verifier, active=active)
 
         foreign_organization, email_verifier = on.other_organization, EmailVerifier.OWN_LINK
         on.store(

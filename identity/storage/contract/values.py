@@ -388,7 +388,7 @@ class ValueContract(ContractBase):
         legal_holds = {on.human_user.organization_id}
         assert [on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, limit) for limit in (2, 10)] == [2, 3]
         assert on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds=legal_holds) == 0
-        assert on.purge(PurgeKind.REFRESH_TOKENS, NOW, 10, held=legal_holds) == 0
+        assert on.purge(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds=legal_holds) == 0
         assert [on.purge(PurgeKind.REFRESH_TOKENS, NOW, 2) for _ in range(3)] == [2, 1, 0]
         assert on.unchanged(*tokens) == tokens[3:]
         assert on.purge(PurgeKind.FAMILIES, NOW, 10) == 1
@@ -483,11 +483,11 @@ class ValueContract(ContractBase):
         on.store(*over)
         people = (on.human_user, on.service_user)
         for legal_holds in ({item.organization_id for item in people}, {item.id for item in people}):
-            assert on.purge(purged, NOW, 10, held=legal_holds | {make_id()}) == 0
+            assert on.purge(purged, NOW, 10, legal_holds=legal_holds | {make_id()}) == 0
             assert on.unchanged(*over) == over
             assert on.read.purges.count_expired(purged, NOW, 10, legal_holds=legal_holds) == 0
-        assert on.purge(purged, NOW, 10, held={make_id()}) == 3
+        assert on.purge(purged, NOW, 10, legal_holds={make_id()}) == 3
 
     def test_values_that_are_nobodys_are_not_held(self, on: StorageHarness) -> None:
         on.store(make_access_token(None, application_id=on.application.id, expires_at=NOW - SECOND))
-        assert on.purge(PurgeKind.ACCESS_TOKENS, NOW, 10, held={on.organization.id}) == 1
+        assert on.purge(PurgeKind.ACCESS_TOKENS, NOW, 10, legal_holds={on.organization.id}) == 1

@@ -56,7 +56,7 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
 
     def key_summaries(self, user_ids: Collection[str], now: datetime) -> Mapping[str, KeySummary]:
         keys = {id_: [row for row in self._tables.service_user_keys if row.user_id == id_] for id_ in user_ids}
-        return {user_id: _summarize_keys(own, now) for user_id, own in keys.items() if own}
+        return {user_id: _summarize_keys(user_keys, now) for user_id, user_keys in keys.items() if user_keys}
 
     def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
         subject, secrets = self._find_service_user(user_id), self.list_secrets(user_id)

@@ -21,8 +21,8 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
     """Projects by id, roles by project id and key."""
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
-        own = (row for row in self._rows if row.organization_id == organization_id)
-        return search_in_memory(own, request, PROJECT_SORT_KEYS)
+        projects = (row for row in self._rows if row.organization_id == organization_id)
+        return search_in_memory(projects, request, PROJECT_SORT_KEYS)
 
     def count_children(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
         applications = Counter(application.project_id for application in self._tables.applications)

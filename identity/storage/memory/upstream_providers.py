@@ -9,8 +9,8 @@ from identity.storage.stores.upstream_providers import UpstreamProviderStore
 
 class MemoryUpstreamProviderStore(MemoryEntityStore[UpstreamProvider], UpstreamProviderStore):
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:
-        own = (row for row in self._rows if row.organization_id == organization_id)
-        return page_newest_first((row for row in own if matches_query(request.query, row)), request)
+        providers = (row for row in self._rows if row.organization_id == organization_id)
+        return page_newest_first((row for row in providers if matches_query(request.query, row)), request)
 
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
         active = (provider for provider in self._rows if provider.active)

@@ -45,7 +45,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         return require_subject(self._tables, min(ranked)[-1]) if ranked else None
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        people = (user for user in self._people() if user.organization_id == organization_id)
+        people = (user for user in self._human_users() if user.organization_id == organization_id)
         found = sort_oldest_first(user for user in people if is_same_mailbox(user.profile.email, email))
         return tuple(map(self._subject, found[:MAX_USERS_PER_EMAIL]))
 
@@ -60,7 +60,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     ) -> tuple[Subject, ...]:
         people = (
             user
-            for user in self._people()
+            for user in self._human_users()
             if user.verified_email_key == key
             and organization_id in (None, user.organization_id)
             and (user.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS or not is_proven)
@@ -83,7 +83,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     ) -> tuple[str, ...]:
         keys = {
             user.verified_email_key or ""
-            for user in self._people()
+            for user in self._human_users()
             if user.organization_id != organization_id
             and user.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS
             and self._subject(user).is_active
@@ -115,12 +115,12 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         due = sorted(
             (user.deletion_at, user.id)
-            for user in self._people()
+            for user in self._human_users()
             if user.deletion_at is not None and user.deletion_at <= now
         )
         return tuple(id_ for _, id_ in due[:limit])
 
-    def _people(self) -> list[HumanUser]:
+    def _human_users(self) -> list[HumanUser]:
         return [user for user in self._rows if isinstance(user, HumanUser)]
 
     def _subject(self, user: User) -> Subject:

@@ -34,7 +34,7 @@ class ExampleEntity:
     id: str = read_only()
     key: str = create_only(validator=user_name_error)
     title: str = mutable(validator=display_name_error)
-    elsewhere: str = mutable(default="")
+    hidden_field: str = mutable(default="")
     about: str = mutable(default="", validator=description_problem)
     email: str = mutable(default="", validator=allow_empty(email_problem))
     loud: bool = mutable(default=False)
@@ -58,7 +58,7 @@ LABELS = labelled_fields(
         "labels": FieldLabel("Labels", options=lambda _: [("a", "A")]),
         "addresses": FieldLabel("Addresses"),
     },
-    hidden=("elsewhere",),
+    hidden=("hidden_field",),
 )
 FIELDS = {form_field.command_member: form_field for form_field in form_fields(ExampleEntity, LABELS)}
 

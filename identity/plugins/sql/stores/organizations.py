@@ -55,8 +55,8 @@ class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
         if locked:
             lock_names(self._connection, "domains", organization_id)
             self._fetch_one(ENTITY_TABLE.lock(organization_id))
-        own = _DOMAIN_TABLE.select.where(domains.c.organization_id == organization_id)
-        return tuple(map(_DOMAIN_TABLE.from_row, self._fetch_all(own.order_by(domains.c.name))))
+        select_domains = _DOMAIN_TABLE.select.where(domains.c.organization_id == organization_id)
+        return tuple(map(_DOMAIN_TABLE.from_row, self._fetch_all(select_domains.order_by(domains.c.name))))
 
     def list_unproven_domains(self, reserved: str, limit: int) -> tuple[OrganizationDomain, ...]:
         unproven = (domains.c.proof == DomainProof.UNPROVEN.value, ~domains.c.name.endswith(f".{reserved}"))

@@ -182,8 +182,8 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         self, organization_id: str, domain: str, limit: int
     ) -> tuple[str, ...]:
         key = table.c.verified_email_key
-        elsewhere = select(key).join(organizations_table, organizations_table.c.id == table.c.organization_id)
-        proven = elsewhere.where(table.c.organization_id != organization_id, _IS_PROVEN, _IS_ACTIVE)
+        select_keys = select(key).join(organizations_table, organizations_table.c.id == table.c.organization_id)
+        proven = select_keys.where(table.c.organization_id != organization_id, _IS_PROVEN, _IS_ACTIVE)
         found = proven.where(key.endswith(f"@{domain}", autoescape=True)).distinct().order_by(key).limit(limit)
         return tuple(row[0] for row in self._fetch_all(found))
 
