@@ -61,8 +61,8 @@ Principal.OPERATOR = Principal(None)
 
 
 def merge_roles(before: frozenset[str], roles: Mapping[str, bool]) -> frozenset[str]:
-    """The roles with those that are given, and without those that are taken."""
-    return (before - roles.keys()) | {role for role, given in roles.items() if given}
+    """The roles after granting and revoking some."""
+    return (before - roles.keys()) | {role for role, is_granted in roles.items() if is_granted}
 
 
 class AccessControl:

@@ -44,8 +44,12 @@ def imported(path: Path) -> set[str]:
 
 def internal(path: Path, plugin: str) -> set[str]:
     """What a file of a plugin imports that is neither public nor the plugin's own."""
-    own = f"identity.plugins.{plugin}"
-    return {name for name in imported(path) - set(MODULES) if name != own and not name.startswith(f"{own}.")}
+    plugin_module = f"identity.plugins.{plugin}"
+    return {
+        name
+        for name in imported(path) - set(MODULES)
+        if name != plugin_module and not name.startswith(f"{plugin_module}.")
+    }
 
 
 def plugin_files() -> Iterator[tuple[str, Path]]:

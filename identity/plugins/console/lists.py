@@ -131,32 +131,34 @@ class ListPage(ConsolePage):
 
     def template_variables(self) -> Mapping[str, object]:
         """Raises Invalid for a malformed search."""
-        shown = self.resource_list
-        page_request = ListParameters.read(self.request, orders=dict(shown.sort_orders))
-        page = shown.fetch(self, page_request)
+        resource_list = self.resource_list
+        page_request = ListParameters.read(self.request, orders=dict(resource_list.sort_orders))
+        page = resource_list.fetch(self, page_request)
         parameters = {name: value for name, value in self.request.GET.items() if name != ListParameters.CURSOR}
         columns = list(self._columns(page_request.sort, parameters))
         cursor = ListParameters.next_cursor(self.request, page.next_cursor)
         return {
-            "lead": self.translate(shown.lead),
+            "lead": self.translate(resource_list.lead),
             "columns": columns,
             "sorts": [(value, label) for column in columns for value, label in column.sort_options],
             # Always sent with a search; defaults to the first order.
-            "sort": self.request.GET.get(SORT_PARAM, "") or next((key for key, _ in shown.sort_orders), ""),
-            "actions": shown.has_row_buttons,
-            "rows": shown.rows(self, page.items),
+            "sort": self.request.GET.get(SORT_PARAM, "") or next((key for key, _ in resource_list.sort_orders), ""),
+            "actions": resource_list.has_row_buttons,
+            "rows": resource_list.rows(self, page.items),
             "total": ListParameters.total(self.request, page),
             "q": page_request.query,
             "state": self.request.GET.get(STATE_PARAM, ""),
-            "searchable": shown.is_searchable,
-            "has_state": shown.has_state_filter,
+            "searchable": resource_list.is_searchable,
+            "has_state": resource_list.has_state_filter,
             "searched": bool(page_request.query or page_request.active is not None or self.is_filtered()),
             "nothing_found": self.translate(self.empty_search_message(page_request)),
             "show_all": self.request.path,
-            "empty_title": self.translate(shown.empty_title),
-            "empty_text": self.translate(shown.empty_text),
-            "new": "" if shown.is_created_from_section else shown.create_button(self, self.request.path),
-            "beside": shown.action(self),
+            "empty_title": self.translate(resource_list.empty_title),
+            "empty_text": self.translate(resource_list.empty_text),
+            "new": ""
+            if resource_list.is_created_from_section
+            else resource_list.create_button(self, self.request.path),
+            "beside": resource_list.action(self),
             "first": self._path_with(parameters) if page_request.cursor is not None else "",
             "next": "" if cursor is None else self._path_with({**parameters, ListParameters.CURSOR: cursor}),
             **self.filter_variables(),

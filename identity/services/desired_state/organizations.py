@@ -43,14 +43,14 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
         ensure_user_grants(build, grant)
     for path, spec, owner in found:
         ensure_managers(build, path, spec.managers, Resource.of_organization(owner.id), owner, owner.primary_domain)
-    for role_scope in (*projects, *grants):
+    for role_source in (*projects, *grants):
         ensure_managers(
             build,
-            role_scope.path,
-            role_scope.spec.managers,
-            role_scope.resource,
-            role_scope.users_organization,
-            role_scope.name,
+            role_source.path,
+            role_source.spec.managers,
+            role_source.resource,
+            role_source.users_organization,
+            role_source.name,
         )
     return [organization for _, _, organization in found]
 

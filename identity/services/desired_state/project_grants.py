@@ -5,26 +5,26 @@ from functools import partial
 from identity.domain.projects import ProjectGrant
 from identity.services.commands.desired_state import ProjectSpec
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
-from identity.services.desired_state.projects import RoleScope
+from identity.services.desired_state.projects import RoleSource
 from identity.services.desired_state.reconciler import EntityKind, Reconciler
 from identity.storage.paging import iterate_rows
 
 
-def ensure_project_grants(build: Reconciler, role_scope: RoleScope) -> list[RoleScope]:
+def ensure_project_grants(build: Reconciler, role_source: RoleSource) -> list[RoleSource]:
     """The project's grants that could be found or created."""
-    described = role_scope.spec.grants if isinstance(role_scope.spec, ProjectSpec) else None
+    described = role_source.spec.grants if isinstance(role_source.spec, ProjectSpec) else None
     if described is None:
         return []
-    build.services.access_control.require(build.principal, "project_grant.write", role_scope.resource)
-    grants, project = build.services.project_grants, role_scope.project
+    build.services.access_control.require(build.principal, "project_grant.write", role_source.resource)
+    grants, project = build.services.project_grants, role_source.project
     kind: EntityKind[ProjectGrant] = EntityKind(grants, ChangeProjectGrant)
-    role_scopes = []
+    role_sources = []
     for number, project_grant_spec in enumerate(described):
-        path = f"{role_scope.path}.grants[{number}]"
+        path = f"{role_source.path}.grants[{number}]"
         holder = build.resolve_organization(path, project_grant_spec.organization)
         if holder is None:
             continue
-        name = f"{role_scope.name} → {holder.primary_domain}"
+        name = f"{role_source.name} → {holder.primary_domain}"
         find = partial(build.storage.project_grants.find_for_organization, project.id, holder.id)
         make = partial(
             grants.add,
@@ -34,14 +34,14 @@ def ensure_project_grants(build: Reconciler, role_scope: RoleScope) -> list[Role
         )
         grant = build.ensure(path, name, project_grant_spec, kind, find=find, create=make)
         if grant is not None:
-            role_scopes.append(RoleScope(path, name, project_grant_spec, project, holder, grant))
+            role_sources.append(RoleSource(path, name, project_grant_spec, project, holder, grant))
     build.prune_entities(
-        f"{role_scope.path}.grants",
+        f"{role_source.path}.grants",
         kind,
         lambda: iterate_rows(partial(build.storage.project_grants.page, "project_id", project.id)),
-        lambda grant: f"{role_scope.name} → {_holder(build, grant)}",
+        lambda grant: f"{role_source.name} → {_holder(build, grant)}",
     )
-    return role_scopes
+    return role_sources
 
 
 def _holder(build: Reconciler, grant: ProjectGrant) -> str:

@@ -30,7 +30,7 @@ _ROLE = "project role"
 
 
 @dataclass(frozen=True, slots=True)
-class RoleScope:
+class RoleSource:
     """Scope of user grants: a project, or its grant to another organization. Users of ``users_organization`` get the
     roles.
     """
@@ -52,7 +52,7 @@ class RoleScope:
 
 def ensure_projects(
     build: Reconciler, path: str, organization: Organization, described: tuple[ProjectSpec, ...] | None
-) -> list[RoleScope]:
+) -> list[RoleSource]:
     """The organization's projects that could be found or created."""
     if described is None:
         return []
@@ -62,7 +62,7 @@ def ensure_projects(
     kind: EntityKind[Project] = EntityKind(projects, ChangeProject)
     rows = partial(iterate_rows, partial(build.storage.projects.page, organization.id))
     present = ExistingRows[Project](kind.name, [] if build.create_all else rows())
-    role_scopes = []
+    role_sources = []
     for number, project_spec in enumerate(described):
         project_path, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {project_spec.name}"
         create = partial(
@@ -73,7 +73,7 @@ def ensure_projects(
             project_path, name, project_spec, kind, find=partial(present.find, project_spec), create=make
         )
         if project is not None:
-            role_scopes.append(RoleScope(project_path, name, project_spec, project, organization))
+            role_sources.append(RoleSource(project_path, name, project_spec, project, organization))
             _ensure_roles(build, project_path, name, organization, project, project_spec.roles)
             _ensure_applications(build, project_path, name, organization, project, project_spec.applications)
     own_id = build.own_project_id
@@ -83,7 +83,7 @@ def ensure_projects(
         lambda: (project for project in rows() if project.id != own_id),
         lambda project: f"{organization.primary_domain} / {project.name}",
     )
-    return role_scopes
+    return role_sources
 
 
 def _ensure_roles(

@@ -7,30 +7,30 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.projects import UserGrant
 from identity.services.commands.desired_state import UserGrantSpec
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
-from identity.services.desired_state.projects import RoleScope
+from identity.services.desired_state.projects import RoleSource
 from identity.services.desired_state.reconciler import EntityKind, Reconciler
 from identity.services.project_grants import refuse_unknown_roles
 from identity.storage.paging import iterate_rows
 
 
-def ensure_user_grants(build: Reconciler, role_scope: RoleScope) -> None:
-    described = role_scope.spec.user_grants
+def ensure_user_grants(build: Reconciler, role_source: RoleSource) -> None:
+    described = role_source.spec.user_grants
     if described is None:
         return
     grants, principal = build.services.user_grants, build.principal
-    build.services.access_control.require(principal, "user_grant.write", role_scope.resource)
+    build.services.access_control.require(principal, "user_grant.write", role_source.resource)
     kind: EntityKind[UserGrant] = EntityKind(grants, ChangeUserGrant)
-    present = {} if build.create_all else {grant.user_id: grant for grant in _grants(build, role_scope)}
+    present = {} if build.create_all else {grant.user_id: grant for grant in _grants(build, role_source)}
     for number, user_grant_spec in enumerate(described):
         _ensure_user_grant(
-            build, f"{role_scope.path}.user_grants[{number}]", role_scope, user_grant_spec, kind, present
+            build, f"{role_source.path}.user_grants[{number}]", role_source, user_grant_spec, kind, present
         )
     build.prune_rows(
-        f"{role_scope.path}.user_grants",
+        f"{role_source.path}.user_grants",
         kind.name,
-        partial(_grants, build, role_scope),
+        partial(_grants, build, role_source),
         key=lambda grant: (kind.name, grant.id),
-        name=lambda grant: f"{_login_name(build, grant)} in {role_scope.name}",
+        name=lambda grant: f"{_login_name(build, grant)} in {role_source.name}",
         remove=lambda grant: grants.remove(grant.id, principal=principal),
     )
 
@@ -38,26 +38,26 @@ def ensure_user_grants(build: Reconciler, role_scope: RoleScope) -> None:
 def _ensure_user_grant(
     build: Reconciler,
     path: str,
-    role_scope: RoleScope,
+    role_source: RoleSource,
     described: UserGrantSpec,
     kind: EntityKind[UserGrant],
     present: dict[str, UserGrant],
 ) -> None:
-    subject = build.resolve_user(path, described.user, role_scope.users_organization)
+    subject = build.resolve_user(path, described.user, role_source.users_organization)
     if subject is None:
         with build.collect_problems(path):
-            refuse_unknown_roles(described.roles, _roles(build, role_scope))
+            refuse_unknown_roles(described.roles, _roles(build, role_source))
         return
-    if subject.organization.id != role_scope.users_organization.id:
+    if subject.organization.id != role_source.users_organization.id:
         sentence = gettext_lazy(
             "This user belongs to another organization. Describe it under a grant of the project to that one."
         )
         build.add_problem(f"{path}.user", sentence)
         return
-    command = AddUserGrant(user_id=subject.user.id, project_id=role_scope.project.id, roles=described.roles)
+    command = AddUserGrant(user_id=subject.user.id, project_id=role_source.project.id, roles=described.roles)
     build.ensure(
         path,
-        f"{subject.login_name} in {role_scope.name}",
+        f"{subject.login_name} in {role_source.name}",
         described,
         kind,
         find=partial(present.get, subject.user.id),
@@ -65,21 +65,21 @@ def _ensure_user_grant(
     )
 
 
-def _roles(build: Reconciler, role_scope: RoleScope) -> Iterable[str]:
+def _roles(build: Reconciler, role_source: RoleSource) -> Iterable[str]:
     return (
-        role_scope.grant.roles
-        if role_scope.grant
-        else (role.key for role in build.services.projects.list_roles(role_scope.project.id))
+        role_source.grant.roles
+        if role_source.grant
+        else (role.key for role in build.services.projects.list_roles(role_source.project.id))
     )
 
 
-def _grants(build: Reconciler, role_scope: RoleScope) -> Iterable[UserGrant]:
+def _grants(build: Reconciler, role_source: RoleSource) -> Iterable[UserGrant]:
     stored = build.storage.user_grants
-    if role_scope.grant is not None:
-        return iterate_rows(partial(stored.page, "project_grant_id", role_scope.grant.id))
+    if role_source.grant is not None:
+        return iterate_rows(partial(stored.page, "project_grant_id", role_source.grant.id))
     return (
         user_grant
-        for user_grant in iterate_rows(partial(stored.page, "project_id", role_scope.project.id))
+        for user_grant in iterate_rows(partial(stored.page, "project_id", role_source.project.id))
         if user_grant.project_grant_id is None
     )
 
