@@ -88,9 +88,7 @@ def resolve_client_and_redirect_target(
     client_id = parameters.get_value("client_id")
     if client_id is None:
         raise UnknownApplication("client_id is missing")
-    client = context.services.applications.find_client(client_id)
-    if client is None or not client.is_active:
-        raise UnknownApplication("client_id names no active application")
+    client = require_active(context.services.applications.find_client(client_id))
     redirect_uri = context.provider.redirect_uri(parameters, client)
     error_parameters = _with_unverified_parameters(parameters)
     address = RedirectTarget(
@@ -101,6 +99,13 @@ def resolve_client_and_redirect_target(
         client.application.name,
     )
     return client, address
+
+
+def require_active(client: ApplicationClient | None) -> ApplicationClient:
+    """The client, if it may send authorization requests. Raises UnknownApplication."""
+    if client is None or not client.is_active:
+        raise UnknownApplication("client_id names no active application")
+    return client
 
 
 def parse_authorization_request(

@@ -1,6 +1,6 @@
-"""Explains in previews why each claim is included."""
+"""Explains in previews why each claim is included, and why others are missing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -8,26 +8,25 @@ from typing import Any
 from identity.domain.messages import gettext_lazy
 from identity.domain.projects import Project
 from identity.domain.users import ServiceUser
+from identity.provider.claims import scope_claims
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
-from identity.provider.role_claims import RoleScope
-from identity.provider.scope import GrantedScopes
+from identity.provider.role_claims import RoleScope, token_role_claims
+from identity.provider.scope import GrantedScopes, Scope
 
 #: Claims whose value differs in each token: the preview does not show its own.
 VOLATILE_CLAIMS = frozenset({"jti", "at_hash", "c_hash", "sid", "nonce"})
 
-_OF_THE_PROTOCOL = {
+_PROTOCOL_CLAIMS = {
     "iss": gettext_lazy("the issuer of this service"),
     "sub": gettext_lazy("the id of the user"),
     "aud": gettext_lazy("whom it is for: the application, its project, and what scopes add"),
-    "azp": gettext_lazy("the client that it is issued to"),
-    "client_id": gettext_lazy("the client that it is issued to"),
+    **dict.fromkeys(("azp", "client_id"), gettext_lazy("the client that it is issued to")),
     "scope": gettext_lazy("what was granted"),
     "iat": gettext_lazy("when it is issued"),
     "exp": gettext_lazy("when it expires"),
     "auth_time": gettext_lazy("when the user last proved who they are"),
-    "acr": gettext_lazy("how the user proved who they are"),
-    "amr": gettext_lazy("how the user proved who they are"),
+    **dict.fromkeys(("acr", "amr"), gettext_lazy("how the user proved who they are")),
     "nonce": gettext_lazy("as the application sends it"),
     "jti": gettext_lazy("a new id for each token"),
     "sid": gettext_lazy("the id of the session"),
@@ -59,17 +58,26 @@ class ExplainedClaim:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class OmittedItem:
+    """Something requested or expected that is missing, and why."""
+
+    name: str
+    reason: str
+
+
 class ClaimReasons:
     """Explains the claims in the tokens of one authorization."""
 
     def __init__(self, authorization: Authorization, granted: GrantedScopes, context: Context) -> None:
-        self._subject = authorization.subject
-        self._client = authorization.client
-        self._granted_scopes = granted.values
-        self._context = context
-        namespaces = context.settings.urn_namespaces
+        subject, client, namespaces = authorization.subject, authorization.client, context.settings.urn_namespaces
+        self.context, self._subject, self._client, self._scopes = context, subject, client, context.protocol.scopes
+        self._requested_scopes, self.granted = authorization.requested_scopes, granted
+        self._user_claims = {} if subject is None else scope_claims(subject.user, granted.values, context)
+        self._is_service_user = subject is not None and isinstance(subject.user, ServiceUser)
+        self._roles = token_role_claims(subject, client, granted, context)
         self._role_names = tuple(f"{namespace}:org:project" for namespace in namespaces)
-        self.role_scopes = [value for value in granted.values if RoleScope.is_valid(value, namespaces)]
+        self._role_scopes = " ".join(value for value in granted.values if RoleScope.is_valid(value, namespaces))
         with context.services.read_session() as storage:
             self._projects: Mapping[str, Project] = storage.projects.find_many(granted.audience)
 
@@ -77,51 +85,80 @@ class ClaimReasons:
         self, carrier: ClaimsCarrier, claims: Mapping[str, Any], *, without_access_token: bool = False
     ) -> tuple[ExplainedClaim, ...]:
         """The claims of a carrier with their reasons; ``without_access_token`` for an ID token issued without one."""
+        shown = {name: None if name in VOLATILE_CLAIMS else value for name, value in claims.items()}
+        alone = without_access_token
         return tuple(
-            ExplainedClaim(
-                name, None if name in VOLATILE_CLAIMS else value, self._why(carrier, name, alone=without_access_token)
-            )
-            for name, value in claims.items()
+            ExplainedClaim(name, value, self._why(carrier, name, alone=alone)) for name, value in shown.items()
         )
+
+    def omitted_claims(self, carrier: ClaimsCarrier, claims: Mapping[str, Any]) -> Iterator[OmittedItem]:
+        """What this token could contain and does not: roles, and the user's claims if it is an ID token."""
+        lacks_roles = self._client is not None and self._roles and not self._roles.keys() & claims.keys()
+        if lacks_roles and carrier is ClaimsCarrier.ACCESS_TOKEN:
+            why = gettext_lazy("The application does not assert roles in access tokens.")
+            yield OmittedItem(gettext_lazy("Role claims in the access token"), why)
+        elif lacks_roles:
+            why = gettext_lazy("The application does not assert roles in ID tokens.")
+            yield OmittedItem(gettext_lazy("Role claims in the ID token"), why)
+        missing = ", ".join(name for name in self._user_claims if name not in claims)
+        if missing and carrier is ClaimsCarrier.ID_TOKEN:
+            asks_itself = gettext_lazy("The client has an access token and can ask userinfo for them.")
+            switched_off = gettext_lazy(
+                "The application has an access token and can ask userinfo for them; “User Info inside ID Token” is off."
+            )
+            label = gettext_lazy("{claims} in the ID token", claims=missing)
+            yield OmittedItem(label, asks_itself if self._client is None else switched_off)
+
+    def omitted_scopes(self, requested: Iterable[str]) -> Iterator[OmittedItem]:
+        """Requested scopes that were dropped, and granted ones that yield nothing."""
+        for scope in dict.fromkeys(requested):
+            if scope not in self.granted.values:
+                yield OmittedItem(gettext_lazy("scope {scope}", scope=scope), self._why_dropped(scope))
+        for scope in () if self._subject is None or self._is_service_user else self.granted.values:
+            unknown = ", ".join(sorted(self._scopes.claims_opened((scope,)) - self._user_claims.keys()))
+            if unknown:
+                label = gettext_lazy("{claims} of the scope {scope}", claims=unknown, scope=scope)
+                yield OmittedItem(label, gettext_lazy("Nothing is known of it."))
+        if self._subject is not None and self._role_scopes and not self._roles:
+            why = gettext_lazy("The user has no such role in a project of the audience.")
+            yield OmittedItem(gettext_lazy("Role claims"), why)
+
+    def _why_dropped(self, scope: str) -> str:
+        if self._scopes.find_scope(scope) is None:
+            return gettext_lazy("There is no such scope.")
+        if scope != Scope.OFFLINE_ACCESS:
+            return gettext_lazy("Its namespace is not one of this service.")
+        if self._client is None or self._subject is None:
+            return gettext_lazy("Who acts for itself gets no refresh token: it can ask again at any time.")
+        if scope not in self._requested_scopes:
+            return gettext_lazy("Without a code there is no refresh token.")
+        return gettext_lazy("The application may not use refresh tokens.")
 
     def _why(self, carrier: ClaimsCarrier, name: str, *, alone: bool) -> str:
-        if name == "sub" and self._subject is None:
-            return _OF_THE_PROTOCOL["client_id"]
-        if name in _OF_THE_PROTOCOL:
-            return _OF_THE_PROTOCOL[name]
+        if name in _PROTOCOL_CLAIMS:
+            return _PROTOCOL_CLAIMS["client_id" if name == "sub" and self._subject is None else name]
         if name.startswith(self._role_names):
             return self._why_roles(carrier, name)
-        opened_by = self._context.protocol.scopes.find_opening_scope(name, self._granted_scopes)
-        if carrier is not ClaimsCarrier.ID_TOKEN or opened_by is None:
-            return self._user_claim_reason(name, opened_by)
-        if alone:
-            return gettext_lazy("scope {scope}, and no access token comes with it", scope=opened_by)
-        return gettext_lazy("scope {scope}, and “User Info inside ID Token” is on", scope=opened_by)
-
-    def _user_claim_reason(self, name: str, opened_by: str | None) -> str:
-        of_service_user = self._subject is not None and isinstance(self._subject.user, ServiceUser)
-        if of_service_user and name in ("name", "preferred_username", "updated_at"):
+        scope = self._scopes.find_opening_scope(name, self.granted.values)
+        if carrier is ClaimsCarrier.ID_TOKEN and scope is not None:
+            if alone:
+                return gettext_lazy("scope {scope}, and no access token comes with it", scope=scope)
+            return gettext_lazy("scope {scope}, and “User Info inside ID Token” is on", scope=scope)
+        if self._is_service_user and name in ("name", "preferred_username", "updated_at"):
             return gettext_lazy("always told of a service user")
-        scope_name = opened_by or next((item for item in self._granted_scopes if name.startswith(f"{item}:")), None)
-        return (
-            gettext_lazy("a plugin adds it") if scope_name is None else gettext_lazy("scope {scope}", scope=scope_name)
-        )
+        scope = scope or next((item for item in self.granted.values if name.startswith(f"{item}:")), None)
+        return gettext_lazy("a plugin adds it") if scope is None else gettext_lazy("scope {scope}", scope=scope)
 
     def _why_roles(self, carrier: ClaimsCarrier, name: str) -> str:
         if carrier is ClaimsCarrier.ACCESS_TOKEN:
             return gettext_lazy("the application asserts roles in access tokens")
         if carrier is ClaimsCarrier.ID_TOKEN:
             return gettext_lazy("the application asserts roles in ID tokens")
-        if self.role_scopes and self._always_asserts_roles(name):
-            return gettext_lazy("scope {scope}, and role assertion of the project", scope=" ".join(self.role_scopes))
-        if self.role_scopes:
-            return gettext_lazy("scope {scope}", scope=" ".join(self.role_scopes))
-        return gettext_lazy("role assertion of the project")
-
-    def _always_asserts_roles(self, name: str) -> bool:
-        """True if the claim's project always asserts roles."""
+        if not self._role_scopes:
+            return gettext_lazy("role assertion of the project")
         about = [project for project in self._projects.values() if f":{project.id}:" in name]
-        if not about:
-            own_project_id = None if self._client is None else self._client.project.id
-            about = [project for project in self._projects.values() if own_project_id in (None, project.id)]
-        return any(project.assert_roles for project in about)
+        own_id = None if self._client is None else self._client.project.id
+        fixed_name = (project for project in self._projects.values() if own_id in (None, project.id))
+        if any(project.assert_roles for project in about or fixed_name):
+            return gettext_lazy("scope {scope}, and role assertion of the project", scope=self._role_scopes)
+        return gettext_lazy("scope {scope}", scope=self._role_scopes)

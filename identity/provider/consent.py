@@ -1,18 +1,25 @@
 """Consent: what a user must agree to before an application gets it."""
 
+from collections.abc import Iterable
+from datetime import datetime
+
+from identity.crypto.secrets import new_id
 from identity.domain.applications import ApplicationClient, ConsentRule
 from identity.domain.authentication import acr_claim, proof_methods
 from identity.domain.policies import ConsentDefault
 from identity.domain.sessions import SignedInAccount
 from identity.domain.users import HumanUser, Subject
 from identity.provider.authorization_checks import check_and_resolve_scopes
+from identity.provider.claims_request import ClaimsRequest
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, OAuthError
 from identity.provider.grant_type import Authorization
 from identity.provider.interaction import ConsentSummary, Interaction, SignIn
-from identity.provider.scope import GrantedScopes
-from identity.provider.sign_in_authorization import authorization_from_sign_in
+from identity.provider.response_type import Artifact
+from identity.provider.scope import GrantedScopes, Scope
 from identity.provider.step_up import list_proofs, requested_acr
+
+_NO_CLAIMS = ClaimsRequest()
 
 
 def lacks_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> bool:
@@ -72,6 +79,42 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
     )
     granted = check_and_resolve_scopes(authorization, context, organization=sign_in.required_organization)
     return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
+
+
+def authorization_from_sign_in(
+    subject: Subject,
+    client: ApplicationClient,
+    requested_scopes: Iterable[str],
+    artifacts: frozenset[Artifact],
+    *,
+    authenticated_at: datetime,
+    session_id: str = "",
+    nonce: str | None = None,
+    methods: tuple[str, ...] = (),
+    acr: str = "",
+    claims: ClaimsRequest = _NO_CLAIMS,
+) -> Authorization:
+    """The authorization of a signed-in person for these artifacts, in a new family."""
+    return Authorization(
+        subject=subject,
+        client=client,
+        client_id=client.id,
+        # Without a code there is no refresh token (OpenID Connect Core §11).
+        requested_scopes=tuple(
+            requested_scope
+            for requested_scope in requested_scopes
+            if requested_scope != Scope.OFFLINE_ACCESS or Artifact.CODE in artifacts
+        ),
+        authenticated_at=authenticated_at,
+        session_id=session_id,
+        family_id=new_id(),
+        nonce=nonce,
+        includes_id_token=Artifact.ID_TOKEN in artifacts,
+        methods=methods,
+        acr=acr,
+        userinfo_claims=claims.userinfo,
+        id_token_claims=claims.id_token,
+    )
 
 
 def _find_disclosing_scopes(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:

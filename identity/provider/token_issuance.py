@@ -47,37 +47,25 @@ class IssuedTokens:
 
 @dataclass(frozen=True, slots=True)
 class MintedTokens:
-    """Tokens in clear text, and the rows to store."""
+    """Tokens in clear text, the rows to store, and what they were minted from."""
 
+    authorization: Authorization
+    granted: GrantedScopes
     tokens: IssuedTokens
     access_token: AccessToken | None
     refresh_token: RefreshToken | None
 
 
-def issue_tokens(
-    authorization: Authorization,
-    granted: GrantedScopes,
-    context: Context,
-    *,
-    access_token: bool = True,
-    code: str | None = None,
-) -> IssuedTokens:
-    """Mint, store and return the tokens of one authorization; only an ID token without ``access_token``.
-
-    The ID token contains the hash of a ``code`` in the same response.
-    """
-    key = context.services.signing_keys.current_signing_key
-    minted = mint_tokens(authorization, granted, context, key=key, access_token=access_token, code=code)
-    # Stored last: unless the grant had to write before, the write begins after the signature and ends here. Rows read
-    # earlier may be gone by now.
+def store_tokens(minted: MintedTokens, context: Context) -> None:
+    """Make minted tokens valid, as the last write of the transaction. Raises InvalidGrant if the grant has ended."""
+    credential = minted.authorization.single_use_credential
     try:
-        if authorization.single_use_credential is not None:
-            authorization.single_use_credential.consume(minted.access_token, minted.refresh_token, context)
+        if credential is not None:
+            credential.consume(minted.access_token, minted.refresh_token, context)
         elif minted.access_token is not None:
             context.services.tokens.store_access_token(minted.access_token)
     except RowNotFound:
         raise InvalidGrant("the grant is not valid any more") from None
-    return minted.tokens
 
 
 def mint_tokens(
@@ -89,7 +77,11 @@ def mint_tokens(
     access_token: bool = True,
     code: str | None = None,
 ) -> MintedTokens:
-    """The tokens of one authorization, signed with this key; they are not valid until they are stored."""
+    """The tokens of one authorization, signed with this key; they are not valid until they are stored.
+
+    Only an ID token without ``access_token``; it contains the hash of a ``code`` in the same response. Unless the grant
+    had to write before, nothing is written until the signatures are there.
+    """
     token, text = _access_token(authorization, granted, context, key) if access_token else (None, None)
     id_token = None
     if authorization.includes_id_token and Scope.OPENID in granted:
@@ -103,7 +95,7 @@ def mint_tokens(
         id_token=id_token,
         refresh_token=refresh_text,
     )
-    return MintedTokens(tokens, token, refresh)
+    return MintedTokens(authorization, granted, tokens, token, refresh)
 
 
 def new_code(

@@ -109,7 +109,21 @@ class SessionService(Service):
                     return SignedInAccount(again, subject), secret
             else:
                 self._storage.sessions.end(account.session.id, self._now)
-        session = Session(
+        session = self.new_session(subject, proofs, at, secret=secret, user_agent=user_agent)
+        with translate_storage_errors("user", subject.user.id):
+            self._storage.sessions.add(session)
+        # No notification about a new browser at the first sign-in.
+        first = isinstance(subject.user, HumanUser) and subject.user.last_sign_in_at is None
+        about = {"browser": session.user_agent} | ({} if known or first else {"new_browser": True})
+        self._record("session.started", SignedInAccount(session, subject), client_id, about)
+        self._leave_others(subject, session)
+        return SignedInAccount(session, subject), secret
+
+    def new_session(
+        self, subject: Subject, proofs: tuple[Proof, ...], at: datetime, *, secret: str = "", user_agent: str = ""
+    ) -> Session:
+        """A session that is not stored yet."""
+        return Session(
             id=new_id(),
             digest=token_digest(secret),
             user_id=subject.user.id,
@@ -122,14 +136,6 @@ class SessionService(Service):
             user_agent=user_agent[:_LONGEST_USER_AGENT],
             client_address=self._audit.actor.client_address or "",
         )
-        with translate_storage_errors("user", subject.user.id):
-            self._storage.sessions.add(session)
-        # No notification about a new browser at the first sign-in.
-        first = isinstance(subject.user, HumanUser) and subject.user.last_sign_in_at is None
-        about = {"browser": session.user_agent} | ({} if known or first else {"new_browser": True})
-        self._record("session.started", SignedInAccount(session, subject), client_id, about)
-        self._leave_others(subject, session)
-        return SignedInAccount(session, subject), secret
 
     def new_session_end(self, subject: Subject) -> datetime:
         """The absolute end of a session of the person that starts now; activity does not extend it."""

@@ -4,13 +4,15 @@ Until the redirect URI is trusted, errors are shown in the browser; afterwards t
 page comes first, and the request waits as a row whose id is in the path; or the response type builds the response.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.sessions import PendingAuthorization, SignedInAccount
+from identity.domain.tokens import TokenFamily
 from identity.domain.users import Subject
+from identity.provider.access_token_formats import SigningKeyGetter
 from identity.provider.authorization_request import (
     AuthorizationRequest,
     parse_authorization_request,
@@ -29,7 +31,7 @@ from identity.provider.errors import (
     UnredirectableError,
     UntrustedRedirect,
 )
-from identity.provider.interaction import Interaction, SignIn, StepUpRequirement, next_interaction
+from identity.provider.interaction import ConsentSummary, Interaction, SignIn, StepUpRequirement, next_interaction
 from identity.provider.known_browser_cookies import new_known_browser_cookies
 from identity.provider.parameters import Parameters
 from identity.provider.pending_request import parse_request_parameters, store_and_redirect
@@ -39,7 +41,7 @@ from identity.provider.response_type import Artifact
 from identity.provider.responses import redirect_response
 from identity.provider.scope import required_organization
 from identity.provider.step_up import find_step_up_requirement, initial_session_proofs
-from identity.provider.token_issuance import issue_tokens, new_code, new_family
+from identity.provider.token_issuance import MintedTokens, mint_tokens, new_code, new_family, store_tokens
 from identity.services.sign_ins import StaleSignIn
 
 #: Errors which only say that prompt=none allowed no page.
@@ -57,7 +59,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
         if request.method == "POST":
             # Browsers withhold our cookies from another site's POST, and send them with the GET that follows.
             return _wait(authorization, context, f"{PATH}/{{}}")
-        return _go_on(_sign_in(authorization, None, request.browser_state, context), request.browser_state, context)
+        sign_in = build_sign_in(authorization, None, request.browser_state, context)
+        return _go_on(sign_in, request.browser_state, context)
     except OAuthError as error:
         return _refusal(error, client, address, context)
 
@@ -77,12 +80,13 @@ def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 def _resume(request_id: str, request: ProtocolRequest, context: Context) -> ProtocolResponse:
     pending = context.services.sign_ins.find(request_id, request.browser_state.sign_ins.get(request_id))
     if pending.target is not None:
-        return _go_on(_sign_in(None, pending, request.browser_state, context), request.browser_state, context)
+        return _go_on(build_sign_in(None, pending, request.browser_state, context), request.browser_state, context)
     parameters = Parameters(pending.parameters)
     client, address = _find_address(parameters, context)
     try:
         authorization = parse_authorization_request(parameters, client, address, context)
-        return _go_on(_sign_in(authorization, pending, request.browser_state, context), request.browser_state, context)
+        sign_in = build_sign_in(authorization, pending, request.browser_state, context)
+        return _go_on(sign_in, request.browser_state, context)
     except OAuthError as error:
         context.services.sign_ins.finish(pending)
         refusal = _refusal(error, client, address, context)
@@ -92,10 +96,10 @@ def _resume(request_id: str, request: ProtocolRequest, context: Context) -> Prot
 def load_sign_in(pending: PendingAuthorization, browser: BrowserState, context: Context) -> SignIn:
     """The state of a pending request, for its pages. Raises OAuthError, UnredirectableError."""
     if pending.target is not None:
-        return _sign_in(None, pending, browser, context)
+        return build_sign_in(None, pending, browser, context)
     parameters = Parameters(pending.parameters)
     client, address = _find_address(parameters, context)
-    return _sign_in(parse_authorization_request(parameters, client, address, context), pending, browser, context)
+    return build_sign_in(parse_authorization_request(parameters, client, address, context), pending, browser, context)
 
 
 def _find_address(parameters: Parameters, context: Context) -> tuple[ApplicationClient, RedirectTarget]:
@@ -136,12 +140,13 @@ def _detail(error: OAuthError) -> dict[str, object]:
     return {"error": error.error, **({"redirect_uri": sent} if sent else {})}
 
 
-def _sign_in(
+def build_sign_in(
     authorization: AuthorizationRequest | None,
     pending: PendingAuthorization | None,
     browser: BrowserState,
     context: Context,
 ) -> SignIn:
+    """The state of a sign-in with this request or stored row. Raises InvalidScope."""
     proved: Subject | None = None
     if pending is not None and pending.user_id is not None:
         with context.services.read_session() as storage:
@@ -287,33 +292,48 @@ def _members(
     ):
         # As with sign-in: without a page there is no consent.
         raise ConsentRequired("The user has to consent.")
-    authorization, granted, issues = offer.authorization, offer.granted, authorization_request.response_type.artifacts
     context.services.sessions.touch(account)
-    members: dict[str, Any] = {}
-    code: AuthorizationCode | None = None
-    if issues & {Artifact.CODE, Artifact.ACCESS_TOKEN}:
-        if Artifact.CODE in issues:
-            members["code"], code = new_code(
-                authorization,
-                granted,
-                context,
-                redirect_uri=authorization_request.redirect_uri,
-                code_challenge=authorization_request.code_challenge,
-            )
-        family = new_family(authorization, granted, context)
-        context.services.tokens.store_family(
-            family, code, is_last_write=not authorization_request.response_type.uses_front_channel
-        )
-    if authorization_request.response_type.uses_front_channel:
-        tokens = issue_tokens(
+    key = context.services.signing_keys.current_signing_key
+    issued = mint_artifacts(offer, authorization_request, context, key=key)
+    if authorization_request.response_type.artifacts & {Artifact.CODE, Artifact.ACCESS_TOKEN}:
+        context.services.tokens.store_family(issued.family, issued.code, is_last_write=issued.minted is None)
+    if issued.minted is not None:
+        store_tokens(issued.minted, context)
+    return {
+        **({} if issued.code_text is None else {"code": issued.code_text}),
+        **({} if issued.minted is None else issued.minted.tokens.response_members()),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class MintedArtifacts:
+    """What an authorization response brings: a code in clear text with its row, tokens, and their family."""
+
+    family: TokenFamily
+    code_text: str | None
+    code: AuthorizationCode | None
+    minted: MintedTokens | None
+
+
+def mint_artifacts(
+    offer: ConsentSummary, request: AuthorizationRequest, context: Context, *, key: SigningKeyGetter
+) -> MintedArtifacts:
+    """The code and tokens of the response, not stored yet. The token preview ends here."""
+    authorization, granted, issues = offer.authorization, offer.granted, request.response_type.artifacts
+    text, code, minted = None, None, None
+    if Artifact.CODE in issues:
+        text, code = new_code(
             authorization,
             granted,
             context,
-            access_token=Artifact.ACCESS_TOKEN in issues,
-            code=members.get("code"),
+            redirect_uri=request.redirect_uri,
+            code_challenge=request.code_challenge,
         )
-        members |= tokens.response_members()
-    return members
+    if request.response_type.uses_front_channel:
+        minted = mint_tokens(
+            authorization, granted, context, key=key, access_token=Artifact.ACCESS_TOKEN in issues, code=text
+        )
+    return MintedArtifacts(new_family(authorization, granted, context), text, code, minted)
 
 
 ENDPOINT = Endpoint(

@@ -2,17 +2,18 @@
 
 from identity.domain.applications import ApplicationClient
 from identity.domain.clients import ServiceUserClient
+from identity.provider.access_token_formats import SigningKeyGetter
 from identity.provider.authorization_checks import check_and_resolve_scopes
 from identity.provider.consent import refuse_without_consent
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import InvalidGrant, UnauthorizedClient, UnsupportedGrantType
-from identity.provider.grant_type import ClientRequirement, GrantType, TokenRequest
+from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.responses import json_response
 from identity.provider.step_up import refuse_without_factor
-from identity.provider.token_issuance import issue_tokens
+from identity.provider.token_issuance import MintedTokens, mint_tokens, store_tokens
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -23,16 +24,28 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     parameters.refuse_repeated(allowed=() if known is None else known.repeatable_parameters)
     grant = _grant(parameters, context)
     token_request = _authenticated(request, parameters, grant, context)
-    authorization = grant.authorize(token_request, context)
-    granted = check_and_resolve_scopes(authorization, context, error=InvalidGrant)
-    refuse_without_consent(authorization, granted, context)
-    refuse_without_factor(authorization, context)
-    tokens = issue_tokens(authorization, granted, context)
+    key = context.services.signing_keys.current_signing_key
+    minted = mint_granted_tokens(grant.authorize(token_request, context), context, key=key)
+    store_tokens(minted, context)
     from identity.provider.pyoidc_messages import AccessTokenResponse
 
     return json_response(
-        AccessTokenResponse(**{**authorization.response_members, **tokens.response_members()}).to_json()
+        AccessTokenResponse(**{**minted.authorization.response_members, **minted.tokens.response_members()}).to_json()
     )
+
+
+def mint_granted_tokens(
+    authorization: Authorization, context: Context, *, key: SigningKeyGetter, has_interacted: bool = False
+) -> MintedTokens:
+    """The tokens for what a grant decided, not stored yet. The token preview ends here.
+
+    ``has_interacted`` supposes that the user gave all consent and proofs that their pages ask for. Raises OAuthError.
+    """
+    granted = check_and_resolve_scopes(authorization, context, error=InvalidGrant)
+    if not has_interacted:
+        refuse_without_consent(authorization, granted, context)
+        refuse_without_factor(authorization, context)
+    return mint_tokens(authorization, granted, context, key=key)
 
 
 def _grant(parameters: Parameters, context: Context) -> GrantType:

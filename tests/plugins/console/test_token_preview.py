@@ -313,6 +313,40 @@ def test_previewed_tokens_are_worthless(world: World) -> None:
     assert len(list(world.all_audit_events())) == before
 
 
+@pytest.mark.storages("memory")  # No storage is asked.
+@pytest.mark.parametrize(
+    ("rule", "grant_type"),
+    [
+        ("identity.provider.authorization_request.Scope.require_openid", None),
+        ("identity.provider.consent.check_and_resolve_scopes", None),
+        ("identity.provider.endpoints.token.check_and_resolve_scopes", "authorization_code"),
+    ],
+)
+def test_preview_runs_the_endpoints_rules(
+    world: World, monkeypatch: pytest.MonkeyPatch, rule: str, grant_type: str | None
+) -> None:
+    """A rule added to an endpoint is in the preview, which signs with no real key and stores nothing."""
+    person, project = make_user_and_project(world)
+    client = make_application(world, project, access_token_type=TokenFormat.JWT)
+
+    def forbidden(*_: object, **__: object) -> Any:
+        raise AssertionError("the preview signs or stores")
+
+    for name in ("store_family", "store_access_token", "redeem_code", "rotate_refresh_token"):
+        monkeypatch.setattr(f"identity.services.tokens.TokenService.{name}", forbidden)
+    monkeypatch.setattr("identity.services.signing_keys.SigningKeyService.current_signing_key", forbidden)
+    scope = "openid offline_access"
+    assert len(preview_claims(world, person.id, client.client_id, scope).grant_previews) == 3
+
+    def closed(*_: object, **__: object) -> Any:
+        raise InvalidGrant("closed on Sundays")
+
+    monkeypatch.setattr(rule, closed)
+    error = way_of(preview_claims(world, person.id, client.client_id, scope), grant_type).error
+    assert error is not None
+    assert error.description == "closed on Sundays"
+
+
 class SilentGrant(GrantType):
     """A plugin's grant without a preview."""
 

@@ -107,7 +107,7 @@ def test_process_is_busy_until_the_response(watched: MetricsService, monkeypatch
         busy_states.append(counts.is_busy())
         raise StorageUnavailable("away")
 
-    monkeypatch.setattr("identity.provider.endpoints.token.issue_tokens", waiting)
+    monkeypatch.setattr("identity.provider.endpoints.token.mint_granted_tokens", waiting)
     assert robot.request_token().status_int == 503
     assert busy_states == [True]
     assert not counts.is_busy()
@@ -118,7 +118,7 @@ def test_server_error_of_a_grant_has_its_own_outcome(watched: MetricsService, mo
         raise StorageUnavailable("away")
 
     robot = watched.world.make_service_user_program()
-    monkeypatch.setattr("identity.provider.endpoints.token.issue_tokens", away)
+    monkeypatch.setattr("identity.provider.endpoints.token.mint_granted_tokens", away)
     assert robot.request_token().status_int == 503
     metrics, grant = watched.scrape(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="failed") == 1

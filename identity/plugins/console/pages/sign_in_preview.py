@@ -17,6 +17,7 @@ from identity.plugins.console.pages.token_preview import APPLICATION_QUERY_FIELD
 from identity.plugins.console.policy_rule_fields import rule_fields
 from identity.plugins.console.resources.policies import POLICY_TITLE, parse_policy_change
 from identity.plugins.console.routes import ConsoleRoute
+from identity.provider.interaction import StepUpRequirement
 from identity.provider.sign_in_preview import SignInPreview, preview_sign_in
 
 _RULE_FIELD_NAMES = tuple(form_field.name for form_field in rule_fields())
@@ -90,30 +91,7 @@ class SignInPreviewPage(TokenPreviewPage):
             self._sign_in_method_labels(sign_in_preview.sign_in_methods)
             or gettext_lazy("Nothing: this policy lets them in by no way they have"),
         )
-        if sign_in_preview.step_up_requirement is None:
-            yield gettext_lazy("Second factor"), gettext_lazy("Is not asked for")
-        elif sign_in_preview.is_unsatisfiable:
-            yield gettext_lazy("Second factor"), gettext_lazy("Is required, and there is none that they could set up")
-        elif sign_in_preview.step_up_requirement.factors:
-            yield (
-                gettext_lazy("Second factor"),
-                self.translator.gettext(
-                    gettext_lazy(
-                        "Is asked for: {ways}",
-                        ways=self._sign_in_method_labels(sign_in_preview.step_up_requirement.factors),
-                    )
-                ),
-            )
-        else:
-            yield (
-                gettext_lazy("Second factor"),
-                self.translator.gettext(
-                    gettext_lazy(
-                        "Has to set up: {ways}",
-                        ways=self._sign_in_method_labels(sign_in_preview.step_up_requirement.enrollable_factors),
-                    )
-                ),
-            )
+        yield gettext_lazy("Second factor"), self._describe_step_up(sign_in_preview.step_up_requirement)
         if sign_in_preview.requires_new_password:
             yield gettext_lazy("Password"), gettext_lazy("Has to choose a new one")
         yield from self._policy_descriptions(sign_in_preview.policy)
@@ -129,6 +107,17 @@ class SignInPreviewPage(TokenPreviewPage):
                 gettext_lazy("Consent"),
                 gettext_lazy("Is asked to agree") if sign_in_preview.needs_consent else gettext_lazy("Is not asked"),
             )
+
+    def _describe_step_up(self, requirement: StepUpRequirement | None) -> str:
+        if requirement is None:
+            return gettext_lazy("Is not asked for")
+        if requirement.factors:
+            ways = self._sign_in_method_labels(requirement.factors)
+            return self.translator.gettext(gettext_lazy("Is asked for: {ways}", ways=ways))
+        if requirement.enrollable_factors:
+            ways = self._sign_in_method_labels(requirement.enrollable_factors)
+            return self.translator.gettext(gettext_lazy("Has to set up: {ways}", ways=ways))
+        return gettext_lazy("Is required, and there is none that they could set up")
 
     def _sign_in_method_labels(self, names: Sequence[str]) -> str:
         labels = self.services.capabilities.sign_in_methods
