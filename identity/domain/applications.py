@@ -51,11 +51,8 @@ _SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, Applica
 
 @entity
 class Application:
-    """An OIDC client. ``id`` is the client id and consists of letters and digits.
-
-    With ``may_manage`` it can get tokens for the management API on behalf of its users. ``branded`` says that it has
-    a Branding.
-    """
+    """An OIDC client. ``id`` is the client id and consists of letters and digits. With ``may_manage`` it can get tokens
+    for the management API on behalf of its users. ``branded`` says that it has a Branding."""
 
     id: str = read_only()
     project_id: str = read_only()
@@ -92,10 +89,8 @@ class Application:
         return self.authentication_method == "none"
 
     def has_redirect_uri(self, uri: str) -> bool:
-        """True if exactly this URI is registered; nothing is decoded or normalized.
-
-        Exception: a native application may use any port of a loopback address (RFC 8252 §7.3).
-        """
+        """True if exactly this URI is registered; nothing is decoded or normalized. Exception: a native application may
+        use any port of a loopback address (RFC 8252 §7.3)."""
         if uri in self.redirect_uris:
             return True
         if self.type is not ApplicationType.NATIVE:
@@ -111,10 +106,8 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationClient:
-    """An application with everything that decides whether it may act: secrets, project, organization.
-
-    ``secret_id`` names the secret with which it authenticated.
-    """
+    """An application with everything that decides whether it may act: secrets, project, organization. ``secret_id``
+    names the secret with which it authenticated."""
 
     application: Application
     secrets: tuple[ClientSecret, ...]
@@ -143,11 +136,8 @@ _URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
 
 
 def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = False) -> str | None:  # noqa: A002
-    """What is wrong with a redirect URI, as a sentence, or None.
-
-    Requires https; http is allowed for loopback hosts and in development. Native applications may use a private-use
-    scheme that is a reversed domain name (RFC 8252 §7.1).
-    """
+    """What is wrong with a redirect URI, as a sentence, or None. Requires https; http is allowed for loopback hosts and
+    in development. Native applications may use a private-use scheme that is a reversed domain name (RFC 8252 §7.1)."""
     if _URI_FORBIDDEN.search(uri) or len(uri) > 2000:
         return gettext_lazy(
             "{uri} holds characters that an address cannot have, or is longer than 2000.", uri=repr(uri)

@@ -36,10 +36,7 @@ DEFAULT_LIMITS = AttemptLimits()
 @dataclass(frozen=True, slots=True)
 class AttemptAllowance:
     """Whether an attempt is allowed. If ``allowed``, it is counted as a failure in advance, until it succeeds or is
-    given back.
-
-    ``next_attempt_at`` is the earliest time of another attempt, ``failures`` the current count.
-    """
+    given back. ``next_attempt_at`` is the earliest time of another attempt, ``failures`` the current count."""
 
     allowed: bool
     failures: int

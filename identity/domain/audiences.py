@@ -16,10 +16,8 @@ class AudienceScope:
 
     @classmethod
     def find_project(cls, value: str, namespaces: Collection[str], own_project_id: str) -> str | None:
-        """The project id in an audience scope of one of the namespaces; None for any other value.
-
-        The last part of a namespace is an alias of the service's own project.
-        """
+        """The project id in an audience scope of one of the namespaces; None for any other value. The last part of a
+        namespace is an alias of the service's own project."""
         namespace, middle, rest = value.partition(cls.PROJECT_ID_INFIX)
         if not middle or not rest.endswith(cls.SUFFIX) or namespace not in namespaces:
             return None

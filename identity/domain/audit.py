@@ -17,11 +17,8 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Who acts, through which client and session, and from where.
-
-    ``client_id`` is the client that the access token was issued to, or that the user was signing in to; None for the
-    service's own pages.
-    """
+    """Who acts, through which client and session, and from where. ``client_id`` is the client that the access token was
+    issued to, or that the user was signing in to; None for the service's own pages."""
 
     kind: ActorKind
     id: str | None = None

@@ -17,10 +17,8 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ColourScheme:
-    """Background colours of the pages, and how strongly the accent tints a background.
-
-    ``mix_colour`` is added to make a colour more readable; ``accent_foreground`` is the text colour on the accent.
-    """
+    """Background colours of the pages, and how strongly the accent tints a background. ``mix_colour`` is added to make
+    a colour more readable; ``accent_foreground`` is the text colour on the accent."""
 
     backgrounds: tuple[str, ...]
     surface: str

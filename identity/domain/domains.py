@@ -72,8 +72,7 @@ class OrganizationDomain:
 @dataclass(frozen=True, slots=True)
 class DomainNamespace:
     """The namespace of the service: names one label below ``domain`` need no verification; its ``hosts`` are
-    reserved.
-    """
+    reserved."""
 
     domain: str
     hosts: frozenset[str]

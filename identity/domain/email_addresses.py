@@ -55,11 +55,8 @@ def _u_label(label: str) -> str:
 
 
 def _a_label(label: str) -> str | None:
-    """The label in DNS form, or None.
-
-    Only the case of letters is mapped. Implementations disagree about other IDNA mappings, so labels that need them
-    have no key: mail could otherwise go to another domain than the verified one.
-    """
+    """The label in DNS form, or None. Only the case of letters is mapped. Implementations disagree about other IDNA
+    mappings, so labels that need them have no key: mail could otherwise go to another domain than the verified one."""
     if label.isascii():
         name = label.translate(_FOLDED)
     else:

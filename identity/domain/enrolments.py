@@ -10,11 +10,8 @@ from identity.domain.records import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment:
-    """An enrolled factor of a user, such as an authenticator app or a passkey.
-
-    ``name`` is the user's label. ``value`` belongs to the factor and is never displayed. ``record`` identifies its
-    storage record.
-    """
+    """An enrolled factor of a user, such as an authenticator app or a passkey. ``name`` is the user's label. ``value``
+    belongs to the factor and is never displayed. ``record`` identifies its storage record."""
 
     id: str
     factor: str

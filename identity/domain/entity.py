@@ -122,10 +122,8 @@ _DECLARED = "declared"
     frozen_default=True, kw_only_default=True, field_specifiers=(read_only, versioned, internal, create_only, mutable)
 )
 def entity(cls: type[EntityT]) -> type[EntityT]:
-    """Make a class a frozen, keyword-only dataclass with slots.
-
-    Raises TypeError for a field without a declared mutability: visibility is never left to chance.
-    """
+    """Make a class a frozen, keyword-only dataclass with slots. Raises TypeError for a field without a declared
+    mutability: visibility is never left to chance."""
     entity_class = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     for item in fields(entity_class):  # type: ignore[arg-type]
         if _DECLARED not in item.metadata:

@@ -4,11 +4,8 @@ from collections.abc import Mapping
 
 
 class DomainError(Exception):
-    """Base class of all refusals by services.
-
-    ``commits_transaction`` says that changes made so far must survive the refusal, such as a counter or a
-    revocation.
-    """
+    """Base class of all refusals by services. ``commits_transaction`` says that changes made so far must survive the
+    refusal, such as a counter or a revocation."""
 
     commits_transaction = False
 

@@ -6,9 +6,8 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """The installation itself, fixed at bootstrap: its own organization and its own project (the one of the
-    management audience scope).
-    """
+    """The installation itself, fixed at bootstrap: its own organization and its own project (the one of the management
+    audience scope)."""
 
     organization_id: str
     project_id: str

@@ -11,8 +11,7 @@ _FAIR_SHARE_PREFIXES = {4: 24, 6: 48}
 
 def client_network(address: str) -> str | None:
     """The address that attempts are counted for; an IPv6 address stands for its network. None if the text is not an
-    address.
-    """
+    address."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

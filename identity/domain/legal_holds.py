@@ -19,11 +19,8 @@ class LegalHoldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegalHold:
-    """A legal hold: its target, since when, and why.
-
-    ``target_id`` is the id of a user or an organization, or ALL_TARGETS; ``organization_id`` is the organization, or
-    that of the user.
-    """
+    """A legal hold: its target, since when, and why. ``target_id`` is the id of a user or an organization, or
+    ALL_TARGETS; ``organization_id`` is the organization, or that of the user."""
 
     id: str
     target_id: str

@@ -7,10 +7,8 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "zh")
 
 
 class Message(str):
-    """An English sentence, usable as a string; ``template`` and ``values`` are used to translate it.
-
-    ``plural`` is the template for several objects, whose number ``n`` is among the values; empty otherwise.
-    """
+    """An English sentence, usable as a string; ``template`` and ``values`` are used to translate it. ``plural`` is the
+    template for several objects, whose number ``n`` is among the values; empty otherwise."""
 
     __slots__ = ("plural", "template", "values")
 
@@ -20,10 +18,8 @@ class Message(str):
 
 
 def gettext_lazy(template: str, /, **values: object) -> Message:
-    """The sentence with each ``{name}`` of the template replaced by the value of that name.
-
-    The template is the message id: always a whole sentence, never a fragment.
-    """
+    """The sentence with each ``{name}`` of the template replaced by the value of that name. The template is the message
+    id: always a whole sentence, never a fragment."""
     message = Message(template.format(**values) if values else template)
     message.template, message.plural, message.values = template, "", values
     return message

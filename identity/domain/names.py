@@ -28,10 +28,8 @@ def name_key(name: str) -> str:
 
 
 def split_login_name(login_name: str) -> tuple[str, str]:
-    """User name and domain of a login name as typed; the domain is empty for a bare name.
-
-    The only place where login names are split; ``identity.domain.login_names`` carries the result.
-    """
+    """User name and domain of a login name as typed; the domain is empty for a bare name. The only place where login
+    names are split; ``identity.domain.login_names`` carries the result."""
     user_name, at, domain = login_name[:_LONGEST_COMPARED].translate(_DISGUISED).rpartition("@")
     return (user_name.strip(), domain.strip()) if at else (domain.strip(), "")
 
@@ -76,10 +74,8 @@ def display_name_error(name: str, *, length: int = MAX_NAME_LENGTH) -> str | Non
 
 
 def user_name_error(name: str) -> str | None:
-    """What is wrong with a user name, as a sentence, or None.
-
-    An @ is refused because it separates the user name from the organization's domain in a login name.
-    """
+    """What is wrong with a user name, as a sentence, or None. An @ is refused because it separates the user name from
+    the organization's domain in a login name."""
     if not name.strip():
         return gettext_lazy("Enter a user name.")
     if len(name) > MAX_NAME_LENGTH:
@@ -99,10 +95,8 @@ def domain_name_error(domain: str) -> str | None:
 
 
 def domain_from_name(name: str, host: str, *, number: int | None = None) -> str:
-    """A primary domain derived from an organization's name below ``host``: "Acme GmbH" → acme-gmbh.host.
-
-    With a number, an alternative: acme-gmbh-2.host.
-    """
+    """A primary domain derived from an organization's name below ``host``: "Acme GmbH" → acme-gmbh.host. With a number,
+    an alternative: acme-gmbh-2.host."""
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     label = re.sub(r"[^a-z0-9]+", "-", ascii_name).strip("-") or "organization"
     end = "" if number is None else f"-{number}"

@@ -9,10 +9,8 @@ from identity.domain.search import search_text
 
 @entity
 class Organization:
-    """A tenant. ``primary_domain`` is unique in the instance and part of every login name.
-
-    ``registration`` allows users to register themselves. ``branded`` says that it has a Branding.
-    """
+    """A tenant. ``primary_domain`` is unique in the instance and part of every login name. ``registration`` allows
+    users to register themselves. ``branded`` says that it has a Branding."""
 
     id: str = read_only()
     name: str = mutable(validator=display_name_error)

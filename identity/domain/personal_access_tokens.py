@@ -9,10 +9,8 @@ from identity.domain.names import display_name_error
 
 @entity
 class PersonalAccessToken:
-    """A token of a service user that its program presents directly, without the token endpoint.
-
-    An AccessToken that names it makes it usable, and is deleted with it.
-    """
+    """A token of a service user that its program presents directly, without the token endpoint. An AccessToken that
+    names it makes it usable, and is deleted with it."""
 
     id: str = read_only()
     user_id: str = read_only()

@@ -109,10 +109,8 @@ def _factors_problem(factors: tuple[str, ...]) -> str | None:
 
 @entity
 class Policy:
-    """The rules set at one level; None inherits from the level above.
-
-    In an effective policy only ``factors`` and ``registration_domains`` can be None, meaning all.
-    """
+    """The rules set at one level; None inherits from the level above. In an effective policy only ``factors`` and
+    ``registration_domains`` can be None, meaning all."""
 
     second_factor: SecondFactorRule | None = mutable(default=None)
     factors: tuple[str, ...] | None = mutable(default=None, validator=_factors_problem)

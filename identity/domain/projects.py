@@ -19,11 +19,8 @@ def role_key_error(key: str) -> str | None:
 
 @entity
 class Project:
-    """Owns applications and roles.
-
-    ``assert_roles`` adds the user's project roles to userinfo and introspection unrequested; ``check_roles`` refuses
-    users without a role in the project.
-    """
+    """Owns applications and roles. ``assert_roles`` adds the user's project roles to userinfo and introspection
+    unrequested; ``check_roles`` refuses users without a role in the project."""
 
     id: str = read_only()
     organization_id: str = read_only()

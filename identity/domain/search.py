@@ -37,8 +37,7 @@ def search_terms(query: str) -> tuple[str, ...]:
 
 def split_login_name_term(term: str) -> tuple[str, str] | None:
     """For a term with a login name: the end of the user name's line, and the start of the organization's primary
-    domain.
-    """
+    domain."""
     name, at, domain = term.partition("@")
     return (f"{name}@\n", domain) if name and at and domain else None
 

@@ -32,10 +32,8 @@ class ServiceUserKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySummary:
-    """Summary of a service user's keys.
-
-    ``next_expires_at`` is the earliest expiration of a live key or, without live keys, the latest past one.
-    """
+    """Summary of a service user's keys. ``next_expires_at`` is the earliest expiration of a live key or, without live
+    keys, the latest past one."""
 
     live_count: int
     next_expires_at: datetime | None

@@ -46,8 +46,7 @@ class Session:
 
     def is_live(self, now: datetime, idle_timeout: timedelta, max_age: timedelta) -> bool:
         """True until it is ended, idle for ``idle_timeout``, past its absolute end, or authenticated longer than
-        ``max_age`` ago.
-        """
+        ``max_age`` ago."""
         return (
             self.ended_at is None
             and now < self.ends_at

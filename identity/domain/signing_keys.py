@@ -17,9 +17,8 @@ class KeyState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A signing key of the service. ``generation`` counts up and is unique, so that two nodes cannot add the same
-    next key. ``sealed_private_key`` is encrypted under a master key; ``public_key`` is DER.
-    """
+    """A signing key of the service. ``generation`` counts up and is unique, so that two nodes cannot add the same next
+    key. ``sealed_private_key`` is encrypted under a master key; ``public_key`` is DER."""
 
     id: str
     generation: int
@@ -46,10 +45,8 @@ class KeySchedule:
         return next((key for key in self.keys if key.id == key_id), None)
 
     def active_key(self, now: datetime) -> SigningKey | None:
-        """The key to sign with: the newest generation that has started, else the oldest; None without keys.
-
-        The first key was active at once, so only a clock that was set back can precede it.
-        """
+        """The key to sign with: the newest generation that has started, else the oldest; None without keys. The first
+        key was active at once, so only a clock that was set back can precede it."""
         oldest = self.keys[0] if self.keys else None
         return next((key for key in reversed(self.keys) if key.active_at <= now), oldest)
 
@@ -82,8 +79,7 @@ class KeySchedule:
 
     def signing_candidates(self, now: datetime) -> Iterator[SigningKey]:
         """Published keys in the order in which they may sign: if the active one cannot be opened, its predecessor,
-        which everybody knows, and finally announced keys.
-        """
+        which everybody knows, and finally announced keys."""
         active = self.active_key(now)
         if active is None:
             return

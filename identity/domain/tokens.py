@@ -128,10 +128,8 @@ class PresentedRefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class ConnectedApplication:
-    """What an application holds of a user: all its live families together, and the user's consent.
-
-    ``scope`` is the union of their scopes, ``last_used_at`` the last time it got a token or a consent.
-    """
+    """What an application holds of a user: all its live families together, and the user's consent. ``scope`` is the
+    union of their scopes, ``last_used_at`` the last time it got a token or a consent."""
 
     client: ApplicationClient
     scope: tuple[str, ...]
@@ -158,10 +156,8 @@ def merge_consent(
 def connected_applications(
     families: Iterable[tuple[TokenFamily, ApplicationClient, datetime]],
 ) -> tuple[ConnectedApplication, ...]:
-    """One connection per client, most recently used first, from families with their client and time of last use.
-
-    Scopes are in the order of the given families.
-    """
+    """One connection per client, most recently used first, from families with their client and time of last use. Scopes
+    are in the order of the given families."""
     of_client: dict[str, list[tuple[TokenFamily, ApplicationClient, datetime]]] = {}
     for item in families:
         of_client.setdefault(item[1].id, []).append(item)

@@ -163,11 +163,8 @@ User = HumanUser | ServiceUser
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A user with the organization that owns it, the basis of every token decision.
-
-    ``rules_version`` is the version of the sign-in rules at the time of reading; None if the backend does not
-    provide it.
-    """
+    """A user with the organization that owns it, the basis of every token decision. ``rules_version`` is the version of
+    the sign-in rules at the time of reading; None if the backend does not provide it."""
 
     user: User
     organization: Organization

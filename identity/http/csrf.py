@@ -55,11 +55,8 @@ def is_valid_token(request: Request, presented: str) -> bool:
 
 
 def refuse_cross_site_request(request: Request) -> None:
-    """Raise CrossSiteRequest if the browser names another origin; Sec-Fetch-Site takes precedence over Origin.
-
-    The Origin ``null`` is inconclusive: browsers send it if a referrer policy hides the page. The token decides
-    then.
-    """
+    """Raise CrossSiteRequest if the browser names another origin; Sec-Fetch-Site takes precedence over Origin. The
+    Origin ``null`` is inconclusive: browsers send it if a referrer policy hides the page. The token decides then."""
     site = request.environ.get("HTTP_SEC_FETCH_SITE")
     if site is not None:
         if site not in _SAME_SITE_VALUES:
@@ -80,11 +77,8 @@ def read_posted_request(request: Request) -> ProtocolRequest:
 
 
 def csrf_deriver(view: View, info: Any) -> View:
-    """View deriver that checks forms.
-
-    The view option ``checks_form`` is for views that check the token themselves, ``from_elsewhere`` for those that
-    receive forms from other sites.
-    """
+    """View deriver that checks forms. The view option ``checks_form`` is for views that check the token themselves,
+    ``from_elsewhere`` for those that receive forms from other sites."""
     exempt = info.exception_only or info.options.get("from_elsewhere")
     if exempt or str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE_PREFIX):
         return view

@@ -11,11 +11,8 @@ if TYPE_CHECKING:
 
 
 def verify_domain(request: Request, organization_id: str, name: str) -> OrganizationDomain:
-    """The organization's domain, proven now or before.
-
-    Commits the transaction first. Raises NotFound; Invalid if the proof was not found; Conflict if the domain is
-    another organization's; ServerBusy.
-    """
+    """The organization's domain, proven now or before. Commits the transaction first. Raises NotFound; Invalid if the
+    proof was not found; Conflict if the domain is another organization's; ServerBusy."""
     identity: IdentityApplication = request.registry.application
     waiting: OrganizationDomain = request.services.domains.get(organization_id, name)
     if waiting.is_verified:

@@ -91,10 +91,8 @@ class EndpointHandler:
         return headers
 
     def _handle_on_standby(self, request: ProtocolRequest, opened: RequestServices) -> ProtocolResponse | None:
-        """The response from a standby that may lag behind; None if the primary must be asked.
-
-        Refusals and failures do not count: recent rows may not be replicated yet.
-        """
+        """The response from a standby that may lag behind; None if the primary must be asked. Refusals and failures do
+        not count: recent rows may not be replicated yet."""
         if opened.begin_standby_read():
             try:
                 answer = self.endpoint.handle(request, opened.create_context())

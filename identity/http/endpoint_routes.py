@@ -30,10 +30,8 @@ _BODY_HEADERS = frozenset({"Content-Length", "Content-Type"})
 
 
 def build_protocol_request(request: Request, *, with_browser: bool = False) -> ProtocolRequest:
-    """The request for the protocol; ``with_browser`` also reads the cookies.
-
-    Raises RequestTooLarge without reading a body over MAX_BODY_BYTES.
-    """
+    """The request for the protocol; ``with_browser`` also reads the cookies. Raises RequestTooLarge without reading a
+    body over MAX_BODY_BYTES."""
     environ = request.environ
     length = request.content_length or 0
     if length > MAX_BODY_BYTES:

@@ -65,10 +65,8 @@ class ImmediateResponse:
 
 
 def add_immediate_response(config: Configurator, name: str, path: str, answer: Callable[[], ProtocolResponse]) -> None:
-    """Directive: add a response, on any host and to any method, that waits for nothing.
-
-    The event loop of an ASGI server calls ``answer`` itself, whatever storage and threads are doing.
-    """
+    """Directive: add a response, on any host and to any method, that waits for nothing. The event loop of an ASGI
+    server calls ``answer`` itself, whatever storage and threads are doing."""
     config.registry.immediate_responses[path] = ImmediateResponse(name, path, answer)
     config.add_route(name, path)
     config.add_view(

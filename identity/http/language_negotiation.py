@@ -27,10 +27,8 @@ def ui_locales_from_query(query: str) -> str:
 
 
 def choose_language(*requested: str, accept_language: str = "") -> str:
-    """The first available language of space-delimited tags (BCP 47), each list before the next.
-
-    A tag matches by its first part: de-CH is German, zh-Hans Chinese.
-    """
+    """The first available language of space-delimited tags (BCP 47), each list before the next. A tag matches by its
+    first part: de-CH is German, zh-Hans Chinese."""
     for tags in requested:
         for tag in tags.split(" ")[:_MAX_TAGS]:
             if (known := _supported_language(tag)) is not None:

@@ -26,11 +26,8 @@ _CHUNK_SIZE = 64 * 1024
 
 
 def organization_export_response(request: Request, organization_id: str, *, principal: Principal) -> Response:
-    """The organization as a file, read while it is sent.
-
-    The export is recorded and committed before the first byte. A later failure ends the connection early. Raises
-    NotFound, Denied, StorageUnavailable.
-    """
+    """The organization as a file, read while it is sent. The export is recorded and committed before the first byte. A
+    later failure ends the connection early. Raises NotFound, Denied, StorageUnavailable."""
     organization = OrganizationTransfer(request.services).begin_export(organization_id, principal=principal)
     name = f"{organization.primary_domain}.json"
     return json_file_response(
@@ -41,11 +38,8 @@ def organization_export_response(request: Request, organization_id: str, *, prin
 
 
 def json_file_response(request: Request, name: str, generate: Callable[[Services], Iterator[str]]) -> Response:
-    """A JSON file, generated from stored data while it is sent.
-
-    Commits the transaction before the first byte. A later failure ends the connection early. Raises whatever the
-    first chunk raises.
-    """
+    """A JSON file, generated from stored data while it is sent. Commits the transaction before the first byte. A later
+    failure ends the connection early. Raises whatever the first chunk raises."""
     actor = request.services.audit.actor
     request.commit()
     content = _stream_content(request.registry.application, actor, generate)
@@ -61,10 +55,8 @@ class BodyNotBuffered(Exception):
 
 
 def read_uploaded_document(request: Request, *, max_bytes: int | None = None) -> IO[bytes]:
-    """The body as a file, from its start; ``max_bytes`` replaces the limit of documents.
-
-    Call it only in views, after the permission is checked. Raises BodyTooLarge, BodyNotBuffered.
-    """
+    """The body as a file, from its start; ``max_bytes`` replaces the limit of documents. Call it only in views, after
+    the permission is checked. Raises BodyTooLarge, BodyNotBuffered."""
     identity: IdentityApplication = request.registry.application
     max_bytes = identity.settings.import_limit * _MIB if max_bytes is None else max_bytes
     length = request.content_length or 0

@@ -55,8 +55,7 @@ class ListParameters:
     @staticmethod
     def read(request: Request, *, usual: int = DEFAULT_PAGE_SIZE, orders: Collection[str] = ()) -> PageRequest:
         """The page that ``cursor``, ``limit``, ``q``, ``state`` and ``sort`` request. Raises Invalid, naming the
-        parameter.
-        """
+        parameter."""
         parameters = request.GET
         query = parameters.get(QUERY_PARAM, "").strip()
         if len(query) > MAX_QUERY_LENGTH:

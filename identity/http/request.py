@@ -34,11 +34,8 @@ _CLAIMED_KEYS_KEY = "identity.claimed"
 
 
 class IdentityRequest(Request):  # type: ignore[misc]
-    """Each attribute is computed on first access.
-
-    A request class of our own: with request methods Pyramid would create a class for each request, which costs more
-    than its routing.
-    """
+    """Each attribute is computed on first access. A request class of our own: with request methods Pyramid would create
+    a class for each request, which costs more than its routing."""
 
     @cached_property
     def request_id(self) -> str:
@@ -81,10 +78,8 @@ class IdentityRequest(Request):  # type: ignore[misc]
         return normalized_method(method)
 
     def commit(self) -> None:
-        """Commit the transaction and begin another; actor and refusals stay.
-
-        For effects that must persist, and before slow work.
-        """
+        """Commit the transaction and begin another; actor and refusals stay. For effects that must persist, and before
+        slow work."""
         self.request_services.commit()
 
     def run_once(self, name: str, step: Callable[[], Result]) -> Result:

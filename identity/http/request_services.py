@@ -17,11 +17,8 @@ if TYPE_CHECKING:
 
 
 class RequestServices:
-    """Services in a transaction of ``transactions``, or on a read connection without one.
-
-    ``actor`` and ``language`` are called when first needed. ``claimed`` are the idempotency keys that this request
-    has committed.
-    """
+    """Services in a transaction of ``transactions``, or on a read connection without one. ``actor`` and ``language``
+    are called when first needed. ``claimed`` are the idempotency keys that this request has committed."""
 
     def __init__(
         self,
@@ -91,8 +88,7 @@ class RequestServices:
 
     def release(self) -> None:
         """Drop the services: they form a reference cycle with the request, which only the garbage collector would
-        break.
-        """
+        break."""
         services, self._services = self._services, None
         if services is not None:
             services.close()

@@ -23,11 +23,8 @@ MANAGER_SUBJECT = "manager"
 
 @dataclass(frozen=True, slots=True)
 class RouteContext:
-    """The context of a view.
-
-    ``resource`` is where permissions are checked, None if nobody can hold one. With ``includes_children`` a
-    permission at a child is enough; the view then shows only those children.
-    """
+    """The context of a view. ``resource`` is where permissions are checked, None if nobody can hold one. With
+    ``includes_children`` a permission at a child is enough; the view then shows only those children."""
 
     resource: Resource | None
     entity: Any = None
@@ -39,10 +36,8 @@ class RouteContext:
         return upstream_provider_context(request)
 
     def effective_permission(self, declared: str) -> str:
-        """The permission that a route's declared one stands for.
-
-        Managers of each level have permissions of their own: routes for all four levels declare ``manager.read``.
-        """
+        """The permission that a route's declared one stands for. Managers of each level have permissions of their own:
+        routes for all four levels declare ``manager.read``."""
         subject, _, action = declared.partition(".")
         if subject != MANAGER_SUBJECT or self.resource is None:
             return declared

@@ -120,10 +120,8 @@ def allowed_methods(request: Request) -> tuple[str, ...]:
 
 
 class ContextOnlyTraverser:
-    """The route's context is the view's context: there is no resource tree to traverse.
-
-    Pyramid's traverser takes longer than finding the route, and trusts the header X-Vhm-Root.
-    """
+    """The route's context is the view's context: there is no resource tree to traverse. Pyramid's traverser takes
+    longer than finding the route, and trusts the header X-Vhm-Root."""
 
     def __init__(self, root: Any) -> None:
         self._root = root

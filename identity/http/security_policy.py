@@ -80,8 +80,7 @@ class SecurityPolicy:
 
 def _authenticate_bearer_token(request: Request) -> Principal | None:
     """The user of a live access token that is meant for this service: its audience contains the service's own
-    project.
-    """
+    project."""
     token = parse_bearer_header(request.environ.get("HTTP_AUTHORIZATION"))
     if token is None:
         return None

@@ -39,10 +39,8 @@ WRONG_FACTOR = "wrong factor"
 
 
 class PendingSignInContext:
-    """The context of every page below ``/login/{request}``: a route factory.
-
-    Raises SignInUnavailable, so that no view runs for a request that cannot continue in this browser.
-    """
+    """The context of every page below ``/login/{request}``: a route factory. Raises SignInUnavailable, so that no view
+    runs for a request that cannot continue in this browser."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -105,10 +103,8 @@ def _reserve_attempt(request: Request, login_name: LoginName) -> tuple[PasswordA
 
 
 def _quota_organization_id(request: Request, login_name: LoginName) -> str:
-    """The id of the organization whose hashing quota applies, by the domain entered; empty for none.
-
-    Independent of whether the account exists, so that the remaining quota reveals no accounts.
-    """
+    """The id of the organization whose hashing quota applies, by the domain entered; empty for none. Independent of
+    whether the account exists, so that the remaining quota reveals no accounts."""
     domain = login_name.domain
     if not domain:
         return ""
@@ -158,10 +154,8 @@ def _verify_password(
 def _verify_in_directory(
     request: Request, question: DirectoryQuery, trial: PasswordAttempt, password: str
 ) -> Subject | None:
-    """Verify the password in a directory, for a linked account or an unknown name.
-
-    Raises ServerBusy for both alike if the directory does not respond; the attempt counts, as every attempt does.
-    """
+    """Verify the password in a directory, for a linked account or an unknown name. Raises ServerBusy for both alike if
+    the directory does not respond; the attempt counts, as every attempt does."""
     directory, is_away, is_hashed = question.directory, False, False
     try:
         with password_hashing.released_slot():
@@ -265,10 +259,8 @@ def _attempt_factor_once(
 
 
 def redirect_to_sign_in(request: Request, *, target: str, login_name: str = "") -> Response:
-    """303 to the sign-in pages, regardless of existing sessions; they redirect to ``target`` at the end.
-
-    With a login name the password page comes first.
-    """
+    """303 to the sign-in pages, regardless of existing sessions; they redirect to ``target`` at the end. With a login
+    name the password page comes first."""
     settings = request.registry.application.settings
     sign_ins = request.services.sign_ins
     pending, secret = sign_ins.begin({}, target=target)

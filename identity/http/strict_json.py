@@ -17,11 +17,8 @@ _MAX_QUOTED_NAME = 100
 
 
 def parse_json_object(text: str | bytes) -> dict[str, Any]:
-    """The members of a JSON object; bytes are UTF-8.
-
-    Raises MalformedRequest for anything else: other encodings, duplicate members, NaN and Infinity, strings that
-    cannot be stored.
-    """
+    """The members of a JSON object; bytes are UTF-8. Raises MalformedRequest for anything else: other encodings,
+    duplicate members, NaN and Infinity, strings that cannot be stored."""
     try:
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         value = json.loads(text, object_pairs_hook=_unique_members, parse_constant=_reject_constant)
@@ -58,10 +55,8 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def validate_strings(value: Any) -> None:
-    """Refuse strings that no storage accepts: an escape may stand for NUL or for a lone surrogate.
-
-    Raises MalformedRequest, UnicodeError.
-    """
+    """Refuse strings that no storage accepts: an escape may stand for NUL or for a lone surrogate. Raises
+    MalformedRequest, UnicodeError."""
     if isinstance(value, str):
         value.encode("utf-8")
         if "\0" in value:

@@ -26,8 +26,7 @@ _SIGN_IN_PATH_PREFIX = "/login/"
 @dataclass
 class WritePaths:
     """Which requests may write: by path, by the start of a path, and by the page below ``/login/{request}``. Elsewhere
-    the method decides.
-    """
+    the method decides."""
 
     exact: dict[str, bool]
     prefixes: tuple[str, ...]
@@ -50,8 +49,7 @@ def needs_transaction(request: Request) -> bool:
 
 def commit_veto(request: Request, response: Response) -> bool:
     """True if the transaction must be aborted: an exception caused this response, and does not set
-    ``commits_transaction``.
-    """
+    ``commits_transaction``."""
     exception = getattr(request, "exception", None)
     return exception is not None and not getattr(exception, "commits_transaction", False)
 
@@ -64,10 +62,8 @@ def _retry_attempts(request: Request) -> int:
 
 
 def add_write_path(config: Configurator, start: str) -> None:
-    """Directive: requests to paths with this prefix may write, also with GET.
-
-    For URLs to which other sites send people, where what they bring is consumed.
-    """
+    """Directive: requests to paths with this prefix may write, also with GET. For URLs to which other sites send
+    people, where what they bring is consumed."""
     config.registry.write_paths.prefixes += (start,)
 
 

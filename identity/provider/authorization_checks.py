@@ -18,10 +18,8 @@ def check_and_resolve_scopes(
     organization: Organization | None = None,
     error: type[OAuthError] = AccessDenied,
 ) -> GrantedScopes:
-    """The granted scopes, if the user may use the application and belongs to the required organization, if any.
-
-    Raises the error, or InvalidScope.
-    """
+    """The granted scopes, if the user may use the application and belongs to the required organization, if any. Raises
+    the error, or InvalidScope."""
     if authorization.subject is not None:
         require_member(authorization.subject, organization)
     refuse_without_role(authorization.subject, authorization.client, context, error=error)

@@ -154,10 +154,8 @@ def parse_authorization_request(
 
 
 def require_response_type(value: str, client: ApplicationClient, context: Context) -> ResponseType:
-    """The response type with these values in any order.
-
-    Raises UnsupportedResponseType; UnauthorizedClient if it is not enabled for the client.
-    """
+    """The response type with these values in any order. Raises UnsupportedResponseType; UnauthorizedClient if it is not
+    enabled for the client."""
     requested_types = frozenset(value.split())
     known = context.protocol.response_types.get(requested_types)
     if known is None:

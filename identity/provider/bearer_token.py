@@ -10,11 +10,8 @@ _BEARER = re.compile(r"bearer +(?P<token>\S+) *\Z", re.IGNORECASE)
 
 
 def read_bearer_token(request: ProtocolRequest) -> str:
-    """The token from the Authorization header or, for POST, from the form body.
-
-    Raises MissingToken if there is none; InvalidBearerRequest if it is in the query string or in two places;
-    InvalidRequest if the body cannot be read.
-    """
+    """The token from the Authorization header or, for POST, from the form body. Raises MissingToken if there is none;
+    InvalidBearerRequest if it is in the query string or in two places; InvalidRequest if the body cannot be read."""
     if request.query and "access_token" in Parameters.parse(request.query):
         raise InvalidBearerRequest("send the access token in the header, never in the address")
     in_header = parse_bearer_header(request.authorization)

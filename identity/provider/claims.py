@@ -24,10 +24,8 @@ MAX_CLAIMS_BYTES = 4096
 
 
 def scope_claims(user: User, scopes: tuple[str, ...], context: Context) -> dict[str, Any]:
-    """The user's claims for these granted scopes, including claims of plugins, without sub.
-
-    A service user's name, preferred_username and updated_at need no scope (service description §2.5).
-    """
+    """The user's claims for these granted scopes, including claims of plugins, without sub. A service user's name,
+    preferred_username and updated_at need no scope (service description §2.5)."""
     if isinstance(user, ServiceUser):
         claims = {
             "name": user.display_name,
@@ -52,10 +50,8 @@ def requested_claims(user: User, names: tuple[str, ...], context: Context) -> di
 
 
 def merge_plugin_claims(claims: dict[str, Any], hooks: Iterable[NamedHook], context: Context, **arguments: Any) -> None:
-    """Merge the claims of plugins into ``claims``: the first writer of a name wins, reserved names are refused.
-
-    Raises TemporarilyUnavailable if a plugin fails, unless ``identity.hook_failure`` is ``ignore``.
-    """
+    """Merge the claims of plugins into ``claims``: the first writer of a name wins, reserved names are refused. Raises
+    TemporarilyUnavailable if a plugin fails, unless ``identity.hook_failure`` is ``ignore``."""
     lookup = context.services.lookup
     for plugin, hook in hooks:
         try:

@@ -57,10 +57,8 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
 
 
 def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, context: Context) -> ConsentSummary:
-    """What the application would get from this session, or from the user who is about to sign in.
-
-    Raises OAuthError if the authorization would be refused.
-    """
+    """What the application would get from this session, or from the user who is about to sign in. Raises OAuthError if
+    the authorization would be refused."""
     authorization_request, subject = sign_in.request, sign_in.subject if account is None else account.subject
     if authorization_request is None or subject is None:
         raise ValueError("nobody is there, or nothing was asked for")
@@ -125,8 +123,7 @@ def _find_disclosing_scopes(authorization: Authorization, granted: GrantedScopes
 
 def _has_to_agree(subject: Subject, client: ApplicationClient, granted: GrantedScopes, context: Context) -> bool:
     """True unless the application belongs to the user's organization or one that has accepted its project, or its
-    settings or the policy say otherwise. Managing on a user's behalf always needs consent.
-    """
+    settings or the policy say otherwise. Managing on a user's behalf always needs consent."""
     projects, rule = context.services.projects, client.application.consent
     if any(projects.is_own_project(item) for item in granted.audience):
         return True

@@ -22,8 +22,7 @@ class DirectoryUnavailable(Exception):
 
 class Directory(ABC, Generic[EntryT]):
     """The users of one organization. Methods that take an entry or a name may block and run without a transaction or
-    services; ``select_directory_query`` decides which of them is called.
-    """
+    services; ``select_directory_query`` decides which of them is called."""
 
     name: ClassVar[str]
 
@@ -53,10 +52,8 @@ class Directory(ABC, Generic[EntryT]):
 
     @abstractmethod
     def verify_password(self, found: EntryT | None, password: str) -> bool:
-        """Whether the entry has this password. For None it takes as long, returns False, and sends no password.
-
-        Raises DirectoryUnavailable.
-        """
+        """Whether the entry has this password. For None it takes as long, returns False, and sends no password. Raises
+        DirectoryUnavailable."""
 
     @abstractmethod
     def provision_account(

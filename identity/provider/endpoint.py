@@ -23,8 +23,7 @@ class EndpointHost(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ClaimsPreview:
     """Claims that the endpoint returns to the bearer of an access token, for the token preview; ``carrier`` is what it
-    shows them as. ``claims`` writes nothing, and raises InsufficientScope if the token opens nothing here.
-    """
+    shows them as. ``claims`` writes nothing, and raises InsufficientScope if the token opens nothing here."""
 
     carrier: ClaimsCarrier
     claims: Callable[[PresentedAccessToken, Context], Mapping[str, Any]]

@@ -19,11 +19,8 @@ from identity.provider.single_use import SingleUseCredential
 
 
 class ClientRequirement(Enum):
-    """Whether the token endpoint authenticates the client before it calls the grant.
-
-    REQUIRED: an application registered for the grant type. OR_SERVICE_USER: such an application, or any service user
-    with a secret.
-    """
+    """Whether the token endpoint authenticates the client before it calls the grant. REQUIRED: an application
+    registered for the grant type. OR_SERVICE_USER: such an application, or any service user with a secret."""
 
     REQUIRED = "required"
     OR_SERVICE_USER = "or service user"
@@ -45,11 +42,8 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewInput:
-    """The requester in a preview: assumed to have proved everything a grant requires.
-
-    Without a ``client`` no client authenticates. ``code`` and ``refresh_token`` come from the grants previewed
-    before.
-    """
+    """The requester in a preview: assumed to have proved everything a grant requires. Without a ``client`` no client
+    authenticates. ``code`` and ``refresh_token`` come from the grants previewed before."""
 
     subject: Subject | None
     client: ApplicationClient | None
@@ -71,9 +65,7 @@ class PreviewUnsupported(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshTokenTerms:
     """Terms of a refresh token in the response: valid until ``ends_at`` at the latest, for ``scope`` at most.
-
-    ``predecessor_id`` is the refresh token that it replaces.
-    """
+    ``predecessor_id`` is the refresh token that it replaces."""
 
     ends_at: datetime
     scope: tuple[str, ...]

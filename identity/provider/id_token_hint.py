@@ -20,10 +20,8 @@ class IdTokenHint:
 
 
 def verify_id_token_hint(text: str, context: Context) -> IdTokenHint:
-    """The hint, if its signature is valid under one of our published keys.
-
-    Raises InvalidRequest otherwise, also for access tokens (their ``typ`` is at+jwt).
-    """
+    """The hint, if its signature is valid under one of our published keys. Raises InvalidRequest otherwise, also for
+    access tokens (their ``typ`` is at+jwt)."""
     refused = InvalidRequest("id_token_hint is not an ID token of this issuer")
     try:
         token = UnverifiedToken.parse(text)

@@ -180,8 +180,7 @@ class SignIn:
 
     def is_fresh(self, account: SignedInAccount) -> bool:
         """False if the user must authenticate again (prompt=login, max_age), or used a factor that is no longer
-        allowed.
-        """
+        allowed."""
         if not self.is_allowed_session(account):
             return False
         if self.has_completed("login"):
@@ -212,10 +211,8 @@ def _matches_login_hint(subject: Subject, login_name: str) -> bool:
 
 
 class Interaction(ABC):
-    """A page by name. Stateless; one object serves all requests.
-
-    ``error`` is what a client is told that allowed no page (prompt=none).
-    """
+    """A page by name. Stateless; one object serves all requests. ``error`` is what a client is told that allowed no
+    page (prompt=none)."""
 
     #: Asks for consent, as the prompt of this name does (OpenID Connect Core §3.1.2.1); asks for a further factor.
     CONSENT: ClassVar[str] = "consent"
@@ -238,10 +235,8 @@ class Interaction(ABC):
 
 
 def next_interaction(interactions: Iterable[Interaction], sign_in: SignIn, context: Context) -> Interaction | None:
-    """The interaction whose page comes next; None if nothing precedes the response.
-
-    Raises OAuthError; TypeError for an interaction that returns no bool, so that it cannot be bypassed.
-    """
+    """The interaction whose page comes next; None if nothing precedes the response. Raises OAuthError; TypeError for an
+    interaction that returns no bool, so that it cannot be bypassed."""
     for interaction in interactions:
         required: object = interaction.is_required(sign_in, context)
         if not isinstance(required, bool):

@@ -8,10 +8,8 @@ from identity.services.container import Services
 
 
 class LogoutHandler(ABC):
-    """Called before a session ends, for any reason. The session ends even if the logout elsewhere fails.
-
-    The remote logout returns to ``identity.pages.sign_out.finish_logout``.
-    """
+    """Called before a session ends, for any reason. The session ends even if the logout elsewhere fails. The remote
+    logout returns to ``identity.pages.sign_out.finish_logout``."""
 
     name: ClassVar[str]
 
@@ -22,5 +20,4 @@ class LogoutHandler(ABC):
     @abstractmethod
     def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
         """The path on the login host that starts the logout. ``request_id`` is the pending request to resume
-        afterwards, in the same browser.
-        """
+        afterwards, in the same browser."""

@@ -29,10 +29,8 @@ _NAME = re.compile(r"[\x21-\x7e]{1,100}\Z")
 
 
 class Parameters(Mapping[str, str]):
-    """Decoded parameters. An empty value counts as absent (RFC 6749 §3.1, §3.2).
-
-    ``repeated`` holds the repeated parameters, which are not among the others.
-    """
+    """Decoded parameters. An empty value counts as absent (RFC 6749 §3.1, §3.2). ``repeated`` holds the repeated
+    parameters, which are not among the others."""
 
     __slots__ = ("_values", "repeated")
 
@@ -42,21 +40,16 @@ class Parameters(Mapping[str, str]):
 
     @classmethod
     def parse(cls, encoded: bytes, *, longest: int = MAX_BODY_LENGTH) -> "Parameters":
-        """Decode application/x-www-form-urlencoded bytes.
-
-        Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over ``longest`` characters,
-        invalid percent or UTF-8 encoding, and NUL.
-        """
+        """Decode application/x-www-form-urlencoded bytes. Raises InvalidRequest for repeated parameters, more than
+        MAX_PARAMETERS, values over ``longest`` characters, invalid percent or UTF-8 encoding, and NUL."""
         parameters = cls.parse_leniently(encoded, longest=longest)
         parameters.refuse_repeated()
         return parameters
 
     @classmethod
     def parse_leniently(cls, encoded: bytes, *, longest: int = MAX_BODY_LENGTH) -> "Parameters":
-        """Like ``parse``, but keep repeated parameters in ``repeated``.
-
-        For requests whose errors are redirected to the client by the unambiguous parameters.
-        """
+        """Like ``parse``, but keep repeated parameters in ``repeated``. For requests whose errors are redirected to the
+        client by the unambiguous parameters."""
         try:
             text = encoded.decode("ascii")
             if text.count("&") >= MAX_PARAMETERS:

@@ -12,10 +12,7 @@ MAX_REQUEST_BYTES = 16 * 1024
 
 
 def parse_request_parameters(request: ProtocolRequest, *, may_be_empty: bool = False) -> Parameters:
-    """Parameters of the query or form, including repeated ones.
-
-    Raises OversizedRequest, UnreadableRequest.
-    """
+    """Parameters of the query or form, including repeated ones. Raises OversizedRequest, UnreadableRequest."""
     encoded = request.query if request.method != "POST" else request.body
     if len(encoded) > MAX_REQUEST_BYTES:
         raise OversizedRequest(f"the request is larger than {MAX_REQUEST_BYTES} bytes")

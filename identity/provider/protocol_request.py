@@ -22,10 +22,8 @@ class CookieKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """A cookie to set on the login host, or with ``secret`` None to remove.
-
-    ``id`` is the session, pending sign-in or browser; the browser presents ``secret`` until ``max_age`` has passed.
-    """
+    """A cookie to set on the login host, or with ``secret`` None to remove. ``id`` is the session, pending sign-in or
+    browser; the browser presents ``secret`` until ``max_age`` has passed."""
 
     kind: CookieKind
     id: str
@@ -35,9 +33,8 @@ class Cookie:
 
 @dataclass(frozen=True, slots=True)
 class BrowserState:
-    """The browser's cookies by id: secrets of its sessions and pending sign-ins, and tokens of accounts that know
-    the browser or remember its second factor.
-    """
+    """The browser's cookies by id: secrets of its sessions and pending sign-ins, and tokens of accounts that know the
+    browser or remember its second factor."""
 
     sessions: Mapping[str, str] = field(default_factory=dict)
     sign_ins: Mapping[str, str] = field(default_factory=dict)
@@ -90,10 +87,8 @@ class FormPost:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolResponse:
-    """An HTTP response. ``form_post`` is rendered as its body by the HTTP layer.
-
-    ``is_negative`` means that nothing was found, although it may have been stored just now.
-    """
+    """An HTTP response. ``form_post`` is rendered as its body by the HTTP layer. ``is_negative`` means that nothing was
+    found, although it may have been stored just now."""
 
     status: int
     body: bytes = b""

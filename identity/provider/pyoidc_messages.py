@@ -36,11 +36,8 @@ class ForbiddenSignature(Exception):
 
 
 class _UntaggedMessage:
-    """A message without language tags whose values mostly have their final types already.
-
-    pyoidc parses every name twice and looks for nested messages in every value. Here it handles only members that
-    are not plain.
-    """
+    """A message without language tags whose values mostly have their final types already. pyoidc parses every name
+    twice and looks for nested messages in every value. Here it handles only members that are not plain."""
 
     c_param: ClassVar[dict[str, Any]]
     #: Types of members that are kept as they are; None where pyoidc converts them. Space-delimited strings stay
@@ -143,10 +140,7 @@ class OpenIDSchema(_UntaggedMessage, _OpenIDSchema):  # type: ignore[misc]
 
 
 class ProviderConfigurationResponse(_ProviderConfigurationResponse):  # type: ignore[misc]
-    """The discovery document (OpenID Connect Discovery §3).
-
-    pyoidc's defaults are dropped: every member is derived.
-    """
+    """The discovery document (OpenID Connect Discovery §3). pyoidc's defaults are dropped: every member is derived."""
 
     c_default: ClassVar[dict[str, Any]] = {}
 
@@ -167,10 +161,8 @@ class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]
     """An ID token signed by our crypto layer, never by pyjwkest."""
 
     def to_jwt(self, key: object = None, algorithm: str = "", **_: object) -> str:
-        """The signed token. ``key`` is an IdTokenSigningKey.
-
-        Raises ForbiddenSignature for any other key and for any algorithm but RS256.
-        """
+        """The signed token. ``key`` is an IdTokenSigningKey. Raises ForbiddenSignature for any other key and for any
+        algorithm but RS256."""
         if algorithm != "RS256" or not isinstance(key, IdTokenSigningKey):
             raise ForbiddenSignature("an ID token is signed with RS256 and a key of the service")
         claims = self.to_dict()

@@ -20,8 +20,7 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/]*@")
 
 def redact_uri(uri: str) -> str:
     """A received URI in a form safe to display: without query, fragment and credentials, which can be secrets, and
-    without unprintable characters; truncated.
-    """
+    without unprintable characters; truncated."""
     bare = _CREDENTIALS.sub("", re.split(r"[?#]", uri, maxsplit=1)[0])
     printable = "".join(item for item in bare[: 4 * _LONGEST] if item.isprintable())
     return printable if len(printable) <= _LONGEST else printable[:_LONGEST] + "…"

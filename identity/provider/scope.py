@@ -65,10 +65,8 @@ class Scope(ABC):
         """The granted scope; None drops it silently. Raises InvalidScope with its name if it cannot be honoured."""
 
     def organization(self, value: str, context: Context) -> Organization | None:
-        """The organization to whose members this scope limits the sign-in; None for any.
-
-        Raises InvalidScope if the organization does not exist.
-        """
+        """The organization to whose members this scope limits the sign-in; None for any. Raises InvalidScope if the
+        organization does not exist."""
         return None
 
     @staticmethod
@@ -137,8 +135,7 @@ class Scopes:
 
 def required_organization(requested: Iterable[str], context: Context) -> Organization | None:
     """The organization to whose members these scopes limit the sign-in. Raises InvalidScope, also for two
-    organizations.
-    """
+    organizations."""
     found: Organization | None = None
     for value in requested:
         scope = context.protocol.scopes.find_scope(value)
@@ -192,10 +189,8 @@ def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str,
 
 
 def resolve_scopes_without_client(subject: Subject, requested: tuple[str, ...], context: Context) -> tuple[str, ...]:
-    """The scope values granted to a user for a token without an application; unknown ones are dropped.
-
-    Raises InvalidScope with the scope's name.
-    """
+    """The scope values granted to a user for a token without an application; unknown ones are dropped. Raises
+    InvalidScope with the scope's name."""
     authorization = Authorization(
         subject=subject,
         client=None,

@@ -32,10 +32,8 @@ def list_proofs(sign_in: SignIn) -> tuple[Proof, ...]:
 
 
 def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
-    """The classes of ACR_VALUES that the client requests, in its order, and whether it requires them.
-
-    An essential claim takes precedence over ``acr_values``, in which unknown values are ignored.
-    """
+    """The classes of ACR_VALUES that the client requests, in its order, and whether it requires them. An essential
+    claim takes precedence over ``acr_values``, in which unknown values are ignored."""
     authorization = sign_in.request
     if authorization is None or not (authorization.acr_values or authorization.claims.acr_values):
         return (), authorization is not None and authorization.claims.acr_values is not None
@@ -91,8 +89,7 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
 
 def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
     """Require a local factor, since the time of the upstream authentication is unknown (OpenID Connect Core
-    §3.1.2.1).
-    """
+    §3.1.2.1)."""
     need = _find_missing_factors(
         sign_in, context, proof_methods(list_proofs(sign_in)), (Acr.TWO_FACTORS,), by_client=False
     )
@@ -103,8 +100,7 @@ def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
 
 def remembered_proof(sign_in: SignIn, policy: Policy, context: Context) -> Proof | None:
     """The proof of a remembered browser, which counts as a second factor if the policy allows it; not if the client
-    requires two factors.
-    """
+    requires two factors."""
     subject = sign_in.subject
     if subject is None or not policy.remember_browser:
         return None
@@ -180,8 +176,7 @@ def _find_missing_factors(
 
 def _sort_enrolled_factors(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
     """The factors that the person has set up, last used first and spare ones last; empty if there are only spare
-    ones.
-    """
+    ones."""
     used: dict[str, datetime] = {}
     for enrolment in context.services.factors.list_enrolments(subject.user.id) if usable else ():
         used[enrolment.factor] = max(

@@ -40,10 +40,8 @@ DenyHook = Callable[["Principal", str, Resource, Lookup], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: a user with all of their manager roles, read at request time.
-
-    ``subject`` is None for the operator on the machine, who has every permission.
-    """
+    """The caller: a user with all of their manager roles, read at request time. ``subject`` is None for the operator on
+    the machine, who has every permission."""
 
     #: The operator: can run the program with the ini file. HTTP never creates one.
     OPERATOR: ClassVar["Principal"]
@@ -159,8 +157,7 @@ class AccessControl:
 
     def can_see_resource(self, principal: Principal, resource: Resource) -> bool:
         """True if the principal may know that the resource exists: it sees its organization or the one that holds it,
-        or has a role there or above.
-        """
+        or has a role there or above."""
         if self.can_see_organization(principal, resource.organization_id):
             return True
         if resource.grantee is not None and self.can_see_organization(principal, resource.grantee.id):
@@ -168,10 +165,8 @@ class AccessControl:
         return any(manager.resource in resource.lineage for manager in self._effective_manager_roles(principal))
 
     def visible_manager_organizations(self, principal: Principal, resource: Resource) -> frozenset[str] | None:
-        """The organizations whose users the principal may see among the managers of the resource; None for all.
-
-        A project grant has two sides, and each sees only its own.
-        """
+        """The organizations whose users the principal may see among the managers of the resource; None for all. A
+        project grant has two sides, and each sees only its own."""
         if resource.grantee is None or self.visible_organization_ids(principal) is None:
             return None
         return frozenset(
@@ -323,8 +318,7 @@ class AccessControl:
         self, principal: Principal, find: Callable[[], Iterable[Manager]], *, home: str | None = None
     ) -> bool:
         """True if one of the managers has a permission that the principal lacks. With a ``home`` only managers of the
-        instance, of that organization and of project grants to it count.
-        """
+        instance, of that organization and of project grants to it count."""
         if principal.subject is None:
             return False
         for manager in find():

@@ -28,8 +28,7 @@ _AT_ONCE = 100
 
 class AccountDeletionService(EntityService[HumanUser]):
     """Until the deletion is due the account is unchanged, but the user is signed out. At the next sign-in they are
-    first asked whether to keep the account.
-    """
+    first asked whether to keep the account."""
 
     kind = "user"
     store = "users"
@@ -52,10 +51,8 @@ class AccountDeletionService(EntityService[HumanUser]):
         return bool(self._policies.subject_policy(subject).account_deletion)
 
     def schedule(self, subject: Subject) -> datetime:
-        """Schedule the deletion, end all sessions and revoke access; returns when the account is deleted.
-
-        Raises Denied if the policy does not allow it, Conflict for the last owner and under a legal hold, NotFound.
-        """
+        """Schedule the deletion, end all sessions and revoke access; returns when the account is deleted. Raises Denied
+        if the policy does not allow it, Conflict for the last owner and under a legal hold, NotFound."""
         if not self.is_allowed(subject):
             raise Denied(gettext_lazy("People of this organization cannot delete their accounts."))
         before = self._users.get(subject.user.id)

@@ -104,10 +104,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> Application:
-        """The same without a secret, which can be added later; ``id`` is the former client id.
-
-        Raises NotFound, Denied, Invalid.
-        """
+        """The same without a secret, which can be added later; ``id`` is the former client id. Raises NotFound, Denied,
+        Invalid."""
         values = {**self.type_defaults(command.type), **self._decoded_values(command)}
         application = self._new_entity(Application, id=id or new_client_id(), project_id=project_id, **values)
         self._require_instance_permission(application, principal)
@@ -148,9 +146,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     def add_secret(self, application_id: str, *, principal: Principal) -> tuple[ClientSecret, str]:
         """Add a second live secret, so that the first can be replaced without a gap. Its text is shown only once.
-
-        Raises NotFound, Denied; Conflict if two are live, and for a public client.
-        """
+        Raises NotFound, Denied; Conflict if two are live, and for a public client."""
         application = self._get_authorized(application_id, principal)
         if application.is_public:
             raise Conflict(
@@ -191,8 +187,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     def type_defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
         """Defaults for fields that a command leaves out: the authorization code flow if the service offers it, and no
-        sign-in for an API.
-        """
+        sign-in for an API."""
         values: dict[str, Any] = {"authentication_method": _METHODS[type]}
         if type is not ApplicationType.API:
             responses = self._choices.responses_by_type.items()
@@ -258,9 +253,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         self, application: Application, command: RegisterApplication | ChangeApplication
     ) -> Application:
         """The application, with grant type implicit exactly if it has a response type with tokens (RFC 7591 §2.1).
-
-        Raises Invalid, with all fields at once, if the settings contradict each other.
-        """
+        Raises Invalid, with all fields at once, if the settings contradict each other."""
         tokens = self._choices.uses_front_channel(application.response_types)
         problems = {**dict(_problems(application)), **dict(self._problems_of_grants(application))}
         if IMPLICIT in (command.grant_types or ()) and not tokens:

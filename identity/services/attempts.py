@@ -149,10 +149,8 @@ class AttemptService(Service):
     def reserve_directory_entry(
         self, reservation: AttemptReservation, entry: str, organization: Organization
     ) -> AttemptReservation:
-        """The attempt, also counted for the entry of the organization's directory, by whichever name it was found.
-
-        It is rate limited if the entry has no attempts left. Commit before you check the password.
-        """
+        """The attempt, also counted for the entry of the organization's directory, by whichever name it was found. It
+        is rate limited if the entry has no attempts left. Commit before you check the password."""
         key, limits = (
             f"entry:{token_digest(entry).hex()}",
             policy_limits(self._policies.organization_policy(organization.id)),
@@ -179,8 +177,7 @@ class AttemptService(Service):
 
     def reserve_factor_attempt(self, subject: Subject | None, browser: str | None) -> AttemptReservation:
         """The same for a second factor, counted separately from the password and over all factors together; without a
-        known user, for the network address alone. Raises TooManyAttempts.
-        """
+        known user, for the network address alone. Raises TooManyAttempts."""
         address = self._count(ADDRESS_COUNTER, subject)
         if subject is None:
             return AttemptReservation(self._now, address, ())
@@ -198,8 +195,7 @@ class AttemptService(Service):
 
     def count_failures(self, subjects: Iterable[Subject]) -> Mapping[str, int]:
         """The consecutive failures of each account from unknown browsers, by user id: the larger of passwords and
-        second factors.
-        """
+        second factors."""
         keys = {
             subject.user.id: (
                 f"user:{subject.user.id}",

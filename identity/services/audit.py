@@ -22,8 +22,7 @@ MAX_ANONYMOUS_REFUSALS = 60
 
 class AuditRecorder:
     """Collects the events of one request: ``recorded_events`` are written already, ``refused_events`` wait for their
-    own transaction after the abort.
-    """
+    own transaction after the abort."""
 
     def __init__(
         self,
@@ -55,10 +54,8 @@ class AuditRecorder:
 
     @contextmanager
     def acting_as(self, user_id: str, *, client_id: str | None = None, session_id: str | None = None) -> Iterator[None]:
-        """Within the context the request acts as this user, authenticated by a password, a session or a link.
-
-        An actor that the request has authenticated before stays.
-        """
+        """Within the context the request acts as this user, authenticated by a password, a session or a link. An actor
+        that the request has authenticated before stays."""
         before = self.actor
         if before.kind is ActorKind.ANONYMOUS:
             self.actor = before.authenticated_as(ActorKind.USER, user_id, client_id=client_id, session_id=session_id)
@@ -78,10 +75,8 @@ class AuditRecorder:
         actor: Actor | None = None,
         user_id: str | None = None,
     ) -> None:
-        """Write a change's event in the change's own transaction.
-
-        ``actor`` replaces the request's actor; ``user_id`` is the object's owner if the detail does not name them.
-        """
+        """Write a change's event in the change's own transaction. ``actor`` replaces the request's actor; ``user_id``
+        is the object's owner if the detail does not name them."""
         self.write_event(self._event(event, kind, id, organization_id, detail or {}, actor=actor, user_id=user_id))
 
     def record_many(

@@ -127,10 +127,8 @@ def _bytes_as_list(value: object) -> list[str]:
 
 
 class BackupReader:
-    """A backup opened for reading: its ``manifest`` and its rows.
-
-    Raises InvalidBackup unless the manifest is sealed under these master keys.
-    """
+    """A backup opened for reading: its ``manifest`` and its rows. Raises InvalidBackup unless the manifest is sealed
+    under these master keys."""
 
     def __init__(self, path: Path, sealer: Sealer) -> None:
         try:

@@ -29,11 +29,8 @@ _VALUE_TAKEN = gettext_lazy("This value is taken.")
 def translate_storage_errors(
     kind: str, identifier: str, duplicate_messages: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Turn a store's result into a domain error.
-
-    Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes Invalid with the field's message from
-    ``duplicate_messages``.
-    """
+    """Turn a store's result into a domain error. Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes
+    Invalid with the field's message from ``duplicate_messages``."""
     try:
         yield
     except RowNotFound:

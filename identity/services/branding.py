@@ -79,10 +79,8 @@ class BrandingService(Service):
         principal: Principal,
         expected_version: int | None = None,
     ) -> Branding:
-        """Change the branding; it shares the version of its owner.
-
-        Raises NotFound, Denied, Conflict; Invalid for a picture that cannot be sanitized.
-        """
+        """Change the branding; it shares the version of its owner. Raises NotFound, Denied, Conflict; Invalid for a
+        picture that cannot be sanitized."""
         if isinstance(owner, Application) and not self._applications.can_change(owner, principal=principal):
             sentence = gettext_lazy("Only who manages the instance can change applications of its own project.")
             raise Denied(sentence, permission=INSTANCE_WRITE)
@@ -123,8 +121,7 @@ class BrandingService(Service):
 
     def _keep(self, kind: str, owner: BrandingOwner, value: Mapping[str, Any]) -> None:
         """Replace the stored value; an empty one deletes it. The owner's row is already written, which serializes
-        writers.
-        """
+        writers."""
         self._storage.records.delete(CORE_NAMESPACE, kind, _key(owner))
         if not value:
             return

@@ -16,8 +16,7 @@ _KIND = "consent"
 
 class ConsentService(Service):
     """A consent covers a set of scopes; withdrawing it also revokes what the application got
-    (UserService.disconnect).
-    """
+    (UserService.disconnect)."""
 
     def covers_scopes(self, subject: Subject, client: ApplicationClient, scope: Iterable[str]) -> bool:
         """True if the user has consented to all of these scopes."""

@@ -78,10 +78,8 @@ class Services(ABC):
 
     @abstractmethod
     def read_session(self) -> AbstractContextManager[Storage]:
-        """A storage for reads that do not block writers: it locks nothing before the first write.
-
-        Rows that you find may be deleted before you write; stores then return Missing.
-        """
+        """A storage for reads that do not block writers: it locks nothing before the first write. Rows that you find
+        may be deleted before you write; stores then return Missing."""
 
     @abstractmethod
     def find_instance(self) -> Instance | None:

@@ -16,11 +16,8 @@ EntityT = TypeVar("EntityT")
 
 
 class EntityService(Service, Generic[EntityT]):
-    """Manages one kind of stored entity under the rules of its subclass.
-
-    ``kind`` is its name in events, ``store`` its store, ``duplicate_messages`` the messages for values that must be
-    unique.
-    """
+    """Manages one kind of stored entity under the rules of its subclass. ``kind`` is its name in events, ``store`` its
+    store, ``duplicate_messages`` the messages for values that must be unique."""
 
     kind: ClassVar[str]
     store: ClassVar[str]
@@ -92,10 +89,8 @@ class EntityService(Service, Generic[EntityT]):
     def _next_version(
         self, before: EntityT, command: Command | None = None, *, expected_version: int | None = None, **values: Any
     ) -> EntityT:
-        """The next version of the entity, with these values and those of the command. Raises Conflict.
-
-        None in the command changes nothing, unless it was sent and the field is nullable.
-        """
+        """The next version of the entity, with these values and those of the command. Raises Conflict. None in the
+        command changes nothing, unless it was sent and the field is nullable."""
         entity: Any = before
         refuse_stale(entity.version, expected_version)
         declared, sent = entity_fields(type(entity)), set() if command is None else command.model_fields_set
@@ -109,17 +104,14 @@ class EntityService(Service, Generic[EntityT]):
 
     def _add(self, event: str, entity: Any, organization_id: str | None, *, parent: tuple[str, str]) -> None:
         """Store a new entity and record the event. ``parent`` is kind and id of its parent. Raises NotFound,
-        Invalid.
-        """
+        Invalid."""
         with translate_storage_errors(*parent, self.duplicate_messages):
             self._store.add(entity)
         self._record_event(event, entity, organization_id, dump_fields(entity))
 
     def _update(self, event: str, before: EntityT, after: EntityT, *, organization_id: str | None = None) -> EntityT:
         """Store the changed entity and record the event. If nothing has changed, do neither and return ``before``.
-
-        ``organization_id`` replaces the one that usually gets the event. Raises NotFound, Conflict, Invalid.
-        """
+        ``organization_id`` replaces the one that usually gets the event. Raises NotFound, Conflict, Invalid."""
         entity: Any = before
         # Not the events' diff: it does not show a secret that replaces another within a second.
         if _is_same(before, after):

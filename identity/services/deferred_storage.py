@@ -25,10 +25,8 @@ class _Deferred(Generic[Store]):
 
 
 class DeferredStorage(Storage):
-    """A storage that is opened on first access to one of its stores, so that nothing waits for it before.
-
-    The access raises what opening raises.
-    """
+    """A storage that is opened on first access to one of its stores, so that nothing waits for it before. The access
+    raises what opening raises."""
 
     def __init__(self, open_storage: Callable[[], Storage]) -> None:
         self._open = open_storage

@@ -67,10 +67,8 @@ class OrganizationDomainService(Service):
         return principal is not None and self._access.is_permitted(principal, ASSERT_PERMISSION, Resource.INSTANCE)
 
     def add(self, organization_id: str, command: AddDomain) -> OrganizationDomain:
-        """Add a domain that waits for its proof; one in the service's own namespace is effective at once.
-
-        Whether another organization has it is disclosed only after the proof. Raises Invalid.
-        """
+        """Add a domain that waits for its proof; one in the service's own namespace is effective at once. Whether
+        another organization has it is disclosed only after the proof. Raises Invalid."""
         name = command.domain
         if self._storage.organizations.find_domain(organization_id, name) is not None:
             raise Invalid({"domain": _DOMAIN_REQUESTED})
@@ -80,10 +78,8 @@ class OrganizationDomainService(Service):
         return self._wait(organization_id, name)
 
     def claim(self, organization_id: str, name: str, *, principal: Principal | None) -> bool:
-        """True if the organization may use this name from now on; otherwise it waits for the proof.
-
-        A caller with the permission asserts the domain by that. Raises Invalid.
-        """
+        """True if the organization may use this name from now on; otherwise it waits for the proof. A caller with the
+        permission asserts the domain by that. Raises Invalid."""
         stored = self._storage.organizations.find_domain(organization_id, name)
         if stored is not None and stored.is_effective:
             return True
@@ -117,11 +113,8 @@ class OrganizationDomainService(Service):
         return proven
 
     def assert_domain(self, organization_id: str, name: str, *, principal: Principal) -> OrganizationDomain:
-        """Make a pending domain effective without proof.
-
-        A domain of a deleted organization is taken over. Raises NotFound, Denied; Conflict if another organization
-        has it.
-        """
+        """Make a pending domain effective without proof. A domain of a deleted organization is taken over. Raises
+        NotFound, Denied; Conflict if another organization has it."""
         self._require(principal)
         stored = self.get(organization_id, name)
         if stored.is_verified:
@@ -132,11 +125,8 @@ class OrganizationDomainService(Service):
             raise Conflict(_DOMAIN_TAKEN) from None
 
     def remove(self, organization_id: str, name: str, *, principal: Principal) -> None:
-        """Remove the domain from the organization; others can have it then.
-
-        Raises NotFound; Conflict for the primary domain; Denied for an effective one, unless the caller may assert
-        domains.
-        """
+        """Remove the domain from the organization; others can have it then. Raises NotFound; Conflict for the primary
+        domain; Denied for an effective one, unless the caller may assert domains."""
         domain = self.get(organization_id, name)
         organization = self._storage.organizations.find(organization_id)
         if organization is not None and organization.primary_domain == name:

@@ -49,10 +49,8 @@ class FactorService(Service):
     def enrol(
         self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "", key: str | None = None
     ) -> Enrolment:
-        """Add an enrolment. ``key`` is unique in the instance among those of the factor, by default a new one.
-
-        Raises Conflict if the key is taken or the user has the maximum number; NotFound if the user was removed.
-        """
+        """Add an enrolment. ``key`` is unique in the instance among those of the factor, by default a new one. Raises
+        Conflict if the key is taken or the user has the maximum number; NotFound if the user was removed."""
         if len(self.list_enrolments(subject.user.id, factor)) >= MAX_ENROLMENTS:
             raise Conflict(gettext_lazy("There can be no more of these. Remove one first."))
         id_ = new_id()
@@ -67,11 +65,8 @@ class FactorService(Service):
         return _enrolment(record)
 
     def update_after_use(self, enrolment: Enrolment, value: Mapping[str, Any]) -> Enrolment:
-        """Record that it was used just now, with its new content.
-
-        Raises Conflict if it was used or changed since it was read, so that only one of several racing proofs
-        counts; NotFound.
-        """
+        """Record that it was used just now, with its new content. Raises Conflict if it was used or changed since it
+        was read, so that only one of several racing proofs counts; NotFound."""
         return self._replaced(enrolment, value=dict(value), used_at=int(self._now.timestamp()))
 
     def rename(self, subject: Subject, enrolment_id: str, name: str) -> Enrolment:

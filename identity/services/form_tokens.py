@@ -16,8 +16,7 @@ _KIND = "ticket"
 
 class FormTokenService(Service):
     """Each is sealed for one purpose, which names what it is bound to: a page, a sign-in, a user. So it can be neither
-    forged nor read, and viewing a page writes nothing.
-    """
+    forged nor read, and viewing a page writes nothing."""
 
     def __init__(self, state: TransactionState, sealer: Sealer) -> None:
         super().__init__(state)
@@ -30,10 +29,8 @@ class FormTokenService(Service):
         return base64url.encode(self._sealer.seal(plain, associated_data=_sealing_context(purpose)))
 
     def redeem(self, purpose: str, token: str) -> Mapping[str, Any] | None:
-        """The token's content, once; None if it has expired, was used, or has another purpose.
-
-        Of racing callers exactly one gets it. It is used up when the transaction commits.
-        """
+        """The token's content, once; None if it has expired, was used, or has another purpose. Of racing callers
+        exactly one gets it. It is used up when the transaction commits."""
         try:
             id_, ends_at, content = json.loads(
                 self._sealer.open(base64url.decode(token), associated_data=_sealing_context(purpose))

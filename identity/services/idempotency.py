@@ -77,10 +77,8 @@ class IdempotencyService(Service):
             raise Conflict("The answer to this request was not kept. Look whether it was done.") from None
 
     def store_response(self, status: int, body: bytes) -> None:
-        """Store the response for the last claimed key, in this transaction or a later one of the request.
-
-        Without a claimed key nothing is stored.
-        """
+        """Store the response for the last claimed key, in this transaction or a later one of the request. Without a
+        claimed key nothing is stored."""
         if self.claimed_record is not None:
             sealed = self._sealer.seal(
                 b"%d\n%b" % (status, body), associated_data=sealing_context(self.claimed_record.key)

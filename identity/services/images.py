@@ -68,10 +68,8 @@ def sanitize_base64_image(text: str) -> SanitizedImage:
 
 
 def sanitize_image(content: bytes) -> SanitizedImage:
-    """Sanitize an uploaded image. Raises Invalid, of ``logo``.
-
-    The result is deterministic, and sanitizing it again does not change it.
-    """
+    """Sanitize an uploaded image. Raises Invalid, of ``logo``. The result is deterministic, and sanitizing it again
+    does not change it."""
     if len(content) > MAX_UPLOAD_BYTES:
         raise _refused(_too_large())
     if content.startswith(_RASTERS):

@@ -111,8 +111,7 @@ def ensure_roles(
     allow_without_sign_in_method: bool = False,
 ) -> Manager:
     """Make the user a manager of the resource with at least these roles. Raises Invalid for unknown roles, and for a
-    user who could not sign in with them and is not being recovered.
-    """
+    user who could not sign in with them and is not being recovered."""
     manager = next(
         (manager for manager in services.storage.managers.list_for_user(user_id) if manager.resource == resource.key),
         None,
@@ -142,10 +141,8 @@ def resolve_role_resource(services: Services, role: str, organization_id: str) -
 def ensure_introspection_client(
     services: Services, instance: Instance, existing: str | None
 ) -> tuple[Application, str | None]:
-    """The API application of the own project, and its secret if this call created one.
-
-    ``existing`` is the client id of the operator's credentials; a secret is created if it is not this application's.
-    """
+    """The API application of the own project, and its secret if this call created one. ``existing`` is the client id of
+    the operator's credentials; a secret is created if it is not this application's."""
     rows = iterate_rows(lambda request: services.storage.applications.page(instance.project_id, request))
     application = next(
         (application for application in rows if application.name == INTROSPECTION_APPLICATION_NAME), None

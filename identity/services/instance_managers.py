@@ -9,11 +9,8 @@ from identity.storage.paging import iterate_rows
 
 
 class InstanceManagerService(Service):
-    """Users with any role at the instance.
-
-    Ask only if the answer matters: ``PolicyService.subject_policy`` does so if the organization's rules differ from
-    the instance's. Answers are cached for the transaction.
-    """
+    """Users with any role at the instance. Ask only if the answer matters: ``PolicyService.subject_policy`` does so if
+    the organization's rules differ from the instance's. Answers are cached for the transaction."""
 
     def __init__(self, state: TransactionState) -> None:
         super().__init__(state)

@@ -6,10 +6,8 @@ from typing import Any
 
 
 def iterencode(value: Any, indent: str = "") -> Iterator[str]:
-    """The value as JSON in chunks; an iterator becomes a list whose items are consumed one by one.
-
-    Values that contain an iterator are indented, all others are on one line.
-    """
+    """The value as JSON in chunks; an iterator becomes a list whose items are consumed one by one. Values that contain
+    an iterator are indented, all others are on one line."""
     if isinstance(value, Iterator):
         yield from _laid_out("[", "]", (("", item) for item in value), indent)
     elif _is_open(value):

@@ -14,9 +14,7 @@ KNOWN_BROWSER_LIFETIME = timedelta(days=90)
 
 class KnownBrowserService(Service):
     """The browser's token is sealed for one account and one password: it cannot be forged, and a new password ends it.
-
-    It grants no access. Only the browser's failures are stored, under its id.
-    """
+    It grants no access. Only the browser's failures are stored, under its id."""
 
     def __init__(self, state: TransactionState, sealer: Sealer) -> None:
         super().__init__(state)

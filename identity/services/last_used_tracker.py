@@ -13,10 +13,8 @@ _PERSONAL_ACCESS_TOKEN = "personal_access_token"  # noqa: S105
 
 
 class LastUsedTracker:
-    """One per process, for all threads: authentication costs no write, and a crash loses only the latest times.
-
-    Single reads and writes of a dict are atomic, so it needs no lock.
-    """
+    """One per process, for all threads: authentication costs no write, and a crash loses only the latest times. Single
+    reads and writes of a dict are atomic, so it needs no lock."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], datetime] = {}

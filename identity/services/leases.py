@@ -13,10 +13,8 @@ from identity.storage.errors import UnreadableRow
 
 
 def acquire_lease(storage: Storage, name: str, *, starts_at: datetime, expires_at: datetime) -> bool:
-    """Acquire the lease by one conditional write; False while another node holds it.
-
-    Release it by acquiring it from its end until now.
-    """
+    """Acquire the lease by one conditional write; False while another node holds it. Release it by acquiring it from
+    its end until now."""
     lease = Record(
         plugin=CORE_NAMESPACE, kind="lease", key=token_digest(name), created_at=starts_at, expires_at=expires_at
     )

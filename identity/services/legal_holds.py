@@ -51,10 +51,8 @@ class LegalHoldService(Service):
                 )
 
     def create(self, command: CreateLegalHold) -> LegalHold:
-        """Place a hold on a user, an organization or the instance.
-
-        Raises Invalid for an unknown target; Conflict if it has a hold already, or if there are too many holds.
-        """
+        """Place a hold on a user, an organization or the instance. Raises Invalid for an unknown target; Conflict if it
+        has a hold already, or if there are too many holds."""
         target_id, organization_id = self._named(command)
         record = self._record()
         if target_id in record.value:

@@ -62,10 +62,8 @@ class LoginNameService(Service):
         return ResolvedLogin(login_name, found, is_by_email=found is not None, is_barred=is_barred)
 
     def find_by_login_name(self, login_name: LoginName) -> Subject | None:
-        """The user with this login name; a bare one, without an organization, as the store finds it.
-
-        Creating an account never changes which user the bare name of another one means.
-        """
+        """The user with this login name; a bare one, without an organization, as the store finds it. Creating an
+        account never changes which user the bare name of another one means."""
         if login_name.domain:
             return self._storage.users.find_by_login_name(login_name.comparison_key)
         instance = self._instance()
@@ -76,8 +74,7 @@ class LoginNameService(Service):
 
     def count_losing_email_sign_in(self, organization_id: str, domain: str, *, primary: bool = False) -> int:
         """How many users of other organizations cannot sign in by their address of the domain once the organization has
-        proven it; at most MOST_LOSING addresses are counted. With ``primary`` login names also end in the domain.
-        """
+        proven it; at most MOST_LOSING addresses are counted. With ``primary`` login names also end in the domain."""
         users = self._storage.users
         lost = 0
         for key in users.list_email_keys_verified_in_other_organizations(organization_id, domain, MOST_LOSING):

@@ -20,10 +20,8 @@ _NOTICE_LASTS = timedelta(days=7)
 
 
 class MailReason(StrEnum):
-    """Why a mail is sent: each reason has its own rate limit.
-
-    Anonymous clients can cause the first three for any address; NOTICE reports a change of an account.
-    """
+    """Why a mail is sent: each reason has its own rate limit. Anonymous clients can cause the first three for any
+    address; NOTICE reports a change of an account."""
 
     RESET = "reset"
     REGISTRATION = "registration"
@@ -65,10 +63,8 @@ class Mail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A notification about an account: mail template and values, rendered when it is sent.
-
-    ``languages`` are language tags by preference; ``at`` is when it happened (RFC 3339).
-    """
+    """A notification about an account: mail template and values, rendered when it is sent. ``languages`` are language
+    tags by preference; ``at`` is when it happened (RFC 3339)."""
 
     to: str
     template: str
@@ -152,10 +148,8 @@ class MailService(Service):
         return counted
 
     def queue_notification(self, notice: Notification, *, proved_by: str = "") -> bool:
-        """Send the notification once this transaction is committed; False if the address has reached its limit.
-
-        For an account that has proved the address each kind has its own limit, so that none hides another.
-        """
+        """Send the notification once this transaction is committed; False if the address has reached its limit. For an
+        account that has proved the address each kind has its own limit, so that none hides another."""
         counter = f"{MailReason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{MailReason.NOTICE}:"
         counted = self._count(counter, notice.to)
         if counted:

@@ -256,10 +256,8 @@ class ManagerService(GrantAuditedService[Manager]):
 
 
 def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> None:
-    """Raise Conflict if no active IAM_OWNER is left once those that ``leaves`` names are gone.
-
-    The rows stay locked until the transaction ends: two that leave at once cannot both go.
-    """
+    """Raise Conflict if no active IAM_OWNER is left once those that ``leaves`` names are gone. The rows stay locked
+    until the transaction ends: two that leave at once cannot both go."""
     owners = storage.managers.lock_by_role(INSTANCE_KEY, INSTANCE_OWNER_ROLE)
     if owners and all(leaves(owner) for owner in owners):
         raise Conflict(

@@ -84,10 +84,8 @@ class NotificationService(Service):
         self._mails, self._language = mails, language
 
     def notify(self, event: AuditEvent) -> None:
-        """Mail the person the event is about if it is one of NOTIFIED_EVENTS.
-
-        Does nothing where mail is disabled or the person has no address.
-        """
+        """Mail the person the event is about if it is one of NOTIFIED_EVENTS. Does nothing where mail is disabled or
+        the person has no address."""
         if event.event not in NOTIFIED_EVENTS or not self._mails.is_enabled:
             return
         if event.event == _STARTED and not event.detail.get("new_browser"):

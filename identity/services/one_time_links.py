@@ -70,10 +70,7 @@ class OneTimeLinkService(Service):
         recipient: str = "",
     ) -> str:
         """Return the URL of a new link. Unless ``revoke_earlier`` is False, the user's earlier links of the kind stop
-        working.
-
-        Raises NotFound.
-        """
+        working. Raises NotFound."""
         code = new_token()
         key = token_digest(code)
         carried = dict(content or {})
@@ -107,8 +104,7 @@ class OneTimeLinkService(Service):
 
     def redeem(self, kind: OneTimeLinkKind, code: str) -> tuple[str | None, dict[str, str]]:
         """Like ``read``, and redeem the link: exactly one of several racing callers succeeds. Raises
-        InvalidOneTimeLink.
-        """
+        InvalidOneTimeLink."""
         try:
             used = self._storage.records.consume(CORE_NAMESPACE, kind, token_digest(code), self._now)
         except (AlreadyUsed, RowNotFound):

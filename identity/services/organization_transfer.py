@@ -107,10 +107,7 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
 
     def document(self, values: Mapping[str, Any]) -> OrganizationDocument:
         """Build the document from these remaining values, as far as it is valid; ``import_document`` reports all
-        problems.
-
-        Raises Invalid with a message for each invalid path if nothing is valid.
-        """
+        problems. Raises Invalid with a message for each invalid path if nothing is valid."""
         problems = self._wrong_types(OrganizationDocument, values)
         lists = {".".join(path): spooled for path, spooled in self._lists.items()}
         return decode_document(OrganizationDocument, values, problems, lists)
@@ -137,10 +134,8 @@ class OrganizationTransfer:
         return all(self._services.access_control.is_permitted(principal, permission, resource) for permission in _READS)
 
     def begin_export(self, organization_id: str, *, principal: Principal) -> Organization:
-        """Record the export in the audit trail. Commit, and then read ``export_document``.
-
-        Raises NotFound; Denied if the principal may not read everything in it.
-        """
+        """Record the export in the audit trail. Commit, and then read ``export_document``. Raises NotFound; Denied if
+        the principal may not read everything in it."""
         services = self._services
         organization = services.organizations.get(organization_id)
         resource = Resource.of_organization(organization_id)
@@ -152,10 +147,8 @@ class OrganizationTransfer:
         return organization
 
     def export_document(self, organization_id: str, *, principal: Principal) -> Iterator[str]:
-        """The document piece by piece, as JSON in an order that depends only on its content.
-
-        It is read lazily, users page by page; in a snapshot all of it is from one moment. Raises NotFound.
-        """
+        """The document piece by piece, as JSON in an order that depends only on its content. It is read lazily, users
+        page by page; in a snapshot all of it is from one moment. Raises NotFound."""
         organization = self._services.organizations.get(organization_id)
         return iterencode(
             {
@@ -298,10 +291,8 @@ class _Export:
         return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
 
     def _with_users(self, rows: Iterable[Any], members: Callable[[Any], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Rows that refer to users: the organization's own users by id first, then others by login name.
-
-        Rows of users that the principal may not see are left out. Only user names are held in memory.
-        """
+        """Rows that refer to users: the organization's own users by id first, then others by login name. Rows of users
+        that the principal may not see are left out. Only user names are held in memory."""
         sees, rest, found = self._services.access_control.can_see_organization, iter(rows), []
         while part := list(islice(rest, MAX_PAGE_ROWS)):
             subjects = self._storage.users.find_subjects([row.user_id for row in part])

@@ -101,8 +101,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
 
     def remove(self, id: str, *, principal: Principal) -> None:  # noqa: A002
         """Delete the organization with everything it owns. Raises NotFound, Conflict; Denied also if that includes
-        entities the instance manages.
-        """
+        entities the instance manages."""
         self._upstream_providers.require_can_remove_all(id, principal=principal)
         super().remove(id, principal=principal)
 

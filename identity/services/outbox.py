@@ -31,11 +31,8 @@ class DeliveryRejected(Exception):
 
 
 class Delivery(ABC):
-    """A delivery channel and its retry policy. One object per process; one thread sends with it.
-
-    Channels do not wait for each other: each has its own messages, thread and lease, so that one node at a time
-    sends.
-    """
+    """A delivery channel and its retry policy. One object per process; one thread sends with it. Channels do not wait
+    for each other: each has its own messages, thread and lease, so that one node at a time sends."""
 
     #: Name of the channel in the database, in logs and for operators; not secret.
     kind: str
@@ -54,10 +51,8 @@ class Delivery(ABC):
         return True
 
     def event_content(self, event: AuditEvent) -> bytes | None:
-        """The message to send about an audit event; None for no message.
-
-        Called in the transaction that writes the event. If it raises, the exception is logged and nothing is sent.
-        """
+        """The message to send about an audit event; None for no message. Called in the transaction that writes the
+        event. If it raises, the exception is logged and nothing is sent."""
         return None
 
     @abstractmethod

@@ -73,10 +73,8 @@ class OverviewService(Service):
         self._access, self._signing_keys = access, signing_keys
 
     def list_expiring(self, organization_id: str | None, *, principal: Principal) -> tuple[ExpiringCredential, ...]:
-        """What expires within 30 days, soonest first, at most 50, except what a plugin hides from ``principal``.
-
-        Keys and personal access tokens; without an organization also signing keys that retire soon.
-        """
+        """What expires within 30 days, soonest first, at most 50, except what a plugin hides from ``principal``. Keys
+        and personal access tokens; without an organization also signing keys that retire soon."""
         until = self._now + _AHEAD
         keys = self._storage.credentials.list_expiring(
             ServiceUserKey, self._now, until, _MOST_EXPIRING, organization_id=organization_id
@@ -104,8 +102,7 @@ class OverviewService(Service):
 
     def list_refused(self, organization_id: str | None, *, principal: Principal) -> tuple[RefusalSummary, ...]:
         """Refusals of the last 24 hours, grouped, latest first, at most 20, except what a plugin hides from
-        ``principal``.
-        """
+        ``principal``."""
         audit_filter = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
         found: dict[tuple[object, ...], RefusalSummary] = {}
         for event in self._access.filter_visible(

@@ -96,10 +96,8 @@ class PasswordService(Service):
         )
 
     def complete_attempt(self, trial: PasswordAttempt, *, outdated_hash: str | None = None) -> Subject | None:
-        """Clear the failures after a correct password; None if the user may not sign in.
-
-        ``outdated_hash`` is a hash of the same password at the current cost, stored instead of the present hash.
-        """
+        """Clear the failures after a correct password; None if the user may not sign in. ``outdated_hash`` is a hash of
+        the same password at the current cost, stored instead of the present hash."""
         subject = trial.subject and self._storage.users.find_subject(trial.subject.user.id)
         if subject is None or not subject.is_active:
             self._attempts.record_refusal(subject, "deactivated")
@@ -116,10 +114,8 @@ class PasswordService(Service):
         return subject
 
     def fail_attempt(self, trial: PasswordAttempt, *, directory_unavailable: bool = False) -> None:
-        """Record a wrong password, or with ``directory_unavailable`` that the directory could not verify it.
-
-        Raises TooManyAttempts where only a correct password would have been accepted.
-        """
+        """Record a wrong password, or with ``directory_unavailable`` that the directory could not verify it. Raises
+        TooManyAttempts where only a correct password would have been accepted."""
         refusal = trial.reservation.error
         self._attempts.record_refusal(
             trial.audited_subject,
@@ -178,10 +174,8 @@ class PasswordService(Service):
             raise Invalid({f"{field}_again": gettext_lazy("Type the same password twice.")})
 
     def refuse_current_password(self, user_id: str, password: str, *, field: str = "new_password") -> None:
-        """Raise Invalid for ``field`` if the user already has this password and someone else knows it.
-
-        Raises ServerBusy.
-        """
+        """Raise Invalid for ``field`` if the user already has this password and someone else knows it. Raises
+        ServerBusy."""
         with self._look() as storage:
             stored = storage.users.find_password(user_id)
         if stored is not None and self._hasher.verify(stored.hash, password).is_match:
@@ -225,10 +219,8 @@ class PasswordService(Service):
         return password
 
     def require_change(self, user_id: str) -> None:
-        """Require a new password at the next sign-in; the current one is accepted only for that.
-
-        Does nothing for people without a password. Also applies to a password that is being set concurrently.
-        """
+        """Require a new password at the next sign-in; the current one is accepted only for that. Does nothing for
+        people without a password. Also applies to a password that is being set concurrently."""
         stored = self._storage.users.find_password(user_id)
         while stored is not None and not self._storage.users.lock_password_hash(user_id, stored.hash):
             stored = self._storage.users.find_password(user_id)
@@ -273,15 +265,13 @@ class PasswordService(Service):
         return (None if known is None else subject), self._link_for(known)
 
     def is_login_name(self, login_name: str) -> bool:
-        """True if it is the login name of an account, active or not. Then it means only that account and is not
-        taken as an email address.
-        """
+        """True if it is the login name of an account, active or not. Then it means only that account and is not taken
+        as an email address."""
         return self._login_names.find_by_login_name(LoginName.parse(login_name)) is not None
 
     def find_subjects_by_email(self, key: str, organization_id: str) -> tuple[Subject, ...]:
-        """Accounts that the address with this ``email_key`` can recover: those that verified it themselves, and
-        those of the organization, if given, that have it verified. Oldest first, at most MAX_USERS_PER_EMAIL.
-        """
+        """Accounts that the address with this ``email_key`` can recover: those that verified it themselves, and those
+        of the organization, if given, that have it verified. Oldest first, at most MAX_USERS_PER_EMAIL."""
         users = self._storage.users
         subjects = users.find_by_verified_email(key, is_proven=True, active=True)
         if organization_id:
@@ -324,10 +314,8 @@ class PasswordService(Service):
         return self._owner(owner)
 
     def reset(self, code: str, hashed: str) -> Subject:
-        """Redeem the link and store the new password's hash. Raises InvalidOneTimeLink.
-
-        Someone else may have known the former password: everything opened with it ends, whatever the settings.
-        """
+        """Redeem the link and store the new password's hash. Raises InvalidOneTimeLink. Someone else may have known the
+        former password: everything opened with it ends, whatever the settings."""
         owner, content = self._links.redeem(OneTimeLinkKind.PASSWORD_RESET, code)
         subject = self._owner(owner)
         self._change(subject, hashed, keep=None, applications=True)
@@ -335,10 +323,8 @@ class PasswordService(Service):
         return subject
 
     def _prove_address(self, subject: Subject, address: str) -> None:
-        """Mark the address as verified: the link went only there and was used.
-
-        Raises Conflict if the account was changed concurrently.
-        """
+        """Mark the address as verified: the link went only there and was used. Raises Conflict if the account was
+        changed concurrently."""
         before = subject.user
         if not isinstance(before, HumanUser) or not address or address != before.profile.email:
             return

@@ -52,10 +52,8 @@ _MOST_KEPT = 10_000
 
 @dataclass
 class PolicyCache:
-    """Effective policies by version, per process.
-
-    The version is read with every subject, so a change takes effect in all processes at its commit.
-    """
+    """Effective policies by version, per process. The version is read with every subject, so a change takes effect in
+    all processes at its commit."""
 
     entries: dict[str, tuple[int, datetime, Policy]] = field(default_factory=dict)
 
@@ -73,10 +71,8 @@ class PolicyCache:
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicy:
-    """The rules that one level sets itself, and their version; 0 if it sets none.
-
-    ``rule_authorship`` says for each rule when it was set and by which user id.
-    """
+    """The rules that one level sets itself, and their version; 0 if it sets none. ``rule_authorship`` says for each
+    rule when it was set and by which user id."""
 
     policy: Policy
     version: int
@@ -170,8 +166,7 @@ class PolicyService(Service):
 
     def subject_policy(self, subject: Subject) -> Policy:
         """The policy for this person. Reads nothing if the organization sets no rules and the version came with the
-        person.
-        """
+        person."""
         if self._version is None:
             self._version = subject.rules_version
         usual, above = self.organization_policy(subject.organization.id), self.instance_policy()
@@ -198,8 +193,7 @@ class PolicyService(Service):
 
     def list_ignored_rules(self, organization_id: str) -> tuple[str, ...]:
         """Names of the organization's rules that are ignored because nobody could sign in if they were combined with
-        the instance's: the instance's apply.
-        """
+        the instance's: the instance's apply."""
         policy = self.get_stored_policy(organization_id).policy
         above = self.instance_policy()
         strictest, combined = strictest_policy(above, policy), self._combine_policies(above, policy)
@@ -274,10 +268,8 @@ class PolicyService(Service):
         return tuple(effective_rules)
 
     def amend_policy(self, owner: str, command: ChangePolicy) -> Policy:
-        """The level's rules with the command's changes; nothing is stored.
-
-        Raises Invalid if a rule of an organization allows more than the instance does.
-        """
+        """The level's rules with the command's changes; nothing is stored. Raises Invalid if a rule of an organization
+        allows more than the instance does."""
         policy = command.apply_to(self.get_stored_policy(owner).policy)
         self._refuse(owner, policy, changed=command.model_fields_set)
         return policy
@@ -397,9 +389,8 @@ class PolicyService(Service):
             raise Invalid(errors)
 
     def _combine_policies(self, above: Policy, policy_override: Policy) -> Policy:
-        """The combination of both policies. What nobody could satisfy falls back to the instance's: first the
-        sign-in methods, then the second factor.
-        """
+        """The combination of both policies. What nobody could satisfy falls back to the instance's: first the sign-in
+        methods, then the second factor."""
         policy = strictest_policy(above, policy_override)
         for item in (
             policy,
@@ -411,10 +402,8 @@ class PolicyService(Service):
         return replace(policy, factors=above.factors, second_factor=above.second_factor)
 
     def _can_be_met(self, policy: Policy, *, trusts_upstream: bool = True, mail: bool = True) -> bool:
-        """True if somebody could sign in under this policy with the plugins of this service.
-
-        ``trusts_upstream``: second factors of upstream providers count; ``mail``: codes can be mailed.
-        """
+        """True if somebody could sign in under this policy with the plugins of this service. ``trusts_upstream``:
+        second factors of upstream providers count; ``mail``: codes can be mailed."""
         choices = self._choices
         second = choices.second_factors if mail else choices.second_factors - choices.mail_factors
         alone = (

@@ -13,11 +13,8 @@ EntityT = TypeVar("EntityT")
 
 
 class GrantAuditedService(EntityService[EntityT]):
-    """Service of entities that belong to a project grant, or may.
-
-    Each side's audit trail gets its own event. The event for the other side is written without personal data, so
-    that no page, API, export or filter can reveal it later.
-    """
+    """Service of entities that belong to a project grant, or may. Each side's audit trail gets its own event. The event
+    for the other side is written without personal data, so that no page, API, export or filter can reveal it later."""
 
     #: Detail members with personal data of the side that owns the entity.
     personal_fields: ClassVar[frozenset[str]] = frozenset()

@@ -19,8 +19,7 @@ _DUPLICATE_MESSAGES = {"organization_id": gettext_lazy("This organization has a 
 
 class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntityService[ProjectGrant]):
     """Project grants of the granting project. User grants and managers derived from one are removed and deactivated
-    with it.
-    """
+    with it."""
 
     kind = "project_grant"
     store = "project_grants"
@@ -30,8 +29,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         self, organization_id: str, request: PageRequest, *, principal: Principal
     ) -> ResultPage[ProjectGrant]:
         """The grants that an organization has received and ``principal`` may read, newest first. A manager of single
-        grants gets only these, on one page.
-        """
+        grants gets only these, on one page."""
         parts = self._access.permitted_children(
             principal, "project_grant.read", Resource.of_organization(organization_id)
         )
@@ -54,10 +52,8 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         return request.active in (None, grant.active) and project is not None and matches_query(request.query, project)
 
     def add(self, project_id: str, command: AddProjectGrant, *, principal: Principal) -> ProjectGrant:
-        """Grant the project; accepted at once if the principal may grant roles in the receiving organization.
-
-        Raises NotFound; Invalid for unknown roles or a second grant.
-        """
+        """Grant the project; accepted at once if the principal may grant roles in the receiving organization. Raises
+        NotFound; Invalid for unknown roles or a second grant."""
         project = self._project(project_id)
         if command.organization_id == project.organization_id:
             raise Invalid({"organization_id": gettext_lazy("The project belongs to this organization already.")})

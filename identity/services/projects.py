@@ -25,8 +25,7 @@ _CLOCKS_APART = timedelta(seconds=30)
 
 class ProjectService(DeactivatableEntityService[Project]):
     """Projects of organizations. The applications of a deactivated project stop working. The service's own project
-    stays.
-    """
+    stays."""
 
     kind = "project"
     store = "projects"
@@ -44,10 +43,8 @@ class ProjectService(DeactivatableEntityService[Project]):
     def page(
         self, organization_id: str, request: PageRequest = FIRST_PAGE, *, principal: Principal
     ) -> ResultPage[Project]:
-        """The organization's projects that ``principal`` may read, by name by default.
-
-        A manager of single projects gets only these, on one page: there are never many.
-        """
+        """The organization's projects that ``principal`` may read, by name by default. A manager of single projects
+        gets only these, on one page: there are never many."""
         parts = self._access.permitted_children(principal, "project.read", Resource.of_organization(organization_id))
         stored = self._storage.projects
         if parts is None:
@@ -63,10 +60,8 @@ class ProjectService(DeactivatableEntityService[Project]):
         principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> Project:
-        """Create a project; ``id`` restores a former id. Raises NotFound.
-
-        A principal who may create projects there but not change them becomes its owner.
-        """
+        """Create a project; ``id`` restores a former id. Raises NotFound. A principal who may create projects there but
+        not change them becomes its owner."""
         project = self._new_entity(Project, command, id=id, organization_id=organization_id)
         self._add("project.created", project, organization_id, parent=("organization", organization_id))
         permissions = self._access.list_permissions(principal, Resource.of_organization(organization_id))

@@ -75,10 +75,8 @@ class RecordService(Service):
         return self._unseal_record(record) if record is not None and record.is_live(self._now) else None
 
     def replace(self, record: Record, value: Mapping[str, Any]) -> Record:
-        """Replace the value, which stays sealed if it was.
-
-        Raises Conflict if the record was changed concurrently, NotFound if it is gone.
-        """
+        """Replace the value, which stays sealed if it was. Raises Conflict if the record was changed concurrently,
+        NotFound if it is gone."""
         following = self._set_value(replace(record, version=record.version + 1), value, seal=bool(record.sealed))
         if record.plugin != self._plugin:
             raise ValueError("a record of another plugin")
@@ -87,10 +85,8 @@ class RecordService(Service):
         return self._unseal_record(following)
 
     def consume(self, kind: str, key: str) -> Record | None:
-        """Find and delete the record: exactly one of several racing callers gets it.
-
-        None if it does not exist, has expired or was consumed before.
-        """
+        """Find and delete the record: exactly one of several racing callers gets it. None if it does not exist, has
+        expired or was consumed before."""
         try:
             return self._unseal_record(
                 self._storage.records.consume(self._plugin, _checked(kind), token_digest(key), self._now)

@@ -34,10 +34,8 @@ _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("Choose another user name; this
 
 @dataclass(frozen=True, slots=True)
 class RegistrationMail:
-    """A mail to a new address: the link that creates the account, or the accounts that already have the address.
-
-    The link always exists, even where it must not be used, so that both cases take the same time.
-    """
+    """A mail to a new address: the link that creates the account, or the accounts that already have the address. The
+    link always exists, even where it must not be used, so that both cases take the same time."""
 
     link: str
     existing_subjects: tuple[Subject, ...] = ()
@@ -46,9 +44,7 @@ class RegistrationMail:
 @dataclass(frozen=True, slots=True)
 class PendingRegistration:
     """The registration that a link completes; ``is_user_name_taken`` if the user name was taken meanwhile.
-
-    ``sign_in_id`` is the id of the sign-in during which the person registered; empty for none.
-    """
+    ``sign_in_id`` is the id of the sign-in during which the person registered; empty for none."""
 
     command: RegisterUser
     organization: Organization
@@ -85,8 +81,7 @@ class RegistrationService(Service):
 
     def accepts_provider_account(self, organization: Organization, verified_email: str) -> bool:
         """True if an identity provider may create accounts in the organization for people with this address. The
-        provider's own settings are checked separately. ``verified_email`` is empty if the person has none.
-        """
+        provider's own settings are checked separately. ``verified_email`` is empty if the person has none."""
         policy = self._policies.organization_policy(organization.id)
         domains = policy.registration_domains
         if policy.registration is RegistrationRule.OFF:
@@ -115,9 +110,8 @@ class RegistrationService(Service):
             raise Invalid({"email": gettext_lazy("Use an email address of {domains}.", domains=names)})
 
     def register(self, organization: Organization, command: RegisterUser, hashed: str) -> Subject:
-        """Create the account; the person can sign in at once. Raises Denied if registration is closed or addresses
-        are verified first; Invalid if the name is taken.
-        """
+        """Create the account; the person can sign in at once. Raises Denied if registration is closed or addresses are
+        verified first; Invalid if the name is taken."""
         if self._verifies(self._open(organization)):
             raise Denied("Registration needs a verified address.")
         return self._create(organization, command, hashed, verified=False)
@@ -125,10 +119,8 @@ class RegistrationService(Service):
     def begin(
         self, organization: Organization, command: RegisterUser, hashed: str, *, sign_in: str = ""
     ) -> RegistrationMail:
-        """The mail to the new address. Only its reader learns whether the address is known.
-
-        Raises Denied if registration is closed; Invalid for an address that the policy refuses.
-        """
+        """The mail to the new address. Only its reader learns whether the address is known. Raises Denied if
+        registration is closed; Invalid for an address that the policy refuses."""
         self._require(self._open(organization), command.email)
         content = {
             "organization_id": organization.id,

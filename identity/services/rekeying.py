@@ -23,10 +23,8 @@ UNKNOWN_KEY_ID = "?"
 
 @dataclass
 class RekeyingResult:
-    """How many values were resealed, and how many could not be opened, by the id of their master key.
-
-    ``signing_keys`` are the ids of the signing keys among the latter.
-    """
+    """How many values were resealed, and how many could not be opened, by the id of their master key. ``signing_keys``
+    are the ids of the signing keys among the latter."""
 
     count: int = 0
     unreadable: Counter[str] = field(default_factory=Counter)
@@ -37,9 +35,7 @@ def rekey(
     transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer, progress: Callable[[int], None]
 ) -> RekeyingResult:
     """Reseal everything, one transaction per batch. ``progress`` is called with the number of values resealed.
-
-    Concurrent changes win. It can be interrupted and repeated: resealed values are skipped.
-    """
+    Concurrent changes win. It can be interrupted and repeated: resealed values are skipped."""
     rekeying_result = RekeyingResult()
     with transaction() as services:
         rekeying_result.count, lost = services.signing_keys.rekey()

@@ -28,8 +28,7 @@ class RememberedBrowser:
 
 class RememberedBrowserService(Service):
     """A browser presents one secret per person. Its digest is kept until it expires, is revoked, or the person's
-    password or factors change.
-    """
+    password or factors change."""
 
     def __init__(self, state: TransactionState, records: RecordService) -> None:
         super().__init__(state)
@@ -49,10 +48,8 @@ class RememberedBrowserService(Service):
         return id_, secret
 
     def remembered_since(self, user_id: str, presented: Mapping[str, str], max_age: timedelta) -> datetime | None:
-        """Since when a browser with these secrets by id is remembered; None if it is not.
-
-        Browsers remembered for longer than ``max_age`` do not count.
-        """
+        """Since when a browser with these secrets by id is remembered; None if it is not. Browsers remembered for
+        longer than ``max_age`` do not count."""
         for id_, secret in presented.items():
             record = self._records.find(RECORD_KIND, _key(id_, secret))
             if record is not None and record.user_id == user_id and self._now < record.created_at + max_age:

@@ -50,9 +50,8 @@ _NO_SECRET = token_digest("no secret has this digest")
 
 
 class ServiceUserService(DeactivatableEntityService[ServiceUser]):
-    """Accounts for programs (service description §2.1), their keys (§2.2), and secrets and personal access tokens
-    for programs that cannot sign. No credential of a deactivated service user works. The last IAM_OWNER stays.
-    """
+    """Accounts for programs (service description §2.1), their keys (§2.2), and secrets and personal access tokens for
+    programs that cannot sign. No credential of a deactivated service user works. The last IAM_OWNER stays."""
 
     kind = "service_user"
     store = "users"
@@ -97,10 +96,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         *,
         id: str | None = None,  # noqa: A002
     ) -> ServiceUser:
-        """Create a service user; ``id`` restores a former id.
-
-        Raises NotFound; Invalid if the user name is taken.
-        """
+        """Create a service user; ``id`` restores a former id. Raises NotFound; Invalid if the user name is taken."""
         user = self._new_entity(ServiceUser, command, id=id, organization_id=organization_id)
         refuse_conflicting_login_name(self._storage, user)
         self._add("service_user.created", user, organization_id, parent=("organization", organization_id))
@@ -153,10 +149,8 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         principal: Principal,
         id: str | None = None,  # noqa: A002
     ) -> ServiceUserKey:
-        """Add a key whose private half stays with its owner; ``id`` restores a former id.
-
-        Raises NotFound, Invalid, Denied.
-        """
+        """Add a key whose private half stays with its owner; ``id`` restores a former id. Raises NotFound, Invalid,
+        Denied."""
         return self._add_key(user_id, parse_rsa_public_key(command.public_key), command.expires_at, principal, id)
 
     def remove_key(self, user_id: str, key_id: str, *, principal: Principal) -> None:
@@ -292,10 +286,8 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             self._storage.credentials.update_last_used(ServiceUserKey, {key.id: self._now})
 
     def record_expiring(self) -> int:
-        """Write an audit event for each key and personal access token with 30, 7 or 1 days left, once per step.
-
-        Returns the number of events.
-        """
+        """Write an audit event for each key and personal access token with 30, 7 or 1 days left, once per step. Returns
+        the number of events."""
         longest = self._now + timedelta(days=EXPIRY_WARNING_DAYS[0])
         keys = self._storage.credentials.list_expiring(ServiceUserKey, self._now, longest, _EXPIRING_AT_ONCE)
         tokens = self._storage.credentials.list_expiring(PersonalAccessToken, self._now, longest, _EXPIRING_AT_ONCE)

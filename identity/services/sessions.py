@@ -36,8 +36,7 @@ class SessionService(Service):
 
     def list_by_secrets(self, secrets: Collection[str]) -> tuple[SignedInAccount, ...]:
         """The sessions for the secrets that a browser presents, last selected first; includes expired but not ended
-        ones.
-        """
+        ones."""
         if not secrets:
             return ()
         with self._look() as storage:
@@ -144,11 +143,8 @@ class SessionService(Service):
     def step_up(
         self, account: SignedInAccount, proofs: tuple[Proof, ...], *, client_id: str | None = None
     ) -> tuple[SignedInAccount, str]:
-        """Add proofs to the session; returns it with its new secret.
-
-        Of each factor the latest proof counts. Start and end of the session stay. Raises NotFound if it was ended
-        meanwhile.
-        """
+        """Add proofs to the session; returns it with its new secret. Of each factor the latest proof counts. Start and
+        end of the session stay. Raises NotFound if it was ended meanwhile."""
         secret, session = new_token(), account.session
         renewed = {proof.factor for proof in proofs}
         together = (*(proof for proof in session.proofs if proof.factor not in renewed), *proofs)
@@ -194,11 +190,8 @@ class SessionService(Service):
         self.end(SignedInAccount(session, subject))
 
     def end_all(self, subject: Subject, *, except_session: str | None = None) -> int:
-        """Sign the person out everywhere; returns the number of sessions ended.
-
-        Pending sign-ins with their proofs start over. ``except_session`` is the id of a session or pending sign-in
-        to keep.
-        """
+        """Sign the person out everywhere; returns the number of sessions ended. Pending sign-ins with their proofs
+        start over. ``except_session`` is the id of a session or pending sign-in to keep."""
         # First, so that a sign-in that finishes concurrently has started its session by now.
         self._storage.authorization_requests.reset_for_user(subject.user.id, except_id=except_session)
         ended = self._storage.sessions.end_for_user(subject.user.id, self._now, except_id=except_session)
@@ -214,8 +207,7 @@ class SessionService(Service):
 
     def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> None:
         """End everything opened as this person: sessions and sign-ins as ``end_all`` does, one-time links, and with
-        ``applications`` the tokens of applications.
-        """
+        ``applications`` the tokens of applications."""
         for kind in (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER):
             self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=subject.user.id)
         if applications:

@@ -85,10 +85,7 @@ class SignInService(Service):
         return pending, secret
 
     def find(self, request_id: str, secret: str | None) -> PendingAuthorization:
-        """The pending sign-in with this id, for the browser that presents its secret.
-
-        Raises SignInUnavailable.
-        """
+        """The pending sign-in with this id, for the browser that presents its secret. Raises SignInUnavailable."""
         with self._look() as storage:
             pending = storage.authorization_requests.find(request_id)
         if pending is None:
@@ -102,10 +99,7 @@ class SignInService(Service):
         return pending
 
     def restart(self, request_id: str, secret: str | None) -> tuple[PendingAuthorization, str]:
-        """A new one with the same parameters as one that expired.
-
-        Raises SignInUnavailable, unless it is expired.
-        """
+        """A new one with the same parameters as one that expired. Raises SignInUnavailable, unless it is expired."""
         try:
             old = self.find(request_id, secret)
         except SignInUnavailable as refused:
@@ -129,10 +123,8 @@ class SignInService(Service):
         return self._update(pending, lambda pending: replace(pending, ui_locales=ui_locales))
 
     def select_account(self, pending: PendingAuthorization, account: SignedInAccount | None) -> PendingAuthorization:
-        """Set the account that answers the request; None for one that has yet to sign in.
-
-        Earlier proofs no longer count: they may be someone else's.
-        """
+        """Set the account that answers the request; None for one that has yet to sign in. Earlier proofs no longer
+        count: they may be someone else's."""
         return self._update(
             pending,
             lambda pending: replace(
@@ -163,10 +155,7 @@ class SignInService(Service):
         factor: str = Proof.PASSWORD_FACTOR,
     ) -> PendingAuthorization:
         """Record who was authenticated just now, by which factor and methods (amr, RFC 8176). The session starts when
-        no further interaction is needed.
-
-        Interactions finished after an earlier proof have to be finished again.
-        """
+        no further interaction is needed. Interactions finished after an earlier proof have to be finished again."""
         return self._update(
             pending,
             lambda pending: replace(
@@ -207,10 +196,8 @@ class SignInService(Service):
         return self._update(pending, finished)
 
     def finish(self, pending: PendingAuthorization) -> None:
-        """Finish it in the transaction that answers it: one of several racing tabs succeeds.
-
-        Raises SignInUnavailable if it is finished; StaleSignIn if it has changed since it was read.
-        """
+        """Finish it in the transaction that answers it: one of several racing tabs succeeds. Raises SignInUnavailable
+        if it is finished; StaleSignIn if it has changed since it was read."""
         try:
             self._storage.authorization_requests.finish(pending.id, self._now, version=pending.version)
         except (AlreadyUsed, RowNotFound):

@@ -65,10 +65,8 @@ class KeyRing:
         self._published: tuple[KeySchedule, datetime, Published] | None = None
 
     def cached_schedule(self, look: ReadSessionFactory, now: datetime) -> KeySchedule:
-        """The key list, at most CACHE_AGE old; an older copy while the storage is unavailable.
-
-        Raises StorageUnavailable.
-        """
+        """The key list, at most CACHE_AGE old; an older copy while the storage is unavailable. Raises
+        StorageUnavailable."""
         fresh = self.fresh(now)
         if fresh is not None:
             return fresh
@@ -105,10 +103,7 @@ class KeyRing:
 
     def stands_behind(self, key_id: str | None, look: ReadSessionFactory, now: datetime) -> bool:
         """True if tokens with this key id are valid: the key was not withdrawn. A key missing from the copy is looked
-        up.
-
-        Raises StorageUnavailable.
-        """
+        up. Raises StorageUnavailable."""
         if self.cached_schedule(look, now).find(key_id) is not None:
             return True
         self.invalidate()
@@ -174,8 +169,7 @@ class SigningKeyService(Service):
 
     def current_signing_key(self) -> tuple[str, RsaPrivateKey]:
         """Key id and private key to sign with: the active key, or another published one if that is damaged. Raises
-        NoSigningKey, StorageUnavailable.
-        """
+        NoSigningKey, StorageUnavailable."""
         return self._ring.select_signing_key(self.schedule().signing_candidates(self._now))
 
     def published_keys(self) -> Published:
@@ -199,8 +193,7 @@ class SigningKeyService(Service):
 
     def add_first(self) -> SigningKey:
         """Create the first key, active at once: no client can have cached a list without it. An existing one is
-        returned.
-        """
+        returned."""
         keys = self._ring.load_schedule(self._storage, self._now).keys
         return keys[0] if keys else self._add(1, self._now)
 
@@ -275,9 +268,8 @@ class SigningKeyService(Service):
         return len(signing_keys)
 
     def rekey(self) -> tuple[int, list[SigningKey]]:
-        """Reseal every private key under the active master key; returns the number resealed, and the keys that
-        cannot be unsealed and stay as they are.
-        """
+        """Reseal every private key under the active master key; returns the number resealed, and the keys that cannot
+        be unsealed and stay as they are."""
         storage, sealer = self._storage, self._ring.sealer
         count, lost = 0, []
         for key in storage.signing_keys.list_all():

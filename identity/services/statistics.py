@@ -81,10 +81,8 @@ class StatisticsService(Service):
         )
 
     def backlog_ages(self) -> Mapping[str, timedelta]:
-        """Age of the oldest queued item of each sender and job; zero for an empty queue. Raises StorageUnavailable.
-
-        For a purge it is rounded down to one of a few steps.
-        """
+        """Age of the oldest queued item of each sender and job; zero for an empty queue. Raises StorageUnavailable. For
+        a purge it is rounded down to one of a few steps."""
         legal_holds = self._legal_holds.list_holds().keys()
         return {
             **{

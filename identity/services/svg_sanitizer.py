@@ -50,9 +50,8 @@ class UnsafeSvg(Exception):
 
 
 def sanitize_svg(content: bytes) -> bytes:
-    """The image with everything unsafe removed. Raises UnsafeSvg if it is not an image, declares entities, is too
-    deep or too large, or is coloured by a style sheet and would come out black.
-    """
+    """The image with everything unsafe removed. Raises UnsafeSvg if it is not an image, declares entities, is too deep
+    or too large, or is coloured by a style sheet and would come out black."""
     try:
         root = fromstring(content, forbid_dtd=False, forbid_entities=True, forbid_external=True)
     except DefusedXmlException:

@@ -47,18 +47,14 @@ class TokenService(Service):
 
     def store_access_token(self, token: AccessToken, used: Record | None = None) -> None:
         """Store an access token as the last write of the transaction. The row itself is the record: there is no audit
-        event.
-
-        Raises AlreadyUsed (storage) if ``used`` was consumed before, on any node.
-        """
+        event. Raises AlreadyUsed (storage) if ``used`` was consumed before, on any node."""
         self._storage.tokens.add_access_token(token, consumed_record=used, is_last_write=True)
 
     def store_family(
         self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
     ) -> None:
-        """Start a token family and store its authorization code. ``is_last_write`` means that the transaction
-        changes nothing else. Raises RowNotFound (storage).
-        """
+        """Start a token family and store its authorization code. ``is_last_write`` means that the transaction changes
+        nothing else. Raises RowNotFound (storage)."""
         self._storage.tokens.add_family(family, code, is_last_write=is_last_write)
 
     def find_code(self, text: str) -> PresentedCode | None:
@@ -74,10 +70,8 @@ class TokenService(Service):
         access: AccessToken | None = None,
         refresh: RefreshToken | None = None,
     ) -> None:
-        """Redeem the code for its own client and store the tokens, as the last write of the transaction.
-
-        Raises ReplayDetected, NotRedeemable, RowNotFound (storage).
-        """
+        """Redeem the code for its own client and store the tokens, as the last write of the transaction. Raises
+        ReplayDetected, NotRedeemable, RowNotFound (storage)."""
         try:
             self._storage.tokens.redeem_authorization_code(
                 code.digest,
@@ -147,11 +141,8 @@ class TokenService(Service):
         return ReplayDetected("This was used before.")
 
     def find_live_access_token(self, text: str) -> PresentedAccessToken | None:
-        """The access token with its owner and client, if it is valid right now.
-
-        A signed one is valid until its key is withdrawn. Projects to which its user or client has lost the right are
-        removed from its audience.
-        """
+        """The access token with its owner and client, if it is valid right now. A signed one is valid until its key is
+        withdrawn. Projects to which its user or client has lost the right are removed from its audience."""
         issued = self._storage.tokens.find_access_token(token_digest(text))
         if issued is None or not issued.is_live(self._now):
             return None
@@ -164,10 +155,8 @@ class TokenService(Service):
         return issued
 
     def is_in_audience(self, issued: PresentedAccessToken, client: ApplicationClient) -> bool:
-        """True if the live token is meant for the client.
-
-        A project in the audience counts only if both the token's user and its application have a right to it.
-        """
+        """True if the live token is meant for the client. A project in the audience counts only if both the token's
+        user and its application have a right to it."""
         audience, project_id = issued.token.audience, client.project.id
         if client.id in audience or project_id not in audience:
             return client.id in audience

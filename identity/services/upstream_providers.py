@@ -43,9 +43,8 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         self._sealer, self._access, self._holders = sealer, access, holders
 
     def serves_subject(self, provider: UpstreamProvider, subject: Subject) -> bool:
-        """True if the person may link an account at the provider and sign in with it: one of their organization or
-        for all; with a role at the instance only one that the instance manages.
-        """
+        """True if the person may link an account at the provider and sign in with it: one of their organization or for
+        all; with a role at the instance only one that the instance manages."""
         if not provider.everywhere and subject.organization.id != provider.organization_id:
             return False
         return provider.instance_managed or not self._holders.is_instance_manager(subject.user.id)
@@ -83,10 +82,8 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         return self._update("upstream_provider.changed", before, after)
 
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
-        """The providers at which people of the organization can sign in; without an organization, those for all.
-
-        A provider that was imported without its secret is not available until it has one.
-        """
+        """The providers at which people of the organization can sign in; without an organization, those for all. A
+        provider that was imported without its secret is not available until it has one."""
         with self._look() as storage:
             return tuple(
                 provider

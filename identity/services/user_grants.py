@@ -34,10 +34,8 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         self._project_grants = project_grants
 
     def grant_resource(self, grant: UserGrant) -> Resource:
-        """The resource of the grant's permissions: the project, or the project grant it derives from.
-
-        Raises NotFound.
-        """
+        """The resource of the grant's permissions: the project, or the project grant it derives from. Raises
+        NotFound."""
         project = self._project(grant.project_id)
         if grant.project_grant_id is None:
             return project_resource(project)
@@ -98,9 +96,7 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
 
     def sync_roles(self, user_id: str, project_id: str, roles: Mapping[str, bool]) -> None:
         """Give or take these roles of a user in a project of their organization, as the operator; other roles stay.
-
-        Raises DomainError.
-        """
+        Raises DomainError."""
         grants = self._storage.user_grants.page("user_id", user_id)
         direct = [grant for grant in grants if grant.project_id == project_id and grant.project_grant_id is None]
         before = direct[0].roles if direct else frozenset[str]()

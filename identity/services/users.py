@@ -64,8 +64,7 @@ class ImportedUser:
 
 class UserService(DeactivatableEntityService[HumanUser]):
     """Accounts of people. Nobody can sign in to a deactivated one, and the last active IAM_OWNER stays. Deleting an
-    account removes personal data from its audit events.
-    """
+    account removes personal data from its audit events."""
 
     kind = "user"
     store = "users"
@@ -100,10 +99,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         *,
         id: str | None = None,  # noqa: A002
     ) -> HumanUser:
-        """Create an account without a password; ``id`` restores a former id.
-
-        Raises NotFound; Invalid if the user name is taken.
-        """
+        """Create an account without a password; ``id`` restores a former id. Raises NotFound; Invalid if the user name
+        is taken."""
         profile = Profile(given_name=command.given_name, family_name=command.family_name, email=command.email)
         user = self._new_entity(
             HumanUser,
@@ -119,9 +116,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return user
 
     def create_many(self, organization_id: str, people: Sequence[ImportedUser]) -> list[HumanUser | Invalid]:
-        """Create accounts without passwords, for imports; an account that is refused is returned as its error.
-        Raises NotFound.
-        """
+        """Create accounts without passwords, for imports; an account that is refused is returned as its error. Raises
+        NotFound."""
         users = [self._new(organization_id, imported_user) for imported_user in people]
         results: list[HumanUser | Invalid] = [*users]
         try:
@@ -138,10 +134,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         self, organization_id: str, command: InviteHumanUser, *, principal: Principal, mailed: bool = False
     ) -> tuple[HumanUser, InitialCredential]:
         """Create an account; returns it with its initial credential. Raises NotFound; Invalid if the user name is
-        taken.
-
-        With ``mailed`` the link goes into a mail to the person and is shown to nobody else.
-        """
+        taken. With ``mailed`` the link goes into a mail to the person and is shown to nobody else."""
         user = self.create(organization_id, command)
         if command.initial == "link":
             mailed_to = user.profile.email if mailed else ""
@@ -153,11 +146,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def change(
         self, user_id: str, command: ChangeHumanUser, *, principal: Principal, expected_version: int | None = None
     ) -> HumanUser:
-        """Change the account; a new address is unverified.
-
-        Raises NotFound, Conflict, Invalid; Denied if the user holds manager roles beyond the principal's: who can
-        change the address can have a password link sent there.
-        """
+        """Change the account; a new address is unverified. Raises NotFound, Conflict, Invalid; Denied if the user holds
+        manager roles beyond the principal's: who can change the address can have a password link sent there."""
         before = self._get_authorized(user_id, principal)
         profile = command.apply_to(before.profile)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
@@ -183,10 +173,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return after
 
     def unlock(self, user_id: str, *, principal: Principal) -> HumanUser:
-        """Reset the count of wrong passwords, so that the person can sign in at any browser.
-
-        Raises NotFound, Denied.
-        """
+        """Reset the count of wrong passwords, so that the person can sign in at any browser. Raises NotFound,
+        Denied."""
         user = self._get_authorized(user_id, principal)
         if self.count_failed_attempts(user_id):
             self._attempts.reset(self._subject(user_id))
@@ -195,8 +183,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def reset_factors(self, user_id: str, *, principal: Principal) -> int:
         """Remove all second factors and passkeys of a person who lost them; returns their number. Raises NotFound,
-        Denied.
-        """
+        Denied."""
         self._get_authorized(user_id, principal)
         return self._factors.remove_all(user_id)
 
@@ -254,10 +241,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def recover(self, user_id: str, *, reset_factors: bool = False) -> str:
         """Recover a locked-out account: reactivate it, end its sessions and tokens, and optionally remove second
-        factors.
-
-        Returns a new one-time password. Raises NotFound.
-        """
+        factors. Returns a new one-time password. Raises NotFound."""
         before = self.get(user_id)
         if not before.active:
             after = self._next_version(before, active=True)
@@ -269,9 +253,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._passwords.set_one_time_password(user_id)
 
     def set_verified_email(self, user_id: str, command: ChangeProfile) -> HumanUser:
-        """Set the command's email address as verified. The operator vouches for it, which counts like a link that
-        the person used. Raises NotFound, Invalid.
-        """
+        """Set the command's email address as verified. The operator vouches for it, which counts like a link that the
+        person used. Raises NotFound, Invalid."""
         before = self.get(user_id)
         profile = replace(command.apply_to(before.profile), email_verified=True)
         after = self._next_version(before, profile=profile, email_verified_by=EmailVerifier.OPERATOR)
@@ -286,11 +269,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         verified_email: str = "",
         verified_by: EmailVerifier | None = None,
     ) -> HumanUser:
-        """Store the profile that the person entered; a new address is unverified.
-
-        ``verified_email`` is an address that ``verified_by`` vouches for; the record of an earlier verification is
-        kept. Raises NotFound, Conflict.
-        """
+        """Store the profile that the person entered; a new address is unverified. ``verified_email`` is an address that
+        ``verified_by`` vouches for; the record of an earlier verification is kept. Raises NotFound, Conflict."""
         before = self.get(user_id)
         profile = command.apply_to(before.profile)
         email_verifier = before.email_verified_by
@@ -303,10 +283,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def issue_email_link(self, user_id: str, email: str) -> str:
         """Issue a single-use link that proves that the person reads this address; it becomes theirs when the link is
-        used.
-
-        Raises NotFound.
-        """
+        used. Raises NotFound."""
         user = self.get(user_id)
         refuse_conflicting_email(self._storage, replace(user, profile=replace(user.profile, email=email)))
         link = self._links.issue(OneTimeLinkKind.EMAIL_CHANGE, user=user, content={"email": email})
@@ -319,9 +296,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._owner(owner), content["email"]
 
     def verify_email(self, code: str, user_id: str) -> HumanUser:
-        """Set the address that the link verifies. The person is signed in. Raises InvalidOneTimeLink, also for a
-        link of another user.
-        """
+        """Set the address that the link verifies. The person is signed in. Raises InvalidOneTimeLink, also for a link
+        of another user."""
         owner, content = self._links.redeem(OneTimeLinkKind.EMAIL_CHANGE, code)
         if owner != user_id:
             raise InvalidOneTimeLink
@@ -354,10 +330,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         )
 
     def disconnect_application(self, subject: Subject, client_id: str) -> None:
-        """Revoke an application's tokens and consent of the person.
-
-        Raises NotFound if there is neither.
-        """
+        """Revoke an application's tokens and consent of the person. Raises NotFound if there is neither."""
         withdrawn = self._consents.withdraw_consent(subject, client_id)
         if not self._storage.tokens.revoke_for_user(subject.user.id, self._now, client_id=client_id):
             if withdrawn:

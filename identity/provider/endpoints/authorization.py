@@ -66,10 +66,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Continue a pending request: its response, or the next page.
-
-    Raises SignInUnavailable if it cannot continue in this browser; UnredirectableError if its application is gone.
-    """
+    """Continue a pending request: its response, or the next page. Raises SignInUnavailable if it cannot continue in
+    this browser; UnredirectableError if its application is gone."""
     request_id = request.resumed_request_id or ""
     try:
         return _resume(request_id, request, context)

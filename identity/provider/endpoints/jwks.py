@@ -12,10 +12,8 @@ from identity.services.signing_keys import Published
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Announced, active and retired public keys; never a private member, never an empty set.
-
-    The serialized document is cached as long as the same keys are published.
-    """
+    """Announced, active and retired public keys; never a private member, never an empty set. The serialized document is
+    cached as long as the same keys are published."""
     published = context.services.signing_keys.published_keys()
     document = _cached_key_set(context.protocol, published)
     if document is None:

@@ -37,10 +37,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 def mint_granted_tokens(
     authorization: Authorization, context: Context, *, key: SigningKeyGetter, has_interacted: bool = False
 ) -> MintedTokens:
-    """The tokens for what a grant decided, not stored yet. The token preview ends here.
-
-    ``has_interacted`` supposes that the user gave all consent and proofs that their pages ask for. Raises OAuthError.
-    """
+    """The tokens for what a grant decided, not stored yet. The token preview ends here. ``has_interacted`` supposes
+    that the user gave all consent and proofs that their pages ask for. Raises OAuthError."""
     granted = check_and_resolve_scopes(authorization, context, error=InvalidGrant)
     if not has_interacted:
         refuse_without_consent(authorization, granted, context)

@@ -16,10 +16,8 @@ from identity.provider.scope import Scope, scopes_from_token
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Claims about the token's user, by granted scopes; ``sub`` always.
-
-    Raises MissingToken, InvalidToken, InsufficientScope, InvalidBearerRequest.
-    """
+    """Claims about the token's user, by granted scopes; ``sub`` always. Raises MissingToken, InvalidToken,
+    InsufficientScope, InvalidBearerRequest."""
     issued = context.services.tokens.find_live_access_token(read_bearer_token(request))
     if issued is None:
         raise InvalidToken("the access token is unknown, expired or revoked")

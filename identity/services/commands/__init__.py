@@ -83,8 +83,7 @@ def field_error_messages(problem: ValidationError, name_of: Callable[[FieldPath]
 
 def _sentence(cause: object) -> str:
     """The rule's own message, kept as a Message so that pages can translate it. Messages of the library are not
-    shown.
-    """
+    shown."""
     if not isinstance(cause, Exception):
         return ""
     message = cause.args[0] if cause.args else None

@@ -65,8 +65,7 @@ class UserGrantSpec(Command):
 
 class ProjectGrantSpec(Command):
     """A project granted to another organization. ``user_grants`` are those that derive from it; names without a domain
-    are names in that organization.
-    """
+    are names in that organization."""
 
     organization: OrganizationReference
     roles: frozenset[RoleKey] = frozenset()

@@ -31,9 +31,7 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 @dataclass(frozen=True)
 class ParseReport:
     """What could not be decoded of a document: the problem at each path, and all texts that were left out with it.
-
-    ``streamed_lists`` are the lists outside of the document, by their paths.
-    """
+    ``streamed_lists`` are the lists outside of the document, by their paths."""
 
     problems: Mapping[str, str] = field(default_factory=dict)
     rejected_texts: frozenset[str] = frozenset()
@@ -41,10 +39,8 @@ class ParseReport:
     streamed_lists: Mapping[str, StreamedList[Any]] = field(default_factory=dict)
 
     def merge_problems(self, found: Mapping[str, str]) -> dict[str, str]:
-        """These problems and those found in the decoded part, at their paths in the whole document.
-
-        Problems that only follow from left-out items are dropped.
-        """
+        """These problems and those found in the decoded part, at their paths in the whole document. Problems that only
+        follow from left-out items are dropped."""
         problems = dict(self.problems)
         for path, sentence in found.items():
             whole_path = self._whole(path)

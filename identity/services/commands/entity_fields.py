@@ -25,8 +25,7 @@ def with_create_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]
 
 def with_update_fields(entity: type) -> Callable[[type[Derived]], type[Derived]]:
     """Add the entity's mutable fields to a command that changes it; members of the command take precedence. A field
-    that is left out stays; so does one that is None, unless the field is nullable.
-    """
+    that is left out stays; so does one that is None, unless the field is nullable."""
 
     def derive(command: type[Derived]) -> type[Derived]:
         field_types = {

@@ -20,8 +20,7 @@ class CreateHumanUser(Command):
 
 class InviteHumanUser(CreateHumanUser):
     """Create a user's account with what they first sign in with: a link to choose a password, or a one-time
-    password.
-    """
+    password."""
 
     initial: Literal["link", "one_time_password"] = "link"
 

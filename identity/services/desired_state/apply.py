@@ -26,10 +26,8 @@ class ApplyResult:
 
 
 def parse_desired_state(values: Mapping[str, object]) -> DesiredState:
-    """The valid part of these values; `apply_desired_state` reports all problems.
-
-    Raises Invalid with a message for each invalid path if nothing is valid.
-    """
+    """The valid part of these values; `apply_desired_state` reports all problems. Raises Invalid with a message for
+    each invalid path if nothing is valid."""
     return decode_document(DesiredState, values)
 
 

@@ -27,10 +27,8 @@ class ExistingRows(Generic[Row]):
         self._used_names: set[str] = set()
 
     def find(self, described: Any) -> Row | None:
-        """By id, else by name. Raises NotFound for an id, Invalid for an ambiguous or repeated name.
-
-        Names need not be unique; but where a document refers by name, the same name is the same entity.
-        """
+        """By id, else by name. Raises NotFound for an id, Invalid for an ambiguous or repeated name. Names need not be
+        unique; but where a document refers by name, the same name is the same entity."""
         if described.id is not None:
             having = (item for several in self._by_name.values() for item in several if item.id == described.id)
             found: Row | None = next(having, None)

@@ -32,8 +32,7 @@ _ROLE = "project role"
 @dataclass(frozen=True, slots=True)
 class RoleSource:
     """Scope of user grants: a project, or its grant to another organization. Users of ``users_organization`` get the
-    roles.
-    """
+    roles."""
 
     path: str
     name: str

@@ -173,8 +173,7 @@ class Reconciler:
     @contextmanager
     def collect_problems(self, path: str) -> Iterator[None]:
         """Turn an Invalid or Conflict within the block into problems at this path. Denied propagates: it is not a
-        mistake in the document.
-        """
+        mistake in the document."""
         try:
             yield
         except Invalid as refusal:
