@@ -135,7 +135,7 @@ _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z")
 _URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
 
 
-def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = False) -> str | None:  # noqa: A002
+def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = False) -> str | None:
     """What is wrong with a redirect URI, as a sentence, or None. Requires https; http is allowed for loopback hosts and
     in development. Native applications may use a private-use scheme that is a reversed domain name (RFC 8252 §7.1)."""
     if _URI_FORBIDDEN.search(uri) or len(uri) > 2000:

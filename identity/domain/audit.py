@@ -28,12 +28,7 @@ class Actor:
     request_id: str | None = None
 
     def authenticated_as(
-        self,
-        kind: ActorKind,
-        id: str,  # noqa: A002
-        *,
-        client_id: str | None = None,
-        session_id: str | None = None,
+        self, kind: ActorKind, id: str, *, client_id: str | None = None, session_id: str | None = None
     ) -> "Actor":
         """The actor after authentication within the same request."""
         address, request_id = self.client_address, self.request_id

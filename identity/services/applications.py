@@ -97,12 +97,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return application, None if application.is_public else self._new_secret(application)[1]
 
     def register(
-        self,
-        project_id: str,
-        command: RegisterApplication,
-        *,
-        principal: Principal,
-        id: str | None = None,  # noqa: A002
+        self, project_id: str, command: RegisterApplication, *, principal: Principal, id: str | None = None
     ) -> Application:
         """The same without a secret, which can be added later; ``id`` is the former client id. Raises NotFound, Denied,
         Invalid."""
@@ -185,7 +180,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         self._uses.record_client_secret(matching[0], self._now)
         return ApplicationClient(client.application, (), client.project, client.organization, matching[0])
 
-    def type_defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
+    def type_defaults(self, type: ApplicationType) -> dict[str, Any]:
         """Defaults for fields that a command leaves out: the authorization code flow if the service offers it, and no
         sign-in for an API."""
         values: dict[str, Any] = {"authentication_method": _METHODS[type]}

@@ -69,7 +69,7 @@ class AuditRecorder:
         event: str,
         *,
         kind: str,
-        id: str | None,  # noqa: A002
+        id: str | None,
         organization_id: str | None,
         detail: Mapping[str, object] | None = None,
         actor: Actor | None = None,
@@ -94,7 +94,7 @@ class AuditRecorder:
         event: str,
         *,
         kind: str,
-        id: str | None,  # noqa: A002
+        id: str | None,
         organization_id: str | None,
         detail: Mapping[str, object] | None = None,
     ) -> bool:
@@ -106,7 +106,7 @@ class AuditRecorder:
         event: str,
         *,
         kind: str,
-        id: str | None,  # noqa: A002
+        id: str | None,
         reason: str,
         organization_id: str | None = None,
         detail: Mapping[str, object] | None = None,
@@ -155,7 +155,7 @@ class AuditRecorder:
         self,
         event: str,
         kind: str,
-        id: str | None,  # noqa: A002
+        id: str | None,
         organization_id: str | None,
         detail: Mapping[str, object],
         *,
@@ -192,7 +192,7 @@ class AuditTrail:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def page(self, filter: AuditFilter, request: PageRequest = FIRST_PAGE) -> ResultPage[AuditEvent]:  # noqa: A002
+    def page(self, filter: AuditFilter, request: PageRequest = FIRST_PAGE) -> ResultPage[AuditEvent]:
         """The events that match the filter, newest first."""
         return self._storage.audit.page(request, filter)
 

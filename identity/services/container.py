@@ -98,7 +98,7 @@ class Services(ABC):
     def capabilities(self) -> Capabilities:
         return self._process.capabilities
 
-    def deletion_impact(self, removed: DeletionTarget, id: str) -> DeletionImpact:  # noqa: A002
+    def deletion_impact(self, removed: DeletionTarget, id: str) -> DeletionImpact:
         """The number of dependent entities that a removal deletes; of sessions and tokens only live ones."""
         return self.storage.deletion_impact.count(removed, id, self.now)
 

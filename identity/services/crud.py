@@ -23,12 +23,12 @@ class EntityService(Service, Generic[EntityT]):
     store: ClassVar[str]
     duplicate_messages: ClassVar[Mapping[str, str]] = {}
 
-    def get(self, id: str) -> EntityT:  # noqa: A002
+    def get(self, id: str) -> EntityT:
         """Raises NotFound."""
         found: EntityT | None = self._store.find(id)
         return self._require_found(found, self._kind_label, id)
 
-    def remove(self, id: str, *, principal: Principal) -> None:  # noqa: A002
+    def remove(self, id: str, *, principal: Principal) -> None:
         """Delete the entity with its parts. Raises NotFound; Denied and Conflict by its rules."""
         entity = self._get_authorized(id, principal)
         self._refuse_deactivation(entity)
@@ -72,7 +72,7 @@ class EntityService(Service, Generic[EntityT]):
     def _kind_label(self) -> str:
         return self.kind.replace("_", " ")
 
-    def _get_authorized(self, id: str, principal: Principal) -> EntityT:  # noqa: A002
+    def _get_authorized(self, id: str, principal: Principal) -> EntityT:
         """The entity, if the caller may change it. Raises NotFound, Denied."""
         entity = self.get(id)
         self._authorize(entity, principal)
@@ -152,13 +152,13 @@ def _is_same(before: Any, after: Any) -> bool:
 class DeactivatableEntityService(EntityService[EntityT]):
     """The same for entities that can be deactivated."""
 
-    def deactivate(self, id: str, *, principal: Principal) -> EntityT:  # noqa: A002
+    def deactivate(self, id: str, *, principal: Principal) -> EntityT:
         """Suspend the entity until it is reactivated. Raises NotFound; Denied and Conflict by its rules."""
         before = self._get_authorized(id, principal)
         self._refuse_deactivation(before)
         return self._update(f"{self.kind}.deactivated", before, self._next_version(before, active=False))
 
-    def reactivate(self, id: str, *, principal: Principal) -> EntityT:  # noqa: A002
+    def reactivate(self, id: str, *, principal: Principal) -> EntityT:
         """Undo deactivate. Raises NotFound, Denied."""
         before = self._get_authorized(id, principal)
         return self._update(f"{self.kind}.reactivated", before, self._next_version(before, active=True))

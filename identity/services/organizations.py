@@ -48,11 +48,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         self._policies, self._upstream_providers = policies, upstream_providers
 
     def create(
-        self,
-        command: CreateOrganization,
-        *,
-        principal: Principal | None = None,
-        id: str | None = None,  # noqa: A002
+        self, command: CreateOrganization, *, principal: Principal | None = None, id: str | None = None
     ) -> Organization:
         """Create an organization; ``id`` restores a former id. Raises Invalid if the primary domain is taken.
 
@@ -99,7 +95,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
             refuse_conflicting_domain(self._storage, after.id, after.primary_domain)
         return self._update("organization.changed", before, after)
 
-    def remove(self, id: str, *, principal: Principal) -> None:  # noqa: A002
+    def remove(self, id: str, *, principal: Principal) -> None:
         """Delete the organization with everything it owns. Raises NotFound, Conflict; Denied also if that includes
         entities the instance manages."""
         self._upstream_providers.require_can_remove_all(id, principal=principal)

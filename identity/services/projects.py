@@ -53,12 +53,7 @@ class ProjectService(DeactivatableEntityService[Project]):
         return self._access.filter_page(principal, single_page(managed_projects.values(), request, PROJECT_SORT_KEYS))
 
     def create(
-        self,
-        organization_id: str,
-        command: CreateProject,
-        *,
-        principal: Principal,
-        id: str | None = None,  # noqa: A002
+        self, organization_id: str, command: CreateProject, *, principal: Principal, id: str | None = None
     ) -> Project:
         """Create a project; ``id`` restores a former id. Raises NotFound. A principal who may create projects there but
         not change them becomes its owner."""

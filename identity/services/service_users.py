@@ -85,17 +85,11 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             else self._now + self._settings.service_user_key_max_age
         )
 
-    def get(self, id: str) -> ServiceUser:  # noqa: A002
+    def get(self, id: str) -> ServiceUser:
         user = self._store.find(id)
         return self._require_found(user if isinstance(user, ServiceUser) else None, "service user", id)
 
-    def create(
-        self,
-        organization_id: str,
-        command: CreateServiceUser,
-        *,
-        id: str | None = None,  # noqa: A002
-    ) -> ServiceUser:
+    def create(self, organization_id: str, command: CreateServiceUser, *, id: str | None = None) -> ServiceUser:
         """Create a service user; ``id`` restores a former id. Raises NotFound; Invalid if the user name is taken."""
         user = self._new_entity(ServiceUser, command, id=id, organization_id=organization_id)
         refuse_conflicting_login_name(self._storage, user)
@@ -142,12 +136,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
 
     def upload_key(
-        self,
-        user_id: str,
-        command: UploadServiceUserKey,
-        *,
-        principal: Principal,
-        id: str | None = None,  # noqa: A002
+        self, user_id: str, command: UploadServiceUserKey, *, principal: Principal, id: str | None = None
     ) -> ServiceUserKey:
         """Add a key whose private half stays with its owner; ``id`` restores a former id. Raises NotFound, Invalid,
         Denied."""
@@ -338,7 +327,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         public_key: RsaPublicKey,
         expires_at: datetime | None,
         principal: Principal,
-        id: str | None = None,  # noqa: A002
+        id: str | None = None,
     ) -> ServiceUserKey:
         user = self._get_authorized(user_id, principal)
         key = ServiceUserKey(

@@ -50,12 +50,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         return provider.instance_managed or not self._holders.is_instance_manager(subject.user.id)
 
     def create(
-        self,
-        organization_id: str,
-        command: CreateUpstreamProvider,
-        *,
-        principal: Principal,
-        id: str | None = None,  # noqa: A002
+        self, organization_id: str, command: CreateUpstreamProvider, *, principal: Principal, id: str | None = None
     ) -> UpstreamProvider:
         """Raises NotFound, Denied; Invalid for inconsistent settings."""
         provider = self._new_entity(UpstreamProvider, command, id=id, organization_id=organization_id)

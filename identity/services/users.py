@@ -88,17 +88,11 @@ class UserService(DeactivatableEntityService[HumanUser]):
         self._passwords, self._links, self._policies, self._sessions = passwords, links, policies, sessions
         self._consents, self._access = consents, access
 
-    def get(self, id: str) -> HumanUser:  # noqa: A002
+    def get(self, id: str) -> HumanUser:
         user = self._store.find(id)
         return self._require_found(user if isinstance(user, HumanUser) else None, "user", id)
 
-    def create(
-        self,
-        organization_id: str,
-        command: CreateHumanUser,
-        *,
-        id: str | None = None,  # noqa: A002
-    ) -> HumanUser:
+    def create(self, organization_id: str, command: CreateHumanUser, *, id: str | None = None) -> HumanUser:
         """Create an account without a password; ``id`` restores a former id. Raises NotFound; Invalid if the user name
         is taken."""
         profile = Profile(given_name=command.given_name, family_name=command.family_name, email=command.email)
@@ -157,13 +151,13 @@ class UserService(DeactivatableEntityService[HumanUser]):
             refuse_conflicting_login_name(self._storage, after)
         return self._change(before, after)
 
-    def deactivate(self, id: str, *, principal: Principal) -> HumanUser:  # noqa: A002
+    def deactivate(self, id: str, *, principal: Principal) -> HumanUser:
         """Also ends all sessions and tokens for good."""
         after = super().deactivate(id, principal=principal)
         self._sessions.revoke_access(self._subject(id))
         return after
 
-    def reactivate(self, id: str, *, principal: Principal) -> HumanUser:  # noqa: A002
+    def reactivate(self, id: str, *, principal: Principal) -> HumanUser:
         """Let the person sign in again; former sessions and tokens stay revoked. Raises NotFound, Denied."""
         before = self._get_authorized(id, principal)
         after = super().reactivate(id, principal=principal)

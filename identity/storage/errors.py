@@ -37,7 +37,7 @@ class UnreadableRow(StorageUnavailable):
     ``table`` and ``id`` identify it for operators; its content is not disclosed.
     """
 
-    def __init__(self, table: str, id: str) -> None:  # noqa: A002
+    def __init__(self, table: str, id: str) -> None:
         super().__init__(f"the row {id} of {table} cannot be read")
         self.table = table
         self.id = id

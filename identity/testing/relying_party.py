@@ -105,7 +105,7 @@ class RelyingParty:
         *,
         redirect_uri: str = "https://app.example/cb",
         post_logout_redirect_uri: str = "https://app.example/bye",
-        type: ApplicationType = ApplicationType.WEB,  # noqa: A002
+        type: ApplicationType = ApplicationType.WEB,
         project_id: str | None = None,
         response_types: Iterable[str] = ("code", "id_token", "id_token token"),
         grant_types: Iterable[str] = ("authorization_code", "refresh_token"),

@@ -266,11 +266,7 @@ class World(AssembledService):
         return user_grant
 
     def make_application(
-        self,
-        project_id: str | None = None,
-        *,
-        type: ApplicationType = ApplicationType.API,  # noqa: A002
-        **members: Any,
+        self, project_id: str | None = None, *, type: ApplicationType = ApplicationType.API, **members: Any
     ) -> Credentials:
         """The credentials of a new application without consent, by default in a new project."""
         application, secret = self.register_application(project_id, type=type, **members)

@@ -25,7 +25,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             costs.append(f"{self.memory_cost},{self.time_cost},{self.parallelism}")
             return super().hash(password, salt=salt)
 
-        def verify(self, hash: str | bytes, password: str | bytes) -> bool:  # noqa: A002
+        def verify(self, hash: str | bytes, password: str | bytes) -> bool:
             try:
                 return super().verify(hash, password)
             finally:

@@ -58,7 +58,7 @@ def test_development_switch_allows_plain_http() -> None:
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def make_application(*uris: str, type: ApplicationType = ApplicationType.WEB) -> Application:  # noqa: A002
+def make_application(*uris: str, type: ApplicationType = ApplicationType.WEB) -> Application:
     return Application(
         id="c", project_id="p", name="App", type=type, created_at=NOW, changed_at=NOW, redirect_uris=uris
     )

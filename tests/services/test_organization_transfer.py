@@ -147,7 +147,7 @@ def application_documents() -> st.SearchStrategy[dict[str, Any]]:
         "api": [],
     }
     return st.builds(
-        lambda type, name, lifetime, format, flag, active: {  # noqa: A006
+        lambda type, name, lifetime, format, flag, active: {
             "id": new_client_id(),
             "type": type,
             "name": name,

@@ -117,7 +117,7 @@ class SharedProjectScenario:
         claim_sets = [answer for answer in answers if answer["active"]] + (
             [userinfo.json] if userinfo.status_int == 200 else []
         )
-        format = TokenFormat.JWT if token.count(".") == 2 else TokenFormat.OPAQUE  # noqa: A001
+        format = TokenFormat.JWT if token.count(".") == 2 else TokenFormat.OPAQUE
         if format is TokenFormat.JWT:
             claim_sets.append(decode_jwt_unverified(token)[1])
         audiences = [frozenset(item["aud"]) for item in claim_sets if "aud" in item]

@@ -85,7 +85,7 @@ KNOWN_BY: dict[str, set[str]] = {
 
 @pytest.mark.parametrize("format", ["opaque", "jwt"])
 @pytest.mark.parametrize("scope", KNOWN_BY)
-def test_claims_are_limited_to_consented_scopes(world: World, scope: str, format: str) -> None:  # noqa: A002
+def test_claims_are_limited_to_consented_scopes(world: World, scope: str, format: str) -> None:
     """In every response and token: the page promises "receives only the number of your account"."""
     scene = ConsentScenario(world, access_token_type=format, id_token_userinfo_assertion=True)
     world.operator_services.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))

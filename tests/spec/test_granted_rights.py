@@ -177,7 +177,7 @@ def by_secret(world: World, robot: ServiceUserProgram, scope: str) -> Any:
 def test_service_user_token_is_limited_by_service_user(
     house: SharedProjectScenario,
     flow: Callable[[World, ServiceUserProgram, str], Any],
-    format: TokenFormat,  # noqa: A002
+    format: TokenFormat,
     to_project: str,
 ) -> None:
     for audiences in AUDIENCES:

@@ -86,7 +86,7 @@ def test_tenant_application_cannot_manage_service_itself(link: TenantLinkCase) -
 
 
 @pytest.mark.parametrize("type", [ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER])
-def test_instance_application_token_omits_instance_project(world: World, type: ApplicationType) -> None:  # noqa: A002
+def test_instance_application_token_omits_instance_project(world: World, type: ApplicationType) -> None:
     """The instance's project is not in the audience by default, either."""
     method = "client_secret_basic" if type is ApplicationType.WEB else "none"
     party = RelyingParty.register(world, project_id=world.instance.project_id, type=type, authentication_method=method)
@@ -212,9 +212,7 @@ def test_regranted_project_is_not_in_earlier_tokens(world: World, shared: Tenant
 
 @pytest.mark.parametrize("format", TokenFormat)
 def test_shared_project_roles_are_those_of_user_and_application(
-    world: World,
-    shared: TenantScenario,
-    format: TokenFormat,  # noqa: A002
+    world: World, shared: TenantScenario, format: TokenFormat
 ) -> None:
     """In the tokens, in userinfo and in introspection."""
     to_user = world.make_project_grant(shared.project, shared.of_user, roles=["reader", "writer"])

@@ -21,13 +21,7 @@ _MAX_SECRETS = 2
 
 
 def client_secret_section(
-    page: ResourcePage[Any],
-    id: str,  # noqa: A002
-    title: str,
-    lead: str,
-    *,
-    empty: str,
-    first: bool,
+    page: ResourcePage[Any], id: str, title: str, lead: str, *, empty: str, first: bool
 ) -> TableSection:
     """``first`` makes adding a secret the page's primary action."""
     live, may_write = page.service.list_secrets(page.entity.id), page.has_permission(f"{page.permission_subject}.write")

@@ -106,7 +106,7 @@ class DetailPage(ResourcePage[EntityT]):
         note = self.pages.note(self, self.entity)
         return note or self.action_section("danger", self.pages.actions_title, self.pages.actions)
 
-    def action_section(self, id: str, title: str, actions: Sequence[Action[EntityT]]) -> ActionSection | None:  # noqa: A002
+    def action_section(self, id: str, title: str, actions: Sequence[Action[EntityT]]) -> ActionSection | None:
         """Those of the actions that the entity's state and the caller's permissions allow; None if there are none."""
         rows = [
             (

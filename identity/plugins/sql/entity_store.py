@@ -37,7 +37,7 @@ class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
     def add(self, value: EntityT) -> None:
         self._execute_in_savepoint(self.entity_table.insert, self.entity_table.to_row(value))
 
-    def find(self, id: str) -> EntityT | None:  # noqa: A002
+    def find(self, id: str) -> EntityT | None:
         return self._fetch_value(self.entity_table.from_row, self.entity_table.by_id, {"key": id})
 
     def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
@@ -48,6 +48,6 @@ class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
     def update(self, value: EntityT) -> None:
         self._update_versioned(self.entity_table.versioned, self.entity_table.to_row(value))
 
-    def delete(self, id: str) -> None:  # noqa: A002
+    def delete(self, id: str) -> None:
         table = self.entity_table.table
         self._execute_for_one(delete(table).where(table.c.id == id))

@@ -43,12 +43,12 @@ class MemoryAuditStore(MemoryStore, AuditStore):
     def find(self, event_id: str) -> AuditEvent | None:
         return self._tables.audit_events.find(event_id)
 
-    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:
         rows = (row for row in self._tables.audit_events if filter.matches(row))
         orders = {"sequence": lambda row: f"{row.sequence:020}"}
         return page_in_memory(rows, request, orders, usual=SortOrder("sequence", descending=True))
 
-    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:  # noqa: A002
+    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:
         later = (row for row in self._tables.audit_events.rows.values() if (row.sequence or 0) > sequence)
         return tuple(islice((row for row in later if filter.matches(row)), limit))
 

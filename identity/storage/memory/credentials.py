@@ -22,11 +22,11 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
     def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
         self._rows(type(credential)).insert({credential.id: credential})
 
-    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
+    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:
         found: CredentialT | None = self._rows(kind).find(id)
         return found if found is not None and found.user_id == user_id else None
 
-    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
+    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:
         if self.find(kind, id, user_id) is None:
             raise RowNotFound(id)
         self._rows(kind).delete(id)

@@ -38,7 +38,7 @@ _TABLES_BY_COUNT = {
 
 
 class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
-    def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:  # noqa: A002
+    def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:
         name, count_own = _TABLES_BY_TARGET[target]
         if id not in getattr(self._tables, name):
             return DeletionImpact()

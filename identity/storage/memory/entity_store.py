@@ -28,7 +28,7 @@ class MemoryEntityStore(MemoryStore, EntityStore[EntityT]):
     def add(self, value: EntityT) -> None:
         self._rows.insert({value.id: value})
 
-    def find(self, id: str) -> EntityT | None:  # noqa: A002
+    def find(self, id: str) -> EntityT | None:
         return self._rows.find(id)
 
     def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
@@ -37,7 +37,7 @@ class MemoryEntityStore(MemoryStore, EntityStore[EntityT]):
     def update(self, value: EntityT) -> None:
         update_versioned(self._rows, value)
 
-    def delete(self, id: str) -> None:  # noqa: A002
+    def delete(self, id: str) -> None:
         self._rows.delete(id)
 
 

@@ -136,7 +136,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     def set_password(self, password: PasswordHash) -> None:
         self._tables.passwords.replace(password.user_id, password)
 
-    def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002
+    def lock_password_hash(self, user_id: str, hash: str) -> bool:
         password = self._tables.passwords.find(user_id)
         return password is not None and password.hash == hash
 

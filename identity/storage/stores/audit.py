@@ -33,11 +33,11 @@ class AuditStore(ABC):
         """The event with this id; None if there is none."""
 
     @abstractmethod
-    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:
         """Events that match the filter."""
 
     @abstractmethod
-    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:  # noqa: A002
+    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:
         """Up to ``limit`` events that match the filter and have a greater sequence number, oldest first.
 
         An event is withheld while one with a lower number may still be committed: a caller that continues after the

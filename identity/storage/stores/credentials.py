@@ -26,11 +26,11 @@ class CredentialStore(ABC):
         """Raises RowNotFound if there is no such user."""
 
     @abstractmethod
-    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
+    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:
         """The credential with this id, if it is this user's."""
 
     @abstractmethod
-    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
+    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:
         """Delete a credential of the user and the access tokens obtained with it. Raises RowNotFound."""
 
     @abstractmethod

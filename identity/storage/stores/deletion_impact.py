@@ -14,7 +14,7 @@ class DeletionImpactStore(ABC):
     """
 
     @abstractmethod
-    def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:  # noqa: A002
+    def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:
         """Counts for the entity with this id: for an organization including grants that it has received and given,
         for a key or secret of a service user the live tokens obtained with it. For a project grant, ``users`` are
         those with roles by it.

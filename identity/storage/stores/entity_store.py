@@ -28,7 +28,7 @@ class EntityStore(ABC, Generic[EntityT]):
         """Store a new value. Raises DuplicateValue, RowNotFound."""
 
     @abstractmethod
-    def find(self, id: str) -> EntityT | None:  # noqa: A002
+    def find(self, id: str) -> EntityT | None:
         """The value with this id; None if there is none."""
 
     @abstractmethod
@@ -40,5 +40,5 @@ class EntityStore(ABC, Generic[EntityT]):
         """Replace the stored value by its next version. Raises StaleRow, RowNotFound, DuplicateValue."""
 
     @abstractmethod
-    def delete(self, id: str) -> None:  # noqa: A002
+    def delete(self, id: str) -> None:
         """Delete it with its dependent rows."""

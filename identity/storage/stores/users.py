@@ -125,7 +125,7 @@ class UserStore(EntityStore[User]):
         """Store or replace the user's password hash. Raises RowNotFound if there is no such user."""
 
     @abstractmethod
-    def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002
+    def lock_password_hash(self, user_id: str, hash: str) -> bool:
         """True if this is the user's hash, by one conditional write: it cannot be replaced until the transaction
         ends.
         """

@@ -158,7 +158,7 @@ def test_preview_matches_issued_tokens(world: World, response_type: str, kind: T
 
 
 @pytest.mark.parametrize("format", TokenFormat)
-def test_preview_matches_refreshed_tokens(world: World, format: TokenFormat) -> None:  # noqa: A002
+def test_preview_matches_refreshed_tokens(world: World, format: TokenFormat) -> None:
     person, project = make_user_and_project(world)
     client = make_application(world, project, access_token_type=format, assert_roles_in_id_token=True)
     scope = f"openid email offline_access {ROLES}"
@@ -179,7 +179,7 @@ def test_preview_matches_refreshed_tokens(world: World, format: TokenFormat) -> 
 
 
 @pytest.mark.parametrize("format", TokenFormat)
-def test_preview_matches_client_credentials_tokens(world: World, format: TokenFormat) -> None:  # noqa: A002
+def test_preview_matches_client_credentials_tokens(world: World, format: TokenFormat) -> None:
     project = world.make_project()
     client = world.make_application(project.id, grant_types=frozenset({"client_credentials"}), access_token_type=format)
     scope = f"profile {world.audience_scope(project.id)}"
@@ -199,7 +199,7 @@ def test_preview_matches_client_credentials_tokens(world: World, format: TokenFo
 
 
 @pytest.mark.parametrize("format", TokenFormat)
-def test_preview_matches_service_user_tokens(world: World, format: TokenFormat) -> None:  # noqa: A002
+def test_preview_matches_service_user_tokens(world: World, format: TokenFormat) -> None:
     robot = world.make_service_user_program(token_format=format)
     project = world.make_project(robot.organization, roles=["reader"])
     world.make_user_grant(robot.user, project, "reader")

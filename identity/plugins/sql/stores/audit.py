@@ -76,7 +76,7 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
     def find(self, event_id: str) -> AuditEvent | None:
         return self._fetch_value(_MAPPED_TABLE.from_row, _MAPPED_TABLE.select.where(table.c.id == event_id))
 
-    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:
         before = () if request.cursor is None else (table.c.sequence < int(request.cursor.value),)
         rows = self._fetch_all(
             merge_first_rows(_filter_selects(filter, *before), _ORDER, request.limit + 1, descending=True)
@@ -87,13 +87,13 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
         )
         return ResultPage(tuple(skip_unreadable(_MAPPED_TABLE.from_row, page.items)), page.next_cursor, page.total)
 
-    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:  # noqa: A002
+    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:
         later = table.c.sequence.between(sequence + 1, self._last_settled_sequence())
         return self._fetch_values(
             _MAPPED_TABLE.from_row, merge_first_rows(_filter_selects(filter, later), _ORDER, limit)
         )
 
-    def _count_matches(self, filter: AuditFilter) -> RowTotal:  # noqa: A002
+    def _count_matches(self, filter: AuditFilter) -> RowTotal:
         arms = [arm.with_only_columns(*_ORDER) for arm in _filter_selects(filter)]
         return RowTotal.from_count(
             len(self._fetch_all(merge_first_rows(arms, _ORDER, MAX_COUNTED_ROWS + 1, descending=True)))
@@ -134,7 +134,7 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
         return {row[0] for row in self._fetch_all(_APPENDING_TRANSACTIONS)}
 
 
-def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:  # noqa: A002
+def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:
     """The events that match the filter: a select for each event name, and for each column with the id."""
     equal: dict[ColumnElement[Any], Any] = {
         table.c.organization_id: filter.organization_id,

@@ -74,11 +74,11 @@ class SqlCredentialStore(PagedSqlStore, CredentialStore):
         rows = _TABLES_BY_CLASS[type(credential)]
         self._execute_in_savepoint(rows.insert, rows.to_row(credential))
 
-    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
+    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:
         rows = _TABLES_BY_CLASS[kind]
         return self._fetch_value(rows.from_row, rows.select.where(*_is_credential(rows, id, user_id)))
 
-    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
+    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:
         rows = _TABLES_BY_CLASS[kind]
         self._execute_for_one(delete(rows.table).where(*_is_credential(rows, id, user_id)))
 

@@ -181,7 +181,7 @@ _PROJECT_GRANTS_BY_ROLES = _count_by_roles(project_grants)
 class SqlDeletionImpactStore(SqlStore, DeletionImpactStore):
     """Counts by the indexes of the foreign keys."""
 
-    def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:  # noqa: A002
+    def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:
         counted, parameters = _STATEMENTS_BY_TARGET[target], {"key": id, "at": seconds_from_datetime(now)}
         row = self._fetch_one(counted, parameters)
         return (

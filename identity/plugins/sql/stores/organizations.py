@@ -33,7 +33,7 @@ class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
         statement = ENTITY_TABLE.select.where(table.c.primary_domain == primary_domain)
         return self._fetch_value(ENTITY_TABLE.from_row, statement)
 
-    def delete(self, id: str) -> None:  # noqa: A002
+    def delete(self, id: str) -> None:
         super().delete(id)
         # Pending domains are deleted with their organization; verified ones stay reserved for it.
         self._execute(delete(domains).where(domains.c.organization_id == id, domains.c.proof.is_(None)))

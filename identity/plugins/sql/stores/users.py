@@ -218,7 +218,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
     def set_password(self, password: PasswordHash) -> None:
         self._execute_in_savepoint(_SET_PASSWORD, _PASSWORD_TABLE.to_row(password))
 
-    def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002
+    def lock_password_hash(self, user_id: str, hash: str) -> bool:
         # Writing the row unchanged locks it.
         return self._execute(_LOCK_PASSWORD, {"user": user_id, "known": hash}) == 1
 
