@@ -4,14 +4,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 from identity import __version__
 
 project = "identity"
 version = release = __version__
-extensions = ["diagram_directives", "reference_pages", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["reference_pages", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
+autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_class_signature = "separated"
 nitpicky = True
 # Signatures name private types, too.
 nitpick_ignore_regex = [("py:.*", ".*")]
@@ -25,7 +32,7 @@ html_theme = "furo"
 html_title = f"identity {__version__}"
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["_static"]
-html_css_files = ["docs.css"]
+html_css_files = ["docs.css", "pictures.css"]
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 # What a prompt shows is not part of what is copied.
@@ -41,7 +48,7 @@ NOT_SEARCHED = ("contributors/decisions/", "reference/plugin-api/")
 
 
 def setup(app: Any) -> None:
-    """Keep those pages, and the names on them, out of the search."""
+    """Keep those pages, and the names on them, out of the search, and tidy what autodoc reads."""
 
     def leave_out_of_search(app: Any, env: Any) -> None:
         for page in env.all_docs:
@@ -52,3 +59,21 @@ def setup(app: Any) -> None:
         names.update({name: entry._replace(aliased=True) for name, entry in names.items()})
 
     app.connect("env-updated", leave_out_of_search)
+
+    def leave_out_generated_signature(_: Any, __: str, name: str, ___: Any, ____: Any, lines: list[str]) -> None:
+        # The docstring of a dataclass that has none.
+        if lines and lines[0].startswith(f"{name.rpartition('.')[2]}("):
+            lines.clear()
+
+    def leave_out_test_cases(_: Any, __: str, name: str, ___: Any, is_skipped: bool, ____: Any) -> bool | None:
+        return name.startswith("test_") or None
+
+    def link_only_own_names(_: Any, page: Any) -> None:
+        # Sphinx would link the builtin "type" to any attribute of that name.
+        for reference in list(page.findall(pending_xref)):
+            if reference["refdomain"] == "py" and not reference["reftarget"].startswith("identity."):
+                reference.replace_self(nodes.Text(reference.children[-1].astext()))
+
+    app.connect("doctree-read", link_only_own_names)
+    app.connect("autodoc-process-docstring", leave_out_generated_signature)
+    app.connect("autodoc-skip-member", leave_out_test_cases)

@@ -1,5 +1,7 @@
 """The contract that every grant type passes, as a pytest class to inherit from.
 
+.. code-block:: python
+
     from identity.testing.grant_type_contract import GrantTypeContract, ValidTokenRequest
 
     class TestTicket(GrantTypeContract):

@@ -1,6 +1,6 @@
 """A MariaDB server for tests: the installed version, with its own folder and socket.
 
-A fixture with a new database:
+A fixture with a new database::
 
     pytest_plugins = ["identity.testing.mariadb"]
 

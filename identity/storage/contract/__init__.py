@@ -1,5 +1,7 @@
 """The contract that every storage backend passes, as a pytest class to inherit from.
 
+.. code-block:: python
+
     from functools import partial
 
     import pytest
