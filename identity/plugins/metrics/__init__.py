@@ -1,6 +1,5 @@
 """Prometheus metrics of requests, sign-ins, passwords, the database and the storage."""
 
-import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,9 +17,8 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 from identity.api.crypto import constant_time_equal, token_digest
 from identity.api.plugins import InstrumentationObserver, InvalidSetting, ServingProcess, hookimpl, setting
 from identity.api.services import AuditEvent
-from identity.plugins.metrics.counters import ProcessCounters, initial_samples
-from identity.plugins.metrics.families import AUDIT_EVENTS, WORKERS_REPLACED
-from identity.plugins.metrics.process_samples import ProcessSampleFolder, ProcessSamples, SamplePublisher
+from identity.plugins.metrics.counters import ProcessCounters
+from identity.plugins.metrics.families import AUDIT_EVENTS
 from identity.plugins.metrics.request_counter import create_request_observer
 from identity.plugins.metrics.response import METRICS_PATH, MetricsResponse
 
@@ -116,7 +114,6 @@ class MetricsPlugin:
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
         self.counters = ProcessCounters()
-        self._initial_samples = ProcessSamples()
         self._running: _MetricsProcess | None = None
 
     @hookimpl
@@ -133,9 +130,7 @@ class MetricsPlugin:
         self.counters.methods = frozenset(
             {*identity.process_state.capabilities.sign_in_methods, *identity.protocol_registry.factors}
         )
-        self._initial_samples = ProcessSamples(
-            initial_samples(identity.protocol_registry.grant_types, sorted(self.counters.methods))
-        )
+        self.counters.grant_types = tuple(identity.protocol_registry.grant_types)
         config.add_request_observer(create_request_observer(self.counters))
         if not self.settings.listen:
             config.add_route("metrics", METRICS_PATH)
@@ -162,14 +157,14 @@ class MetricsPlugin:
         from identity.plugins.metrics.http_server import MetricsServer
 
         folder = self.settings.directory or running.settings.data / "metrics"
-        metrics_process = _MetricsProcess(self.counters, self._initial_samples, running, folder)
+        metrics_process = _MetricsProcess(self.counters, running, folder)
         listener = None
         try:
             setting, value = "listen", self.settings.listen
             if self.settings.listen:
                 listener = MetricsServer(*self.settings.address, partial(self._handle_scrape, metrics_process))
-            setting, value = "directory", str(metrics_process.folder)
-            metrics_process.start()
+            setting, value = "directory", str(folder)
+            metrics_process.publisher.start()
         except OSError as problem:
             why = f"{value} cannot be used: {problem.strerror}"
             raise InvalidSetting(f"identity.plugin.metrics.{setting}", why) from None
@@ -182,7 +177,7 @@ class MetricsPlugin:
             self._running = None
             if listener is not None:
                 listener.stop()
-            metrics_process.stop()
+            metrics_process.publisher.stop()
 
     def _metrics_view(self, request: Request) -> Response:
         environ = request.environ
@@ -214,39 +209,17 @@ class MetricsPlugin:
 class _MetricsProcess:
     """The metrics of this running process, and of the others beside it."""
 
-    def __init__(self, counts: ProcessCounters, noughts: ProcessSamples, running: ServingProcess, folder: Path) -> None:
+    def __init__(self, counters: ProcessCounters, process: ServingProcess, folder: Path) -> None:
+        from identity.plugins.metrics.metric_files import MetricFiles, MetricPublisher
         from identity.plugins.metrics.storage_gauges import StorageGauges
 
-        self.folder = folder
-        self._counts = counts
-        self._noughts = noughts
-        self._loads = running.pool_usages
-        self._replaced = running.worker_replacements
-        self._sample_folder = ProcessSampleFolder(folder, self._own_samples)
-        self._publisher = SamplePublisher(self._sample_folder, counts.is_busy)
-        self._storage_gauges = StorageGauges(running.open_services)
-
-    def start(self) -> None:
-        """Start to count and publish. Raises OSError."""
-        self._counts.reset()
-        self._publisher.start()
-        self._counts.on_change = self._publisher.notify_change
-
-    def stop(self) -> None:
-        """Publish a last time."""
-        self._counts.on_change = lambda: None
-        self._publisher.stop()
+        self._files = MetricFiles(folder)
+        self.publisher = MetricPublisher(self._files, counters, process.pool_usages, process.worker_replacements)
+        self._storage_gauges = StorageGauges(process.open_services)
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """The metrics of all processes, and the media type."""
+        """The metrics of all processes, and the media type. Raises OSError."""
         from identity.plugins.metrics.exposition import render_exposition
 
-        return render_exposition([self._noughts, *self._sample_folder.read_all()], self._storage_gauges.read(), accept)
-
-    def _own_samples(self) -> ProcessSamples:
-        counted = self._counts.snapshot()
-        replaced = self._replaced()
-        if replaced is not None:
-            generation, times = replaced
-            counted[WORKERS_REPLACED.name] = {(generation,): [times]}
-        return ProcessSamples(counted, self._loads(), os.getpid())
+        self.publisher.publish()
+        return render_exposition(*self._files.read(), self._storage_gauges.read(), accept)

@@ -1,16 +1,15 @@
-"""Counters of one process, cheap enough for the hot path, and their sum over processes."""
+"""Counters of one process, cheap enough for the hot path."""
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import add
-from typing import Any
+from collections.abc import Callable
+from itertools import product
 
 from identity.api.plugins import InstrumentationObserver, Measurement, Outcome
 from identity.api.services import AuditEvent
 from identity.plugins.metrics.families import (
     AUDIT_EVENTS,
-    COUNTER_FAMILIES,
+    COUNTED_FAMILIES,
     GRANTS,
     LAGGING_READS,
     PASSWORD_SECONDS,
@@ -32,19 +31,19 @@ OTHER_LABEL = "other"
 #: Labels of a sample, and its values: a number, or for a histogram the sum and each bucket's own count.
 Samples = dict[tuple[str, ...], list[float]]
 
-_FAMILIES_BY_NAME = {family.name: family for family in COUNTER_FAMILIES}
 _SQL_VERBS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "COMMIT", "BEGIN", "SAVEPOINT", "RELEASE"})
 _MAX_CACHED_STATEMENTS = 2000
 
 
 class ProcessCounters(InstrumentationObserver):
-    """Counters of this process. ``on_change`` is called when there are changes since the last ``snapshot``."""
+    """Counters of this process. ``on_change`` is called when there are changes since the last ``take``."""
 
     def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
         self.on_change = on_change
-        #: Names of the sign-in methods.
+        #: Names of the sign-in methods and of the grant types.
         self.methods: frozenset[str] = frozenset()
-        self._samples: dict[str, Samples] = {family.name: {} for family in COUNTER_FAMILIES}
+        self.grant_types: tuple[str, ...] = ()
+        self._samples: dict[MetricFamily, Samples] = {family: {} for family in COUNTED_FAMILIES}
         self._lock = threading.Lock()
         self._statement_verbs: dict[str, tuple[str, ...]] = {}
         self._is_change_notified = False
@@ -52,8 +51,8 @@ class ProcessCounters(InstrumentationObserver):
 
     def increment(self, family: MetricFamily, *labels: str) -> None:
         """Add one."""
-        samples = self._samples[family.name]
         with self._lock:
+            samples = self._samples[family]
             cell = samples.get(labels)
             if cell is None:
                 cell = samples[labels] = [0]
@@ -62,8 +61,8 @@ class ProcessCounters(InstrumentationObserver):
 
     def observe(self, family: MetricFamily, seconds: float, *labels: str) -> None:
         """Add one observation of this duration."""
-        samples = self._samples[family.name]
         with self._lock:
+            samples = self._samples[family]
             cell = samples.get(labels)
             if cell is None:
                 cell = samples[labels] = [0.0] * (len(family.buckets) + 2)
@@ -120,20 +119,23 @@ class ProcessCounters(InstrumentationObserver):
         if kind == Measurement.STANDBY_READ:
             self.observe(STANDBY_AGE, seconds)
 
-    def snapshot(self) -> dict[str, Samples]:
-        """The current counters."""
+    def take(self) -> dict[MetricFamily, Samples]:
+        """What was counted since the last call."""
         self._is_change_notified = False
         with self._lock:
-            return {
-                name: {labels: list(cell) for labels, cell in samples.items()}
-                for name, samples in self._samples.items()
-            }
+            counted, self._samples = self._samples, {family: {} for family in COUNTED_FAMILIES}
+        return counted
 
     def reset(self) -> None:
-        """Reset to zero: otherwise every forked process would report what was counted before."""
-        with self._lock:
-            for samples in self._samples.values():
-                samples.clear()
+        """Start at zero, for all label values known in advance: a counter that starts at one shows no increase."""
+        self.take()
+        known = {
+            GRANTS: product(self.grant_types, (GRANT_ISSUED, GRANT_FAILED)),
+            SIGN_INS: product(sorted(self.methods), Outcome),
+            AUDIT_EVENTS: product(AuditEvent.NAMES),
+        }
+        for family, label_values in known.items():
+            self._samples[family].update({labels: [0] for labels in label_values})
 
     def _statement_verb(self, statement: str) -> tuple[str, ...]:
         known = self._statement_verbs.get(statement)
@@ -148,47 +150,3 @@ class ProcessCounters(InstrumentationObserver):
         if not self._is_change_notified:
             self._is_change_notified = True
             self.on_change()
-
-
-def initial_samples(grants: Iterable[str], methods: Iterable[str]) -> dict[str, Samples]:
-    """Zero for all label values known in advance: a counter that starts at one shows no increase."""
-    return {
-        GRANTS.name: {(name, outcome): [0] for name in grants for outcome in (GRANT_ISSUED, GRANT_FAILED)},
-        SIGN_INS.name: {(name, outcome): [0] for name in methods for outcome in tuple(Outcome)},
-        AUDIT_EVENTS.name: {(name,): [0] for name in AuditEvent.NAMES},
-    }
-
-
-def sum_samples(counted: Sequence[Mapping[str, Samples]]) -> dict[str, Samples]:
-    """The sum over several processes."""
-    together: dict[str, Samples] = {family.name: {} for family in COUNTER_FAMILIES}
-    for item in counted:
-        for name, samples in item.items():
-            join = max if _FAMILIES_BY_NAME[name].is_shared else add
-            for labels, cell in samples.items():
-                before = together[name].get(labels)
-                cells = cell if before is None else [join(a, b) for a, b in zip(before, cell, strict=True)]
-                together[name][labels] = cells
-    return together
-
-
-def serialize_samples(counted: Mapping[str, Samples]) -> dict[str, Any]:
-    """Samples as JSON values."""
-    return {name: [[list(labels), cell] for labels, cell in samples.items()] for name, samples in counted.items()}
-
-
-def deserialize_samples(members: Mapping[str, Any]) -> dict[str, Samples]:
-    """Inverse of ``serialize_samples``; metrics that another version counts differently are left out."""
-    return {
-        name: dict(_matching_rows(_FAMILIES_BY_NAME[name], rows))
-        for name, rows in members.items()
-        if name in _FAMILIES_BY_NAME
-    }
-
-
-def _matching_rows(family: MetricFamily, rows: Sequence[Any]) -> Iterator[tuple[tuple[str, ...], list[float]]]:
-    size = len(family.buckets) + 2 if family.buckets else 1
-    for labels, cell in rows:
-        # Shared metrics have the worker generation as additional label.
-        if len(cell) == size and len(labels) == len(family.labels) + family.is_shared:
-            yield tuple(labels), cell

@@ -3,20 +3,14 @@
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MetricFamily:
-    """A metric: a histogram of seconds with ``buckets``, a gauge if ``is_gauge``, else a counter.
-
-    All workers of a generation report the same value of a shared metric (``is_shared``): it counts once per
-    generation.
-    """
+    """A metric: a histogram of seconds with ``buckets``, a gauge if ``is_gauge``, else a counter."""
 
     name: str
     documentation: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
-    is_gauge: bool = False
-    is_shared: bool = False
 
 
 REQUESTS = MetricFamily(
@@ -81,10 +75,9 @@ STANDBY_AGE = MetricFamily(
 WORKERS_REPLACED = MetricFamily(
     "identity_workers_replaced",
     "Workers of identity serve that took the place of one that ended unasked or was hanging.",
-    is_shared=True,
 )
-#: Counted while requests are handled.
-COUNTER_FAMILIES = (
+#: Counted by each process while requests are handled.
+COUNTED_FAMILIES = (
     REQUESTS,
     REQUEST_SECONDS,
     GRANTS,
@@ -96,69 +89,54 @@ COUNTER_FAMILIES = (
     PURGE_SECONDS,
     LAGGING_READS,
     STANDBY_AGE,
-    WORKERS_REPLACED,
 )
+COUNTER_FAMILIES = (*COUNTED_FAMILIES, WORKERS_REPLACED)
 
 POOL_IN_USE = MetricFamily(
     "identity_in_use",
     'Places in use: of "passwords" those that are hashed at this moment, of "reading" and "writing" connections to the'
     ' database, and of "standby" those to its standby.',
     ("what",),
-    is_gauge=True,
 )
-POOL_SIZE = MetricFamily(
-    "identity_places", "How many places of the kind there are, in all processes.", ("what",), is_gauge=True
-)
-POOL_QUEUED = MetricFamily("identity_waiting", "How many wait for such a place.", ("what",), is_gauge=True)
-PROCESSES = MetricFamily("identity_processes", "Processes that answer requests and share these figures.", is_gauge=True)
-MEMORY = MetricFamily(
-    "identity_process_resident_bytes", "Memory of these processes, what they share counted in each.", is_gauge=True
-)
+POOL_SIZE = MetricFamily("identity_places", "How many places of the kind there are, in all processes.", ("what",))
+POOL_QUEUED = MetricFamily("identity_waiting", "How many wait for such a place.", ("what",))
+PROCESSES = MetricFamily("identity_processes", "Processes that answer requests and share these figures.")
+MEMORY = MetricFamily("identity_process_resident_bytes", "Memory of these processes, what they share counted in each.")
 #: Gauges of processes, read on scrape.
 PROCESS_FAMILIES = (POOL_IN_USE, POOL_SIZE, POOL_QUEUED, PROCESSES, MEMORY)
 
-STORAGE_UP = MetricFamily("identity_storage_up", "1 if the storage answered just now, else 0.", is_gauge=True)
-STORAGE_SECONDS = MetricFamily(
-    "identity_storage_answer_seconds", "How long the storage took for the figures below.", is_gauge=True
-)
+STORAGE_UP = MetricFamily("identity_storage_up", "1 if the storage answered just now, else 0.")
+STORAGE_SECONDS = MetricFamily("identity_storage_answer_seconds", "How long the storage took for the figures below.")
 STORED_ROWS = MetricFamily(
     "identity_kept",
     "What is stored, over or not, by kind; from 10000 on an estimate, on SQLite the span of row numbers.",
     ("what",),
-    is_gauge=True,
 )
 PURGE_BACKLOG = MetricFamily(
     "identity_purge_backlog",
     "What should have been purged an interval ago, by kind; 10000 stands for as many and more.",
     ("what",),
-    is_gauge=True,
 )
 OUTBOX_FAILING = MetricFamily(
-    "identity_outbox_failing", "Messages that could not be sent and are tried again, by way.", ("way",), is_gauge=True
+    "identity_outbox_failing", "Messages that could not be sent and are tried again, by way.", ("way",)
 )
-OUTBOX_EXPIRED = MetricFamily(
-    "identity_outbox_given_up", "Messages that were given up lately, by way.", ("way",), is_gauge=True
-)
+OUTBOX_EXPIRED = MetricFamily("identity_outbox_given_up", "Messages that were given up lately, by way.", ("way",))
 OUTBOX_AGE = MetricFamily(
-    "identity_outbox_oldest_seconds", "For how long the oldest of both has waited, by way.", ("way",), is_gauge=True
+    "identity_outbox_oldest_seconds", "For how long the oldest of both has waited, by way.", ("way",)
 )
 BACKGROUND_LAG = MetricFamily(
     "identity_background_waiting_seconds",
     "For how long the oldest item has waited for background work, by what works it off.",
     ("work",),
-    is_gauge=True,
 )
-SIGNING_KEY_AGE = MetricFamily(
-    "identity_signing_key_age_seconds", "How long the active signing key has signed.", is_gauge=True
-)
+SIGNING_KEY_AGE = MetricFamily("identity_signing_key_age_seconds", "How long the active signing key has signed.")
 SIGNING_KEY_DUE = MetricFamily(
-    "identity_signing_key_due_seconds", "The age at which the next signing key takes over, as it is set.", is_gauge=True
+    "identity_signing_key_due_seconds", "The age at which the next signing key takes over, as it is set."
 )
 EXPIRING_KEYS = MetricFamily(
     "identity_expiring_keys",
     "Keys of service users and personal access tokens with less than seven days left, by kind; up to 1000.",
     ("what",),
-    is_gauge=True,
 )
 #: Gauges of the storage.
 STORAGE_FAMILIES = (

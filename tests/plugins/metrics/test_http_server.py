@@ -1,15 +1,12 @@
 """The separate metrics listener and its access control."""
 
 import http.client
-import os
 import re
 import socket
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,8 +14,8 @@ from identity.instrumentation import PoolUsage
 from identity.plugin_host import PluginHost
 from identity.plugins.metrics import MetricsPluginSettings, exposition
 from identity.plugins.metrics.counters import ProcessCounters
-from identity.plugins.metrics.families import POOL_QUEUED, REQUESTS, WORKERS_REPLACED, MetricFamily
-from identity.plugins.metrics.process_samples import ProcessSampleFolder, ProcessSamples, SamplePublisher
+from identity.plugins.metrics.families import REQUEST_SECONDS, REQUESTS, MetricFamily
+from identity.plugins.metrics.metric_files import MetricFiles, MetricPublisher
 from identity.settings_parser import InvalidSetting
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
@@ -125,151 +122,165 @@ def test_missing_library_error_names_package(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Process:
-    """One of several processes that share a sample folder."""
+    """One of several processes that share a folder of metric files."""
 
     def __init__(self, folder: Path, generation: str = "") -> None:
-        self.counts, self.loads = ProcessCounters(), [PoolUsage("reading", 0, 4, 0)]
+        self.counters, self.usages = ProcessCounters(), [PoolUsage("reading", 0, 4, 0)]
         self.generation, self.replaced = generation, 0
-        #: How often a snapshot was requested.
-        self.snapshots = 0
-        self.shares = ProcessSampleFolder(folder, self.read_samples)
-        self.telling = SamplePublisher(self.shares, self.counts.is_busy)
+        #: How often the pools were read.
+        self.publications = 0
+        self.files = MetricFiles(folder)
+        self.publisher = MetricPublisher(
+            self.files, self.counters, self.read_usages, lambda: (generation, self.replaced) if generation else None
+        )
 
-    def read_samples(self) -> ProcessSamples:
-        self.snapshots += 1
-        common = {(self.generation,): [float(self.replaced)]} if self.generation else {}
-        return ProcessSamples(self.counts.snapshot() | {WORKERS_REPLACED.name: common}, self.loads, os.getpid())
+    def read_usages(self) -> list[PoolUsage]:
+        self.publications += 1
+        return self.usages
 
     def answer(self, times: int) -> None:
-        self.count(times)
-        self.shares.publish()
-
-    def count(self, times: int) -> None:
         for _ in range(times):
-            self.counts.increment(REQUESTS, "token", "200")
+            self.counters.increment(REQUESTS, "token", "200")
+            self.counters.observe(REQUEST_SECONDS, 0.02, "token")
+        self.publisher.publish()
 
     def sum(self) -> float:
-        return self.total(REQUESTS, "token", "200")
+        return self.total("identity_requests_total", endpoint="token", status="200")
 
-    def total(self, family: MetricFamily, *labels: str) -> float:
-        name = family.name if family.is_gauge else f"{family.name}_total"
-        body, _ = exposition.render_exposition(self.shares.read_all(), {}, "")
-        return ReadMetrics(body.decode()).value(name, **dict(zip(family.labels, labels, strict=True)))
+    def total(self, name: str, **labels: str) -> float:
+        body, _ = exposition.render_exposition(*self.files.read(), {}, "")
+        return ReadMetrics(body.decode()).value(name, **labels)
+
+    def waiting(self) -> float:
+        return self.total("identity_waiting", what="reading")
+
+    def replacements(self) -> float:
+        return self.total("identity_workers_replaced_total")
+
+    def processes(self) -> float:
+        return self.total("identity_processes")
 
 
-def begin_process(folder: Path, generation: str = "") -> Process:
-    process = Process(folder, generation)
-    process.shares.join()
-    return process
+BeginProcess = Callable[..., Process]
 
 
-def test_metrics_sum_includes_ended_processes(tmp_path: Path) -> None:
-    first, second = begin_process(tmp_path), begin_process(tmp_path)
+@pytest.fixture
+def begin_process(tmp_path: Path) -> Iterator[BeginProcess]:
+    with ExitStack() as stack:
+
+        def begin(generation: str = "") -> Process:
+            process = Process(tmp_path, generation)
+            process.files.open()
+            stack.callback(process.files.close)
+            return process
+
+        yield begin
+
+
+def test_metrics_sum_includes_ended_processes(begin_process: BeginProcess, tmp_path: Path) -> None:
+    first, second = begin_process(), begin_process()
     first.answer(2)
     second.answer(3)
     assert first.sum() == second.sum() == 5
-    second.shares.leave()
+    assert first.processes() == 2
+    second.files.close()
     assert first.sum() == 5
-    assert [process_samples.process_id for process_samples in first.shares.read_all()] == [os.getpid(), None]
-    third = begin_process(tmp_path)
+    assert first.processes() == 1
+    third = begin_process()
     third.answer(1)
     assert first.sum() == third.sum() == 6
-    first.shares.leave()
-    fourth = begin_process(tmp_path)
-    # Samples of ended processes are compacted, so the folder does not grow.
-    assert len(list(tmp_path.glob("*.json"))) == 2
+    first.files.close()
+    fourth = begin_process()
     assert fourth.sum() == third.sum() == 6
+    # A process goes on with the files of one that ended, so the folder does not grow.
+    assert sorted(path.name for path in tmp_path.glob("counter_*")) == ["counter_0.db", "counter_1.db"]
 
 
-def test_first_process_resets_metrics(tmp_path: Path) -> None:
-    before = begin_process(tmp_path)
+def test_histograms_add_up(begin_process: BeginProcess) -> None:
+    first, second = begin_process(), begin_process()
+    first.answer(2)
+    second.answer(3)
+    assert first.total("identity_request_seconds_sum", endpoint="token") == pytest.approx(0.1)
+    for bound, number in (("0.01", 0), ("0.025", 5), ("+Inf", 5)):
+        assert first.total("identity_request_seconds_bucket", endpoint="token", le=bound) == number
+
+
+def test_first_process_resets_metrics(begin_process: BeginProcess) -> None:
+    before = begin_process()
     before.answer(7)
-    before.shares.leave()
-    after = begin_process(tmp_path)
-    assert not list(tmp_path.glob("*.json"))
+    before.files.close()
+    after = begin_process()
     assert after.sum() == 0
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"counted": {"identity_requests": [[["a"], [1]], [["a", "b"], []]]}}'])
-def test_unreadable_sample_files_are_ignored(tmp_path: Path, content: str) -> None:
-    process = begin_process(tmp_path)
+def test_counts_of_another_version_are_left_out(begin_process: BeginProcess) -> None:
+    process, other = begin_process(), begin_process()
     process.answer(2)
-    (tmp_path / "1-other.json").write_text(content)
+    older = MetricFamily("identity_requests", "", ("endpoint",))
+    other.files.add({older: {("token",): [3]}, MetricFamily("identity_gone", ""): {(): [1]}})
     assert process.sum() == 2
+    assert not process.total("identity_requests_total", endpoint="token")
 
 
-def test_counters_do_not_decrease_when_a_process_ends(tmp_path: Path) -> None:
-    """Prometheus treats a decreasing counter as reset and counts its value twice."""
-    first, second = begin_process(tmp_path), begin_process(tmp_path)
-    first.answer(2)
-    first.count(3)
-    assert first.sum() == 5
-    # It ends before its next publication.
-    first.shares.leave()
-    assert second.sum() == 5
+def test_pools_of_ended_process_are_not_counted(begin_process: BeginProcess) -> None:
+    first, second = begin_process(), begin_process()
+    for process in (first, second):
+        process.usages = [PoolUsage("reading", 4, 4, 3)]
+        process.publisher.publish()
+    assert first.waiting() == 6
+    second.files.close()
+    assert first.waiting() == 3
 
 
-def test_compaction_of_ended_processes_blocks_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = begin_process(tmp_path), begin_process(tmp_path)
-    first.answer(2)
-    second.answer(3)
-    second.shares.leave()
-    write = ProcessSampleFolder._write
-    reading: list[Future[float]] = []
-
-    with ThreadPoolExecutor(1) as pool:
-
-        def half_way(self: ProcessSampleFolder, name: str, members: Any) -> None:
-            if name == "gone.json":
-                reading.append(pool.submit(first.sum))
-                # Long enough for a reader that does not block.
-                wait(reading, 0.5)
-            write(self, name, members)
-
-        monkeypatch.setattr(ProcessSampleFolder, "_write", half_way)
-        third = begin_process(tmp_path)
-    assert [future.result() for future in reading] == [5]
-    assert third.sum() == 5
+def test_forked_process_does_not_report_earlier_counts(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    process.counters.increment(REQUESTS, "token", "200")
+    process.publisher.start()
+    assert process.sum() == 0
+    process.publisher.stop()
 
 
-def test_busy_process_publishes_pool_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("identity.plugins.metrics.process_samples._PUBLISH_SECONDS", 0.01)
-    busy, watching = Process(tmp_path), begin_process(tmp_path)
-    busy.telling.start()
-    busy.counts.on_change = busy.telling.notify_change
+def test_busy_process_publishes_pool_usage(
+    begin_process: BeginProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("identity.plugins.metrics.metric_files._PUBLISH_SECONDS", 0.01)
+    watching, busy = begin_process(), Process(tmp_path)
+    busy.publisher.start()
     try:
         # It first waits for something else and uses no pool.
-        busy.counts.request_started()
-        wait_for(lambda: busy.snapshots, lambda found: found > 5)
+        busy.counters.request_started()
+        wait_for(lambda: busy.publications, lambda found: found > 5)
         for waiting in (3, 5):
-            busy.loads = [PoolUsage("reading", 4, 4, waiting)]
-            wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found, expected=waiting: found == expected)
+            busy.usages = [PoolUsage("reading", 4, 4, waiting)]
+            wait_for(watching.waiting, lambda found, expected=waiting: found == expected)
         # The request has ended without a count, and background work waits instead.
-        busy.counts.request_ended()
-        sampled = busy.snapshots
-        wait_for(lambda: busy.snapshots, lambda found: found > sampled + 5)
-        busy.loads = [PoolUsage("reading", 0, 4, 0)]
-        wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found: not found)
-        sampled = busy.snapshots
+        busy.counters.request_ended()
+        published = busy.publications
+        wait_for(lambda: busy.publications, lambda found: found > published + 5)
+        busy.usages = [PoolUsage("reading", 0, 4, 0)]
+        wait_for(watching.waiting, lambda found: not found)
+        published = busy.publications
         time.sleep(0.3)
-        # One snapshot may have been in progress.
-        assert busy.snapshots - sampled <= 1, "an idle process is not woken"
+        # One publication may have been in progress.
+        assert busy.publications - published <= 1, "an idle process is not woken"
     finally:
-        busy.telling.stop()
+        busy.publisher.stop()
 
 
-def test_replaced_workers_are_counted_once_per_generation(tmp_path: Path) -> None:
-    first, second, reloaded = (begin_process(tmp_path, generation) for generation in ("1", "1", "2"))
-    assert first.total(WORKERS_REPLACED) == 0
+def test_replaced_workers_are_counted_once_per_generation(begin_process: BeginProcess) -> None:
+    first, second, reloaded = (begin_process(generation) for generation in ("1", "1", "2"))
+    assert first.replacements() == 0
     first.replaced, second.replaced = 2, 3
-    first.shares.publish()
-    assert second.total(WORKERS_REPLACED) == 3
-    assert first.total(WORKERS_REPLACED) == reloaded.total(WORKERS_REPLACED) == 3
-    reloaded.replaced = 1
     for process in (first, second):
-        process.shares.leave()
+        process.publisher.publish()
+    assert first.replacements() == reloaded.replacements() == 3
+    reloaded.replaced = 1
+    reloaded.publisher.publish()
+    for process in (first, second):
+        process.files.close()
     # The previous generation has ended; its count stays.
-    assert reloaded.total(WORKERS_REPLACED) == 4
-    last = begin_process(tmp_path, "2")
+    assert reloaded.replacements() == 4
+    last = begin_process("2")
     last.replaced = 2
-    assert last.total(WORKERS_REPLACED) == 5
+    last.publisher.publish()
+    assert last.replacements() == 5
