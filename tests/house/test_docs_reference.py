@@ -22,9 +22,7 @@ from identity.settings import PLUGIN_PREFIX
 from identity.settings_parser import describe_settings
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-PROSE = "\n".join(
-    path.read_text() for path in DOCS.rglob("*.rst") if not {"_build", "_templates", "generated"} & {*path.parts}
-)
+PROSE = "\n".join(path.read_text() for path in DOCS.rglob("*.rst") if "_build" not in path.parts)
 HOOKS = {name: hook for name, hook in vars(hookspecs).items() if hasattr(hook, "identity_spec")}
 
 sys.path.insert(0, str(DOCS / "_ext"))
