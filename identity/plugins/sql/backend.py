@@ -87,7 +87,6 @@ class SqlBackend(Backend):
         return opened.read_pool.usage("reading"), opened.writer.usage, *of_standby
 
     def read_session(self) -> AbstractContextManager[Storage]:
-        """A Storage on a plain read connection without transactions."""
         pool = self._open_pools().read_pool
         try:
             return _ReadSession(pool, pool.acquire_shared())
@@ -95,7 +94,6 @@ class SqlBackend(Backend):
             raise translate_error(error) from error
 
     def standby_session(self) -> AbstractContextManager[Storage] | None:
-        """A Storage on a standby; None unless its lag is known to be within the limit."""
         standby = self._open_pools().standby
         connection = None if standby is None else standby.acquire_shared()
         return None if standby is None or connection is None else _ReadSession(standby, connection)
@@ -107,7 +105,6 @@ class SqlBackend(Backend):
 
     @contextmanager
     def snapshot(self) -> Iterator[Storage]:
-        """A Storage in a read transaction, which sees what was committed when it began."""
         pool = self._open_pools().read_pool
         with translating():
             connection = pool.acquire()
@@ -129,7 +126,6 @@ class SqlBackend(Backend):
             pool.release(connection)
 
     def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
-        """A Storage joined to the current transaction; the same object each time in that transaction."""
         transaction = transaction_manager.get()
         try:
             storage: Storage = transaction.data(self)
@@ -147,7 +143,6 @@ class SqlBackend(Backend):
                 storage.connection.execute_raw("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
 
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
-        """Migrate the schema to this version, or list what would be done."""
         # Alembic takes 10 MB: requests never load it.
         from identity.plugins.sql.migrations.runner import list_all_revisions, list_pending_revisions, run_migrations
 
@@ -179,7 +174,6 @@ class SqlBackend(Backend):
 
     @contextmanager
     def dump(self) -> Iterator[StorageDump]:
-        """Everything committed now, table by table."""
         # Requests never load this.
         from identity.plugins.sql.table_dump import dump_tables
 
@@ -187,7 +181,6 @@ class SqlBackend(Backend):
             yield dump_tables(storage.connection)  # type: ignore[attr-defined]
 
     def restore(self, dump: StorageDump) -> None:
-        """Create the dump's schema, fill it, and migrate it, in one transaction."""
         from identity.plugins.sql.table_dump import restore_tables
 
         # Before a database file is created.
@@ -196,7 +189,6 @@ class SqlBackend(Backend):
         self._run_with_engine(open_migration_engine(self._settings), lambda engine: restore_tables(engine, dump))
 
     def check(self) -> None:
-        """Raise StorageUnavailable unless the database responds and its schema is known and current."""
         with self.read_session() as storage, translating():
             connection = storage.connection.core  # type: ignore[attr-defined]
             version = connection.execute(_SELECT_VERSION).mappings().first() or {}
@@ -210,7 +202,6 @@ class SqlBackend(Backend):
         require_usable_revision(stored, version.get("oldest"))
 
     def connection_limit_problem(self, process_count: int) -> str | None:
-        """Check the connection limits of the server and the standby for this many processes."""
         if self._settings.database_url().get_backend_name() == SQLITE:
             return None
         opened = self._open_pools()
@@ -232,14 +223,12 @@ class SqlBackend(Backend):
         return " ".join(problem for problem in problems if problem) or None
 
     def close(self) -> None:
-        """Close connections; they are reopened when needed."""
         with self._open_lock:
             opened, self._pools = self._pools, None
         if opened is not None and opened.process_id == os.getpid():
             opened.close()
 
     def _create_participant(self, transactions: "ITransactionManager") -> Storage:
-        """Begin a database transaction that ends with the manager's current transaction."""
         try:
             write_transaction = self._open_pools().writer.begin_transaction()
         except DATABASE_ERRORS as error:

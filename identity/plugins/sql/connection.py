@@ -48,12 +48,10 @@ class DatabaseConnection:
 
     @property
     def is_sqlite(self) -> bool:
-        """False for a database server."""
         return self.dialect.name == "sqlite"
 
     @property
     def socket_descriptor(self) -> int:
-        """File descriptor of the connection to the server."""
         return int(self.driver.fileno())
 
     @property
@@ -126,7 +124,6 @@ class DatabaseConnection:
 
     @property
     def is_usable(self) -> bool:
-        """False if client or server has closed it."""
         return not (self.is_broken or self.core.invalidated)
 
     def close(self) -> None:

@@ -63,15 +63,12 @@ class ConnectionPool:
 
     @property
     def in_use(self) -> int:
-        """Number of connections in use."""
         return self._open_count - len(self._idle)
 
     def usage(self, name: str) -> PoolUsage:
-        """Number of connections in use, and of callers waiting for one."""
         return PoolUsage(name, self.in_use, self._size, len(self._waiters))
 
     def acquire_idle(self) -> "DatabaseConnection | None":
-        """An idle connection, None if there is none."""
         with self._mutex:
             return self._idle.pop() if self._idle else None
 

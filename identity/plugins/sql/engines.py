@@ -56,7 +56,6 @@ class DatabasePools:
     standby: StandbyPool | None = None
 
     def close(self) -> None:
-        """Close idle connections; those in use are closed when they are released."""
         if self.standby is not None:
             self.standby.close()
         self.read_pool.close()

@@ -56,11 +56,9 @@ class _CommitGroup:
         return self._finished.is_set()
 
     def wait(self) -> None:
-        """Wait until the commit is over."""
         self._finished.wait()
 
     def finish(self, failure: StorageError | None) -> None:
-        """Wake all writers."""
         self.failure = failure
         self._finished.set()
 
@@ -80,7 +78,6 @@ class GroupCommitWriter(Writer):
         self._is_slow = False
 
     def begin_transaction(self) -> WriteTransaction:
-        """A transaction, in order of arrival. Raises StorageUnavailable."""
         shares = self._is_grouping and in_greenlet()
         if shares:
             sleep(0)

@@ -68,7 +68,6 @@ class MariadbConnection(DatabaseConnection):
 
     @property
     def is_aborted_by_server(self) -> bool:
-        """True if the server has rolled back the transaction."""
         return self.is_broken or _ROLLED_BACK_KEY in self._connection_info
 
     def execute_raw(self, sql: str) -> None:

@@ -71,7 +71,6 @@ class PagedSqlStore(SqlStore):
         *,
         search_column: ColumnElement[Any] | None = None,
     ) -> ResultPage[ValueT]:
-        """A page by creation time, newest first."""
         orders, newest_first = {"created_at": rows.table.c.created_at}, SortOrder("created_at", descending=True)
         return self._page(rows, statement, request, orders, usual=newest_first, search_column=search_column)
 

@@ -23,7 +23,6 @@ class ReadOnlyCursor(Cursor[Any]):
     """
 
     def execute(self, query: Any, *arguments: Any, **named: Any) -> Any:
-        """Raises ReadOnlySqlTransaction, as the server would."""
         if not str(query).lstrip().upper().startswith(_READ_PREFIXES):
             raise ReadOnlySqlTransaction("this connection only reads")
         return super().execute(query, *arguments, **named)

@@ -89,7 +89,6 @@ class QueryBatch:
         self.ended = Event()
 
     def execute(self, connection: DatabaseConnection, execute_batch: ExecuteBatch, *, writes: bool) -> None:
-        """Execute the statement for all."""
         began = time.monotonic()
         try:
             self.rows = execute_batch(self.parameters)
@@ -179,7 +178,6 @@ class BatchedQuery(CompiledStatement):
         self._batch_text: StatementText | None = None
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        """The first row, or None. Raises SQLAlchemyError."""
         if connection.query_batches is None:
             return super().first(connection, parameters)
         rows = self.all(connection, parameters)

@@ -54,7 +54,6 @@ class _MappedColumn:
 
     @property
     def stored_default(self) -> Any:
-        """The column's default, as stored."""
         write = self.codec.write
         return self.default if write is None or self.default is None else write(self.default)
 
@@ -76,7 +75,6 @@ class TableLayout:
         return {"": self.classes} if isinstance(self.classes, type) else self.classes
 
     def mapped_columns(self, kind: Any) -> Iterator[_MappedColumn]:
-        """The columns that store values of a class."""
         for item in fields(kind):
             type_, nullable = _split_optional(item.type)
             if item.name in self.flattened:

@@ -35,7 +35,6 @@ class SqlStore:
         self._core = connection.core
 
     def _fetch_one(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> Row | None:
-        """The first row, or None."""
         try:
             if isinstance(statement, CompiledStatement):
                 return statement.first(self._connection, parameters or {})
@@ -52,7 +51,6 @@ class SqlStore:
         statement: Executable | CompiledStatement,
         parameters: Values | None = None,
     ) -> ValueT | None:
-        """The value in the first row, or None."""
         row = self._fetch_one(statement, parameters)
         return None if row is None else reader(row)
 
@@ -154,7 +152,6 @@ class SqlStore:
         self._execute_raw("RELEASE SAVEPOINT refusable")
 
     def _execute_raw(self, sql: str) -> None:
-        """Send SQL without parameters to the driver."""
         try:
             self._connection.execute_raw(sql)
         except DATABASE_ERRORS as error:

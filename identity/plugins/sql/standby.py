@@ -109,7 +109,6 @@ class StandbyPool:
 
     @property
     def usage(self) -> PoolUsage:
-        """Number of connections in use, and of callers waiting for one."""
         return self._pool.usage("standby")
 
     def acquire_shared(self) -> StandbyConnection | None:
@@ -151,7 +150,6 @@ class StandbyPool:
             self._pool.release(connection)
 
     def close(self) -> None:
-        """Close idle connections."""
         self._background.shutdown(wait=False, cancel_futures=True)
         self._pool.close()
 
@@ -199,7 +197,6 @@ class StandbyPool:
             self._poll_lock.release()
 
     def _read_position(self) -> None:
-        """Read and store the primary's position. Raises StorageError."""
         with translating():
             connection = self._primary.acquire()
             try:

@@ -54,19 +54,15 @@ class CompiledStatement:
         self._executable_by_dialect: dict[str, ExecutableStatement] = {}
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        """The first row, or None. Raises SQLAlchemyError."""
         return self._executable_for(connection).first(connection, parameters)
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
-        """Raises SQLAlchemyError."""
         return self._executable_for(connection).all(connection, parameters)
 
     def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
-        """Returns the number of rows changed. Raises SQLAlchemyError."""
         return self._executable_for(connection).execute(connection, parameters)
 
     def first_and_commit(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        """The first row, or None; what was written may be committed at once. Raises SQLAlchemyError."""
         return self._executable_for(connection).first_and_commit(connection, parameters)
 
     def _executable_for(self, connection: DatabaseConnection) -> ExecutableStatement:
@@ -111,7 +107,6 @@ class StatementText(ExecutableStatement):
         )
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        """The first row, or None. Raises SQLAlchemyError."""
         try:
             row: Row | None = connection.execute(self.sql, self.bind_parameters(parameters)).fetchone()
         except connection.driver_errors as error:
@@ -119,7 +114,6 @@ class StatementText(ExecutableStatement):
         return row if row is None else self.convert_row(row)
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
-        """Raises SQLAlchemyError."""
         try:
             rows = connection.execute(self.sql, self.bind_parameters(parameters)).fetchall()
         except connection.driver_errors as error:
@@ -127,7 +121,6 @@ class StatementText(ExecutableStatement):
         return [self.convert_row(row) for row in rows] if self.converters else rows
 
     def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
-        """Returns the number of rows changed. Raises SQLAlchemyError."""
         try:
             changed: int = connection.execute(self.sql, self.bind_parameters(parameters)).rowcount
         except connection.driver_errors as error:
@@ -135,7 +128,6 @@ class StatementText(ExecutableStatement):
         return changed
 
     def bind_parameters(self, parameters: Values) -> Values | tuple[Any, ...]:
-        """The parameters in the driver's form."""
         values = {**self.constants, **parameters} if self.constants else parameters
         return values if self.order_parameters is None else self.order_parameters(values)
 

@@ -48,12 +48,10 @@ class Writer(ABC):
         """Begin a transaction as soon as a connection is available. Raises StorageUnavailable."""
 
     def close(self) -> None:
-        """Close idle connections, and the others when their transactions end."""
         self.pool.close()
 
     @property
     def usage(self) -> PoolUsage:
-        """Number of connections in use, and of writers waiting for one."""
         return self.pool.usage(_WRITE_POOL_NAME)
 
 
@@ -119,11 +117,9 @@ class SqlTransactionParticipant(TransactionParticipant):
         return f"~identity.sql:{id(self)}"
 
     def abort(self, transaction: "ITransaction") -> None:
-        """Undo everything uncommitted. Raises StorageUnavailable if writes that it has seen were lost."""
         self._write_transaction.roll_back()
 
     def tpc_vote(self, transaction: "ITransaction") -> None:
-        """Commit; other participants can no longer refuse. Raises StorageUnavailable."""
         self._write_transaction.commit()
 
     tpc_abort = abort

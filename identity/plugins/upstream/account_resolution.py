@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from pyramid.request import Request
+
 from identity.api.entities import (
     Conflict,
     Denied,
@@ -49,6 +51,10 @@ class AccountResolver:
     services: Services
     links: LinkedIdentities
     provider: UpstreamProvider
+
+    @classmethod
+    def for_request(cls, request: Request, provider: UpstreamProvider) -> "AccountResolver":
+        return cls(request.services, LinkedIdentities.for_request(request), provider)
 
     def resolve_subject(self, external_user: ExternalUser, organization: Organization | None) -> Subject:
         """The local account of the identity. ``organization`` is that of the requesting application.

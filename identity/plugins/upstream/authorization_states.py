@@ -1,8 +1,10 @@
 """The state of pending upstream sign-ins: bound to the provider and the purpose, redeemed once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from identity.api.crypto import new_token
 from identity.api.entities import UpstreamProvider
@@ -42,47 +44,41 @@ def store_state(
     anew: bool,
 ) -> AuthorizationState:
     """Store the state of a redirect to a provider."""
-    begun = AuthorizationState(
-        state=new_token(),
-        nonce=new_token(),
-        code_verifier=new_token(),
-        redirect_uri=f"{login_url}{provider.callback_path}",
-        started_at=now,
-        requires_reauthentication=anew,
-    )
+    state = new_token()
     content = {
         "provider": provider.id,
         "purpose": purpose.value,
         "of": origin_id,
-        "nonce": begun.nonce,
-        "verifier": begun.code_verifier,
-        "redirect_uri": begun.redirect_uri,
+        "nonce": new_token(),
+        "verifier": new_token(),
+        "redirect_uri": f"{login_url}{provider.callback_path}",
         "at": int(now.timestamp()),
         "anew": anew,
     }
-    records.add(_RECORD_KIND, begun.state, content, expires_at=now + _LIFETIME, seal=True)
-    return begun
+    records.add(_RECORD_KIND, state, content, expires_at=now + _LIFETIME, seal=True)
+    return _parse_state(state, content).authorization_state
 
 
 def find_state(records: RecordService, state: str) -> PendingUpstreamSignIn | None:
     """The pending sign-in of this state, without redeeming it."""
     record = records.find(_RECORD_KIND, state)
-    if record is None:
-        return None
-    content = record.value
-    begun = AuthorizationState(
+    return None if record is None else _parse_state(state, record.value)
+
+
+def _parse_state(state: str, content: Mapping[str, Any]) -> PendingUpstreamSignIn:
+    authorization_state = AuthorizationState(
         state=state,
         nonce=content["nonce"],
         code_verifier=content["verifier"],
         redirect_uri=content["redirect_uri"],
-        started_at=datetime.fromtimestamp(content["at"], record.created_at.tzinfo),
+        started_at=datetime.fromtimestamp(content["at"], UTC),
         requires_reauthentication=content["anew"],
     )
     return PendingUpstreamSignIn(
         provider_id=content["provider"],
         purpose=UpstreamSignInPurpose(content["purpose"]),
         origin_id=content["of"],
-        authorization_state=begun,
+        authorization_state=authorization_state,
     )
 
 

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pyramid.request import Request
+
 from identity.api.crypto import token_digest
 from identity.api.entities import Conflict, UpstreamProvider
 from identity.api.pages import gettext_lazy
 from identity.api.services import Record, RecordService
 from identity.plugins.upstream.provider_clients import ExternalUser
+from identity.plugins.upstream.provider_registry import plugin_records
 
 _RECORD_KIND = "link"
 _LONGEST_NAME = 200
@@ -35,6 +38,10 @@ class LinkedIdentities:
     def __init__(self, records: RecordService, now: datetime) -> None:
         self._records = records
         self._now = now
+
+    @classmethod
+    def for_request(cls, request: Request) -> "LinkedIdentities":
+        return cls(plugin_records(request), request.services.now)
 
     def find_user_id(self, provider: UpstreamProvider, external_user: ExternalUser) -> LinkedIdentity | None:
         """The link with the local user's id."""

@@ -12,12 +12,11 @@ from pyramid.response import Response
 
 from identity.api.endpoints import OAuthError, Parameters
 from identity.api.entities import Subject, UpstreamProvider
-from identity.api.pages import see_other
-from identity.api.services import RecordNamespace, Services
+from identity.api.services import Record, RecordNamespace, Services
 from identity.api.sign_in import LogoutHandler, SignedInAccount, SignInUnavailable, finish_logout
 from identity.plugins.upstream.http_client import ProviderResponseError, ProviderUnreachable
 from identity.plugins.upstream.provider_clients import ExternalUser
-from identity.plugins.upstream.provider_registry import get_provider_registry
+from identity.plugins.upstream.provider_registry import get_provider_registry, plugin_records, redirect_off_site
 from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
 
 #: The post-logout redirect URI, which must be registered at the provider.
@@ -40,9 +39,8 @@ def store_logout_state(
     hint = external_user.id_token if len(external_user.id_token) <= _MAX_ID_TOKEN_HINT_LENGTH else ""
     content = {"provider": provider.id, "id_token": hint}
     ends_at = services.sessions.new_session_end(subject)
-    key = _key(subject.user.id, services.now)
-    records = services.record_service(get_provider_registry(request).name_space)
-    records.add(_SESSION_RECORD_KIND, key, content, user_id=subject.user.id, expires_at=ends_at, seal=True)
+    key, user_id = _key(subject.user.id, services.now), subject.user.id
+    plugin_records(request).add(_SESSION_RECORD_KIND, key, content, user_id=user_id, expires_at=ends_at, seal=True)
 
 
 class UpstreamLogoutHandler(LogoutHandler):
@@ -56,10 +54,8 @@ class UpstreamLogoutHandler(LogoutHandler):
     def handles(self, account: SignedInAccount, services: Services) -> bool:
         """True if the provider's settings enable it."""
         records = services.record_service(self._name_space)
-        logout_records = [
-            record for key in _record_keys(account) if (record := records.find(_SESSION_RECORD_KIND, key)) is not None
-        ]
-        return any(_find_active_provider(record.value["provider"], services) is not None for record in logout_records)
+        found = (records.find(_SESSION_RECORD_KIND, key) for key in _record_keys(account))
+        return any(_find_active_provider(record, services) is not None for record in found)
 
     def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
         """The path of the redirect; its data is bound to the logout request and redeemed by its browser."""
@@ -80,23 +76,12 @@ def start_logout(request: Request) -> Response:
     except SignInUnavailable:
         return finish_logout(request, "")
     # Committed: it is redeemed whatever follows, and no lock is held during requests to the provider.
-    redeemed = request.run_once(
-        "leaving",
-        lambda: services.record_service(get_provider_registry(request).name_space).consume(
-            _LOGOUT_RECORD_KIND, request_id
-        ),
-    )
-    services = request.services
-    provider = None if redeemed is None else _find_active_provider(redeemed.value["provider"], services)
-    address = (
-        None if redeemed is None or provider is None else _logout_url(request, provider, redeemed.value["id_token"])
-    )
+    redeemed = request.run_once("leaving", lambda: plugin_records(request).consume(_LOGOUT_RECORD_KIND, request_id))
+    provider = _find_active_provider(redeemed, request.services)
+    address = None if provider is None else _logout_url(request, provider, redeemed.value["id_token"])
     if address is None:
         return finish_logout(request, request_id)
-    response = see_other(request, "/")
-    response.headers["Location"] = address
-    response.headers["Referrer-Policy"] = "no-referrer"
-    return response
+    return redirect_off_site(request, address)
 
 
 def _logout_url(request: Request, provider: UpstreamProvider, id_token: str) -> str | None:
@@ -125,8 +110,9 @@ def finish_provider_logout(request: Request) -> Response:
     return finish_logout(request, state)
 
 
-def _find_active_provider(provider_id: str, services: Services) -> UpstreamProvider | None:
-    provider = services.upstream_providers.find(provider_id)
+def _find_active_provider(record: Record | None, services: Services) -> UpstreamProvider | None:
+    """The provider that the record names, if its settings enable the logout there."""
+    provider = None if record is None else services.upstream_providers.find(record.value["provider"])
     return provider if provider is not None and provider.is_usable and provider.sign_out_there else None
 
 

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyramid.request import Request
+from pyramid.response import Response
 
 from identity.api.crypto import OutboundHttpClient
 from identity.api.entities import UpstreamProvider
+from identity.api.pages import see_other
 from identity.api.plugins import Settings
-from identity.api.services import RecordNamespace, Services
+from identity.api.services import RecordNamespace, RecordService, Services
 from identity.plugins.upstream.http_client import TIMEOUT_SECONDS, HttpTransport, ProviderHttpClient
 from identity.plugins.upstream.provider_clients import ProviderClient, UpstreamClientCredentials, create_provider_client
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
@@ -35,8 +37,21 @@ class ProviderRegistry:
 
 
 def get_provider_registry(request: Request) -> ProviderRegistry:
-    desk: ProviderRegistry = request.registry.upstream
-    return desk
+    registry: ProviderRegistry = request.registry.upstream
+    return registry
+
+
+def plugin_records(request: Request) -> RecordService:
+    """The plugin's records in the current transaction."""
+    records: RecordService = request.services.record_service(get_provider_registry(request).name_space)
+    return records
+
+
+def redirect_off_site(request: Request, address: str) -> Response:
+    """303 to a provider, which must not learn the URL of the sign-in."""
+    response = see_other(request, "/")
+    response.headers.update({"Location": address, "Referrer-Policy": "no-referrer"})
+    return response
 
 
 def load_client_credentials(provider: UpstreamProvider, services: Services) -> UpstreamClientCredentials:

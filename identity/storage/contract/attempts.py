@@ -296,7 +296,6 @@ def reserve_and_release_half(storage: Storage, number: int, *, at: datetime) -> 
 
 
 def count_and_release(storage: Storage, number: int, *, at: datetime) -> datetime | None:
-    """Count one use, and release it."""
     over_at = storage.attempts.count_use("address", used_at=at, window=WINDOW, limit=1000)
     if over_at is None:
         storage.attempts.release_use("address", released_at=at, window=WINDOW)

@@ -51,7 +51,6 @@ ValueT = TypeVar("ValueT")
 
 
 def require_found(found: ValueT | None) -> ValueT:
-    """Assert that a value was found."""
     assert found is not None, "nothing was found"
     return found
 
@@ -99,11 +98,9 @@ class StorageHarness:
         return self.backend.read_session()
 
     def transaction(self) -> AbstractContextManager[Storage]:
-        """A Storage in a transaction that commits at the end, or aborts on an exception."""
         return committed_transaction(self.backend, self.transactions)
 
     def aborted_transaction(self) -> AbstractContextManager[Storage]:
-        """A Storage in a transaction that is aborted at the end."""
         return aborted_transaction(self.backend, self.transactions)
 
     @cached_property
@@ -112,18 +109,15 @@ class StorageHarness:
         return self.opened.enter_context(self.aborted_transaction())
 
     def store(self, *values: object) -> None:
-        """Store domain values in this order, in one transaction."""
         with self.transaction() as storage:
             for value in values:
                 add(storage, value)
 
     def store_value(self, value: ValueT) -> ValueT:
-        """Store the value and return it."""
         self.store(value)
         return value
 
     def store_client_secret(self) -> ClientSecret:
-        """Store a new secret of the application."""
         secret = make_client_secret()
         self.write.applications.add_secret(self.application.id, secret)
         return secret
@@ -158,7 +152,6 @@ class StorageHarness:
 
     @cached_property
     def organization(self) -> Organization:
-        """A stored organization."""
         return self.store_value(make_organization())
 
     @cached_property
@@ -168,32 +161,26 @@ class StorageHarness:
 
     @cached_property
     def project(self) -> Project:
-        """A stored project of ``organization``."""
         return self.store_value(make_project(self.organization))
 
     @cached_property
     def application(self) -> Application:
-        """A stored application of ``project``."""
         return self.store_value(make_application(self.project))
 
     @cached_property
     def human_user(self) -> HumanUser:
-        """A stored person of ``organization``."""
         return self.store_value(make_human_user(self.organization))
 
     @cached_property
     def service_user(self) -> ServiceUser:
-        """A stored service user of ``organization``."""
         return self.store_value(make_service_user(self.organization))
 
     @cached_property
     def session(self) -> Session:
-        """A stored session of ``human_user``."""
         return self.store_value(make_session(self.human_user))
 
     @cached_property
     def family(self) -> TokenFamily:
-        """A stored token family of ``human_user`` at ``application``."""
         return self.store_value(make_token_family(self.human_user, self.application))
 
 
@@ -316,13 +303,11 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
 
 
 def add(storage: Storage, value: Any) -> None:
-    """Add a value to the store of its kind."""
     home = _STORE_ACCESS[type(value)]
     assert getattr(getattr(storage, home.store), home.add)(value) is None, "another value has its place"
 
 
 def remove(storage: Storage, value: Any) -> None:
-    """Delete a value by its id."""
     store = _STORE_ACCESS[type(value)].store
     known_by = (type(value), value.user_id, value.id) if store == "credentials" else (value.id,)
     getattr(storage, store).delete(*known_by)

@@ -76,7 +76,6 @@ class ListUnderTest:
             return self.case.page(storage, self.owner, request)
 
     def make(self, **fields: Any) -> Any:
-        """A new row, not stored."""
         return self.case.make(self.on, self.owner, **fields)
 
     def rows(self, count: int) -> list[Any]:

@@ -58,17 +58,14 @@ class RaceResult:
 
     @property
     def committed(self) -> list[AttemptOutcome]:
-        """The outcomes that were committed."""
         return [outcome for outcome in self.outcomes if not outcome.error]
 
     @property
     def values(self) -> list[Any]:
-        """Return values of the committed attempts."""
         return [outcome.value for outcome in self.committed]
 
     @property
     def errors(self) -> dict[str, int]:
-        """Number of occurrences by error."""
         return dict(Counter(outcome.error for outcome in self.outcomes if outcome.error))
 
     def single_winner(self, *, losers: str) -> AttemptOutcome:
@@ -82,7 +79,6 @@ class RaceResult:
 
 
 def race_in_threads(backend: Backend, attempt: Attempt, times: int) -> RaceResult:
-    """Run the attempt ``times`` times in several threads of this process."""
     threads = PROCESSES * THREADS_PER_PROCESS
     return RaceResult(tuple(_run_attempts(backend, attempt, range(times), threads, lambda: None)))
 

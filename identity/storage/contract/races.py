@@ -231,21 +231,18 @@ def one_winner_each(outcomes: RaceResult) -> list[Any]:
 def redeem(
     storage: Storage, number: int, *, digest: bytes, client_id: str, brought: list[RefreshToken], at: datetime
 ) -> None:
-    """Redeem the code for a new token, as an endpoint does."""
     storage.tokens.redeem_authorization_code(
         digest, client_id=client_id, redeemed_at=at, refresh=brought[number], is_last_write=True
     )
 
 
 def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
-    """Rotate the token to a new successor, as an endpoint does."""
     storage.tokens.rotate_refresh_token(digest, successors[number], at, is_last_write=True)
 
 
 def redeem_one_of(
     storage: Storage, number: int, *, codes: list[AuthorizationCode], brought: list[RefreshToken], at: datetime
 ) -> RefreshToken:
-    """Redeem one of the codes for a new token."""
     code = codes[one_of(number)]
     redeem(storage, number, digest=code.digest, client_id=code.client_id, brought=brought, at=at)
     return brought[number]
@@ -254,36 +251,30 @@ def redeem_one_of(
 def rotate_one_of(
     storage: Storage, number: int, *, tokens: list[RefreshToken], successors: list[RefreshToken], at: datetime
 ) -> RefreshToken:
-    """Rotate one of the tokens to a new successor."""
     rotate(storage, number, digest=tokens[one_of(number)].digest, successors=successors, at=at)
     return successors[number]
 
 
 def use_one_of(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> AccessToken:
-    """Add a new token that uses up one of these records."""
     add_token_with_shared_record(storage, number, tokens=tokens, used=used[one_of(number)])
     return tokens[number]
 
 
 def add_token_with_shared_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: Record) -> None:
-    """Add a new token, for which all use up the same record."""
     storage.tokens.add_access_token(tokens[number], consumed_record=used, is_last_write=True)
 
 
 def add_token_with_own_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> None:
-    """Add a new token that uses up a record of its own."""
     storage.tokens.add_access_token(tokens[number], consumed_record=used[number], is_last_write=True)
 
 
 def add_signing_key(storage: Storage, number: int) -> str:
-    """Add a first generation."""
     key = make_signing_key(1)
     storage.signing_keys.add(key)
     return key.id
 
 
 def add_instance(storage: Storage, number: int) -> Any:
-    """Add an instance with an organization and a project of its own."""
     organization = make_organization()
     project = make_project(organization)
     instance = make_instance(project)
@@ -299,7 +290,6 @@ def add_user(storage: Storage, number: int, *, organization_id: str) -> None:
 
 
 def rename(storage: Storage, number: int, *, organization: Organization) -> Organization:
-    """Give the organization a unique name."""
     renamed = replace(organization, name=f"Acme {number}", version=organization.version + 1)
     storage.organizations.update(renamed)
     return renamed
@@ -331,7 +321,6 @@ def add_secret_unless_two(storage: Storage, number: int, *, user_id: str, applic
 
 
 def append_once(storage: Storage, number: int) -> bool:
-    """Append an event with the same ``once``."""
     return storage.audit.append(make_audit_event(once="key"))
 
 
@@ -359,7 +348,6 @@ def delete_or_change_record(storage: Storage, number: int, *, record: Record, de
 
 
 def delete_unless_last_manager(storage: Storage, number: int, *, managers: list[Manager]) -> bool:
-    """Delete this attempt's manager unless it is the last owner; True if it was deleted."""
     if len(storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")) == 1:
         return False
     storage.managers.delete(managers[number].id)

@@ -24,7 +24,6 @@ SECOND = timedelta(seconds=1)
 
 
 def record_key(record: Record) -> tuple[str, str, bytes]:
-    """Primary key of the record."""
     return record.plugin, record.kind, record.key
 
 

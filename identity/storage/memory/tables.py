@@ -245,7 +245,6 @@ class MemoryTables:
 
     @classmethod
     def from_state(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "MemoryTables":
-        """The tables of a committed state."""
         tables: dict[str, MemoryTable[Any, Any]] = {}
         for item in fields(cls):
             tables[item.name] = MemoryTable(item.name, item.metadata["rules"], state.get(item.name, {}), tables)
@@ -257,6 +256,5 @@ class MemoryTables:
         return {field.name: getattr(self, field.name).rows for field in fields(self)}
 
     def close(self) -> None:
-        """Refuse further writes."""
         for item in fields(self):
             getattr(self, item.name).is_writable = False

@@ -38,7 +38,6 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
         return None if self.signed_in_subject is None else self.signed_in_subject.organization
 
     def template_variables(self) -> Mapping[str, object]:
-        """The address and the account. Raises InvalidOneTimeLink."""
         if self.signed_in_subject is None:
             return {"login_name": None}
         _, email = self.request.services.users.find_by_email_link(self.link_secret)

@@ -13,7 +13,6 @@ class OneTimeLinkPage(Page):
 
     @property
     def link_secret(self) -> str:
-        """The secret in the URL."""
         code: str = self.request.matchdict["code"]
         return code
 

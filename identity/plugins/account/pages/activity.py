@@ -120,7 +120,6 @@ class RecoverAccountPage(AccountPage, FormPage):
     section = ACTIVITY_PATH
 
     def template_variables(self) -> Mapping[str, object]:
-        """The named event. Raises NotFound for an event of another account."""
         event_id = self.request.GET.get(EVENT_PARAM, "")
         if not event_id:
             return {"what": None, "has_password": self._has_password}

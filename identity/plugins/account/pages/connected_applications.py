@@ -70,7 +70,6 @@ class DisconnectApplicationPage(_ConnectionsPage, FormPage):
 
     @property
     def connection(self) -> ConnectedApplication:
-        """The named connection. Raises NotFound."""
         client_id = self.request.matchdict["client_id"]
         connected_application = next(
             (connection for connection in self.connections() if connection.client.id == client_id), None

@@ -22,7 +22,6 @@ class DeleteAccountPage(AccountPage, FormPage):
     fields = ("confirm_name",)
 
     def template_variables(self) -> Mapping[str, object]:
-        """The consequences. Raises NotFound."""
         if not self.request.services.account_deletions.is_allowed(self.subject):
             raise NotFound("page", DATA_PATH)
         return {"user_name": self.subject.user.user_name}

@@ -75,7 +75,6 @@ class FactorSection:
         self._enrolled = self._services.factors.list_enrolments(self._user_id)
 
     def rows(self) -> Iterator[SecuritySectionRow]:
-        """The enrolments and the remembered browsers."""
         for item in self._enrolled:
             yield self._row(item)
         remembered = len(self._services.remembered_browsers.list_by_user(self._user_id))
@@ -165,7 +164,6 @@ def _is_usable(page: SignedInPage, enrolment: Enrolment) -> bool:
 
 
 def _enrolment_label(page: SignedInPage, enrolment: Enrolment) -> str:
-    """The factor's label and the enrolment's name."""
     factor = _find_factor(page, enrolment)
     label = enrolment.factor if factor is None else page.translator.gettext(factor.label)
     if enrolment.name in ("", str(label)):

@@ -51,6 +51,5 @@ class ChangePasswordPage(AccountPage, FormPage):
 
 
 def forbidden_passwords(subject: Subject) -> tuple[str, ...]:
-    """Passwords that this user may not choose."""
     email = subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
     return subject.user.user_name, subject.login_name, email

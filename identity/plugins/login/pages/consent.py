@@ -84,13 +84,11 @@ class ConsentPage(SignInPage):
         )
 
     def _verified_domain(self, organization: Organization) -> str:
-        """The organization's verified domain, or an empty text."""
         with self.request.services.read_session() as storage:
             domain = storage.organizations.find_domain(organization.id, organization.primary_domain)
         return domain.name if domain is not None and domain.is_verified else ""
 
     def _other_project_names(self, client: ApplicationClient, granted: GrantedScopes) -> list[Markup]:
-        """Names of the other projects in the requested audience."""
         with self.request.services.read_session() as storage:
             # Read one by one, so that a damaged project fails the page instead of missing from the list.
             found = [storage.projects.find(item) for item in sorted({*granted.audience} - {client.project.id})]

@@ -61,12 +61,10 @@ class _PurgeRule:
     has_partial_index: bool = False
 
     def with_condition(self, condition: Condition) -> "_PurgeRule":
-        """The rule with a further condition."""
         return replace(self, conditions=(*self.conditions, condition))
 
     @property
     def key(self) -> list[Column[Any]]:
-        """The columns of the primary key."""
         return list(self.table.primary_key)
 
     @property
@@ -146,11 +144,9 @@ class _PurgeStatements:
 
     @property
     def first_cursor(self) -> tuple[Any, ...]:
-        """The cursor before all rows."""
         return (_BEFORE_ALL, *[None for _ in self.cursor_parameters])
 
     def bind_cursor(self, cursor: tuple[Any, ...]) -> Values:
-        """The parameters of a cursor."""
         return dict(zip(("since", *self.cursor_parameters), cursor, strict=True))
 
 

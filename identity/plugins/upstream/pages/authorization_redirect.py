@@ -7,14 +7,14 @@ from pyramid.response import Response
 
 from identity.api.endpoints import request_context
 from identity.api.entities import NotFound, Resource, UpstreamProvider
-from identity.api.pages import Form, gettext_lazy, render_error_page, see_other
+from identity.api.pages import Form, gettext_lazy, render_error_page
 from identity.api.plugins import cached_property
 from identity.api.sign_in import PendingSignInContext, SignInPage
 from identity.plugins.upstream import authorization_states, provider_selection
 from identity.plugins.upstream.authorization_states import UpstreamSignInPurpose
 from identity.plugins.upstream.http_client import OUTBOUND_NETWORKS_SETTING, ProviderResponseError, ProviderUnreachable
 from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
-from identity.plugins.upstream.provider_registry import get_provider_registry
+from identity.plugins.upstream.provider_registry import get_provider_registry, plugin_records, redirect_off_site
 
 _DECISION_FIELD = "decision"
 #: Redirects a sign-in to a provider; GET may write below the providers' paths.
@@ -95,24 +95,33 @@ def redirect_to_provider(
     ui_locales: str = "",
 ) -> Response:
     """303 to the provider, or an error page with a link to ``return_path``."""
-    desk = get_provider_registry(request)
-    login_url, now = request.registry.application.settings.login_url, request.services.now
-    records = request.services.record_service(desk.name_space)
     begun = authorization_states.store_state(
-        records, provider, purpose, origin_id, login_url=login_url, now=now, anew=requires_reauthentication
+        plugin_records(request),
+        provider,
+        purpose,
+        origin_id,
+        login_url=request.registry.application.settings.login_url,
+        now=request.services.now,
+        anew=requires_reauthentication,
     )
     # Hold no lock during the request for the provider's metadata.
     request.commit()
     try:
-        with desk.provider_client(provider) as client:
+        with get_provider_registry(request).provider_client(provider) as client:
             address = client.authorization_url(begun, login_hint=login_hint, ui_locales=ui_locales)
     except (ProviderUnreachable, ProviderResponseError) as problem:
         return provider_error_page(request, provider, problem, back=return_path, purpose=purpose)
-    response = see_other(request, "/")
-    response.headers["Location"] = address
-    # The provider must not learn the URL of the sign-in.
-    response.headers["Referrer-Policy"] = "no-referrer"
-    return response
+    return redirect_off_site(request, address)
+
+
+def record_refusal(request: Request, provider: UpstreamProvider, reason: str) -> None:
+    request.services.audit.record_refusal(
+        "authentication.refused",
+        kind="upstream_provider",
+        id=provider.id,
+        organization_id=provider.organization_id,
+        reason=reason,
+    )
 
 
 def provider_error_page(
@@ -127,14 +136,7 @@ def provider_error_page(
 
     A manager who tests the provider sees the reason.
     """
-    services = request.services
-    services.audit.record_refusal(
-        "authentication.refused",
-        kind="upstream_provider",
-        id=provider.id,
-        organization_id=provider.organization_id,
-        reason=problem.user_message,
-    )
+    record_refusal(request, provider, problem.user_message)
     absent = isinstance(problem, ProviderUnreachable)
     return render_error_page(
         request,

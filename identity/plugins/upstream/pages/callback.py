@@ -23,13 +23,16 @@ from identity.plugins.upstream.account_resolution import AccountResolver, Accoun
 from identity.plugins.upstream.authorization_states import PendingUpstreamSignIn, UpstreamSignInPurpose
 from identity.plugins.upstream.claim_mapping import merge_apple_name
 from identity.plugins.upstream.http_client import ProviderResponseError, ProviderUnreachable
-from identity.plugins.upstream.linked_identities import LinkedIdentities
 from identity.plugins.upstream.logout import store_logout_state
-from identity.plugins.upstream.pages.authorization_redirect import provider_error_page
+from identity.plugins.upstream.pages.authorization_redirect import provider_error_page, record_refusal
 from identity.plugins.upstream.pages.identity_linking import identity_in_use_page
 from identity.plugins.upstream.pages.provider_check import provider_check_result
 from identity.plugins.upstream.provider_clients import ExternalUser, UpstreamClientCredentials
-from identity.plugins.upstream.provider_registry import get_provider_registry, load_client_credentials
+from identity.plugins.upstream.provider_registry import (
+    get_provider_registry,
+    load_client_credentials,
+    plugin_records,
+)
 
 #: Parameters of a response (RFC 6749 §4.1.2, RFC 9207); ``user`` is Apple's.
 _PARAMETERS = ("code", "state", "iss", "error", "user")
@@ -82,7 +85,7 @@ def _redeem_state(
     """Redeem the state: its pending sign-in, return path and client credentials. None if the state belongs to another
     browser or provider, or was redeemed before.
     """
-    records = request.services.record_service(get_provider_registry(request).name_space)
+    records = plugin_records(request)
     waiting = authorization_states.find_state(records, state)
     if waiting is None or waiting.provider_id != provider.id:
         return None
@@ -173,8 +176,7 @@ def _complete_sign_in(
         under_way = load_sign_in(pending, request.browser_state, request_context(request))
     except OAuthError:
         return see_other(request, f"{SignInPage.AUTHORIZATION_PATH}/{pending.id}")
-    records = services.record_service(get_provider_registry(request).name_space)
-    accounts = AccountResolver(services, LinkedIdentities(records, services.now), provider)
+    accounts = AccountResolver.for_request(request, provider)
     try:
         subject = accounts.resolve_subject(external_user, provider_selection.sign_in_organization(under_way, services))
         required = under_way.required_organization
@@ -189,17 +191,15 @@ def _complete_sign_in(
             why = gettext_lazy("{organization} does not let people sign in in this way.", organization=name)
             raise AccountUnavailable(why, "the policy of the organization")
     except IdentityNotLinked as nobody:
-        _record_refusal(request, provider, str(nobody))
-        unlinked_identities.store_unlinked_identity(records, pending, provider, external_user)
+        Outcome.REFUSED.record_sign_in(provider_selection.SIGN_IN_METHOD)
+        record_refusal(request, provider, str(nobody))
+        unlinked_identities.store_unlinked_identity(plugin_records(request), pending, provider, external_user)
         return see_other(request, f"/login/{pending.id}/upstream/unlinked")
     except AccountUnavailable as refused:
         return _account_unavailable_page(request, provider, refused, f"/login/{pending.id}")
-    methods = (
-        external_user.authentication_methods
-        if provider.trust_methods and external_user.authentication_methods
-        else (Proof.FEDERATED_METHOD,)
-    )
-    methods = methods if external_user.is_recently_authenticated else (*methods, Proof.UNDATED_METHOD)
+    methods = (provider.trust_methods and external_user.authentication_methods) or (Proof.FEDERATED_METHOD,)
+    if not external_user.is_recently_authenticated:
+        methods = (*methods, Proof.UNDATED_METHOD)
     proved = services.sign_ins.add_proof(pending, subject, methods, factor=provider_selection.SIGN_IN_METHOD)
     if not _can_continue(request, proved):
         why = gettext_lazy(
@@ -225,21 +225,11 @@ def _can_continue(request: Request, proved: PendingAuthorization) -> bool:
     return True
 
 
-def _record_refusal(request: Request, provider: UpstreamProvider, reason: str) -> None:
-    Outcome.REFUSED.record_sign_in(provider_selection.SIGN_IN_METHOD)
-    request.services.audit.record_refusal(
-        "authentication.refused",
-        kind="upstream_provider",
-        id=provider.id,
-        organization_id=provider.organization_id,
-        reason=reason,
-    )
-
-
 def _account_unavailable_page(
     request: Request, provider: UpstreamProvider, refused: AccountUnavailable, back: str
 ) -> Response:
-    _record_refusal(request, provider, refused.reason)
+    Outcome.REFUSED.record_sign_in(provider_selection.SIGN_IN_METHOD)
+    record_refusal(request, provider, refused.reason)
     # Roll back changes such as a new account in another organization.
     request.tm.doom()
     return render_error_page(
@@ -256,11 +246,6 @@ def complete_linking(
 ) -> Response:
     """Link the identity to the signed-in user. Raises Conflict if it is linked to another."""
     services = request.services
-    accounts = AccountResolver(
-        services,
-        LinkedIdentities(services.record_service(get_provider_registry(request).name_space), services.now),
-        provider,
-    )
     account = request.signed_in_account
     if account is None or account.session.id != waiting.origin_id:
         return _unknown_state_page(request)
@@ -271,7 +256,7 @@ def complete_linking(
         # The sign-in took too long: require another authentication first.
         return see_other(request, f"/account/identities/new/{provider.id}")
     try:
-        accounts.link_identity(external_user, account.subject)
+        AccountResolver.for_request(request, provider).link_identity(external_user, account.subject)
     except Conflict:
         return identity_in_use_page(request, (gettext_lazy("Your account"), "/account/security"))
     return see_other(request, "/account/security")

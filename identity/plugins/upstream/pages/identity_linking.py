@@ -5,16 +5,15 @@ from collections.abc import Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.api.entities import Conflict, Subject, UpstreamProvider
+from identity.api.entities import Conflict, Subject
 from identity.api.pages import Form, SignedInPage, gettext_lazy, render_error_page
 from identity.api.plugins import cached_property
-from identity.api.services import RecordService
 from identity.api.sign_in import SignInPage
 from identity.plugins.upstream import unlinked_identities
 from identity.plugins.upstream.account_resolution import AccountResolver
-from identity.plugins.upstream.linked_identities import LinkedIdentities, linked_identity_id
+from identity.plugins.upstream.linked_identities import linked_identity_id
 from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
-from identity.plugins.upstream.provider_registry import get_provider_registry
+from identity.plugins.upstream.provider_registry import get_provider_registry, plugin_records
 from identity.plugins.upstream.unlinked_identities import LinkIdentityInteraction, UnlinkedIdentity
 
 #: The account and identity that the page showed: another window may have changed both.
@@ -23,11 +22,6 @@ _DECISION_FIELD = "decision"
 
 
 class _IdentityLinkingPage(SignInPage):
-    @property
-    def records(self) -> RecordService:
-        records: RecordService = self.request.services.record_service(get_provider_registry(self.request).name_space)
-        return records
-
     @cached_property
     def unlinked_identity(self) -> UnlinkedIdentity | None:
         """The unlinked identity of this sign-in."""
@@ -80,7 +74,7 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
             "run_by": describe_provider_operator(unlinked_identity.provider, self.request.services),
             "login_name": self.subject.login_name,
             "organization": self.subject.organization.name,
-            "fits": self._account_labels(unlinked_identity.provider).can_sign_in(self.subject),
+            "fits": AccountResolver.for_request(self.request, unlinked_identity.provider).can_sign_in(self.subject),
             "account": self.subject.user.id,
             "identity": linked_identity_id(unlinked_identity.provider, unlinked_identity.external_user),
         }
@@ -91,26 +85,21 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
         if subject is None or unlinked_identity is None:
             return self.redirect_to_next()
         expected = (subject.user.id, linked_identity_id(unlinked_identity.provider, unlinked_identity.external_user))
-        if (form.text(_ACCOUNT_FIELD), form.text(_IDENTITY_FIELD)) != expected or form.text(_DECISION_FIELD) not in (
-            "link",
-            "leave",
-        ):
+        decision = form.text(_DECISION_FIELD)
+        if (form.text(_ACCOUNT_FIELD), form.text(_IDENTITY_FIELD)) != expected or decision not in ("link", "leave"):
             return self.redirect_to_next()
-        if form.text(_DECISION_FIELD) == "link" and not self._is_fresh():
+        if decision == "link" and not self._is_fresh():
             self.request.services.sign_ins.require_reauthentication(self.pending_authorization)
             return self.redirect_to_next()
-        if (
-            not unlinked_identities.redeem_unlinked_identity(self.records, self.pending_authorization)
-            or form.text(_DECISION_FIELD) == "leave"
-        ):
-            return self.redirect_to_next()
-        accounts = self._account_labels(unlinked_identity.provider)
-        if not accounts.can_sign_in(subject):
-            return self.redirect_to_next()
-        try:
-            accounts.link_identity(unlinked_identity.external_user, subject)
-        except Conflict:
-            return identity_in_use_page(self.request, (gettext_lazy("Go on"), self.context.resume_path))
+        redeemed = unlinked_identities.redeem_unlinked_identity(
+            plugin_records(self.request), self.pending_authorization
+        )
+        accounts = AccountResolver.for_request(self.request, unlinked_identity.provider)
+        if redeemed and decision == "link" and accounts.can_sign_in(subject):
+            try:
+                accounts.link_identity(unlinked_identity.external_user, subject)
+            except Conflict:
+                return identity_in_use_page(self.request, (gettext_lazy("Go on"), self.context.resume_path))
         return self.redirect_to_next()
 
     def _is_fresh(self) -> bool:
@@ -121,10 +110,6 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
             else None
         )
         return proved_at is not None and self.request.services.now - proved_at < SignedInPage.RECENT_AUTHENTICATION_AGE
-
-    def _account_labels(self, provider: UpstreamProvider) -> AccountResolver:
-        services = self.request.services
-        return AccountResolver(services, LinkedIdentities(self.records, services.now), provider)
 
 
 def identity_in_use_page(request: Request, action: tuple[str, str]) -> Response:

@@ -22,22 +22,15 @@ from identity.plugins.upstream.authorization_states import UpstreamSignInPurpose
 from identity.plugins.upstream.linked_identities import LinkedIdentities, LinkedIdentity
 from identity.plugins.upstream.pages.authorization_redirect import redirect_to_provider
 from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
-from identity.plugins.upstream.provider_registry import get_provider_registry
 
 SECURITY_PATH = f"{Page.ACCOUNT_PATH}/security"
 IDENTITIES_PATH = f"{Page.ACCOUNT_PATH}/identities"
 
 
-def load_linked_identities(request: Request) -> LinkedIdentities:
-    return LinkedIdentities(
-        request.services.record_service(get_provider_registry(request).name_space), request.services.now
-    )
-
-
 def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
     """The linked identities, and the providers that can be linked."""
     t, services, when = page.translator.gettext, page.request.services, page.template_macros.when
-    linked = load_linked_identities(page.request).list_user_identities(page.subject.user.id)
+    linked = LinkedIdentities.for_request(page.request).list_user_identities(page.subject.user.id)
     providers = services.upstream_providers
     offered = [
         item
@@ -66,7 +59,7 @@ def export_linked_identities(request: Request, subject: Subject) -> object:
     """The user's linked identities for the data export."""
     return [
         {"issuer": item.issuer, "subject": item.subject, "name": item.name, "linked_at": item.linked_at.isoformat()}
-        for item in load_linked_identities(request).list_user_identities(subject.user.id)
+        for item in LinkedIdentities.for_request(request).list_user_identities(subject.user.id)
     ]
 
 
@@ -139,7 +132,7 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
     def linked_identity(self) -> LinkedIdentity:
         """The named link. Raises NotFound for one of another user."""
         link_id = self.request.matchdict["link"]
-        for user_identity in load_linked_identities(self.request).list_user_identities(self.subject.user.id):
+        for user_identity in LinkedIdentities.for_request(self.request).list_user_identities(self.subject.user.id):
             if user_identity.id == link_id:
                 return user_identity
         raise NotFound("linked account", link_id)
@@ -157,7 +150,7 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
         services, user_id = self.request.services, self.subject.user.id
         linked_identities = [
             linked_identity
-            for linked_identity in load_linked_identities(self.request).list_user_identities(user_id)
+            for linked_identity in LinkedIdentities.for_request(self.request).list_user_identities(user_id)
             if linked_identity.id != self.linked_identity.id
         ]
         has_password = services.storage.users.find_password(user_id) is not None
@@ -168,6 +161,5 @@ class UnlinkIdentityPage(_LinkedIdentityPage):
         }
 
     def submit(self, form: Form) -> Response:
-        accounts = AccountResolver(self.request.services, load_linked_identities(self.request), self.provider)
-        accounts.unlink_identity(self.linked_identity, self.subject)
+        AccountResolver.for_request(self.request, self.provider).unlink_identity(self.linked_identity, self.subject)
         return self.redirect(SECURITY_PATH)
