@@ -37,17 +37,15 @@ class ApplicationContract(ContractBase):
         assert client == ApplicationClient(application, (older, newer), on.project, on.organization)
 
     def test_applications_find_client_shows_what_is_deactivated(self, on: StorageHarness) -> None:
-        closed = (
-            replace(on.application, active=False, version=2),
-            replace(on.project, active=False, version=2),
-            replace(on.organization, active=False, version=2),
-        )
+        application = replace(on.application, active=False, version=2)
+        project = replace(on.project, active=False, version=2)
+        organization = replace(on.organization, active=False, version=2)
         with on.transaction() as storage:
-            storage.applications.update(closed[0])
-            storage.projects.update(closed[1])
-            storage.organizations.update(closed[2])
-        client = require_found(on.read.applications.find_client(on.application.id))
-        assert (client.application, client.project, client.organization) == closed
+            storage.applications.update(application)
+            storage.projects.update(project)
+            storage.organizations.update(organization)
+        client = on.read.applications.find_client(application.id)
+        assert client == ApplicationClient(application, (), project, organization)
 
     def test_applications_origins_are_those_of_redirect_uris(self, on: StorageHarness) -> None:
         uris = (
@@ -105,12 +103,10 @@ class ApplicationContract(ContractBase):
     def test_applications_page_by_any_part_of_the_name(self, on: StorageHarness) -> None:
         shop, street, percent = (make_application(on.project, name=name) for name in ("Shop", "Straße", "%"))
         on.store(shop, street, percent)
-        check_query(partial(on.read.applications.page, on.project.id), "SHO", [shop])
-        check_query(partial(on.read.applications.page, on.project.id), "strass", [street])
-        check_query(partial(on.read.applications.page, on.project.id), "%", [percent])
-        check_query(partial(on.read.applications.page, on.project.id), "hop", [shop])
-        check_query(partial(on.read.applications.page, on.project.id), "pp", [])
-        check_query(partial(on.read.applications.page, on.project.id), shop.id, [shop])
+        page = partial(on.read.applications.page, on.project.id)
+        for query, found in (("SHO", shop), ("hop", shop), (shop.id, shop), ("strass", street), ("%", percent)):
+            check_query(page, query, [found])
+        check_query(page, "pp", [])
 
     def test_applications_secrets_are_oldest_first(self, on: StorageHarness) -> None:
         application = on.application

@@ -190,12 +190,8 @@ class AuditContract(ContractBase):
             assert storage.audit.append(make_audit_event(object_id="fourth", once="other key")) is False
             assert storage.audit.append(make_audit_event(object_id="fifth")) is True
             assert storage.audit.append(make_audit_event(object_id="sixth")) is True
-        assert [event.object_id for event in walk_pages(on.read.audit.page, limit=2)] == [
-            "sixth",
-            "fifth",
-            "third",
-            "first",
-        ]
+        written = [event.object_id for event in walk_pages(on.read.audit.page, limit=2)]
+        assert written == ["sixth", "fifth", "third", "first"]
 
     def test_audit_a_once_that_was_rolled_back_is_free(self, on: StorageHarness) -> None:
         with on.aborted_transaction() as storage:

@@ -15,7 +15,7 @@ from identity.storage.contract.factories import (
     make_project_role,
     make_user_grant,
 )
-from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.contract.page_checks import check_query
 from identity.storage.errors import RowNotFound, StaleRow
 
@@ -26,12 +26,11 @@ class ProjectContract(ContractBase):
     def test_projects_page_by_any_part_of_the_name(self, on: StorageHarness) -> None:
         rocket, straight, percent = (make_project(on.organization, name=name) for name in ("Rocket", "Straße", "%"))
         on.store(rocket, straight, percent, make_project(on.other_organization, name="Rocket"))
-        check_query(partial(on.read.projects.page, on.organization.id), "ROCK", [rocket])
-        check_query(partial(on.read.projects.page, on.organization.id), "strass", [straight])
-        check_query(partial(on.read.projects.page, on.organization.id), "%", [percent])
-        check_query(partial(on.read.projects.page, on.organization.id), "ocket", [rocket])
-        check_query(partial(on.read.projects.page, on.organization.id), "pocket", [])
-        check_query(partial(on.read.projects.page, on.organization.id), straight.id, [straight])
+        page = partial(on.read.projects.page, on.organization.id)
+        for query, found in (("ROCK", rocket), ("ocket", rocket), ("strass", straight), ("%", percent)):
+            check_query(page, query, [found])
+        check_query(page, straight.id, [straight])
+        check_query(page, "pocket", [])
 
     def test_projects_audience_holds_what_the_organization_owns_or_was_granted(self, on: StorageHarness) -> None:
         project, granted = make_project(on.organization), make_project(on.other_organization)
@@ -109,12 +108,8 @@ class ProjectContract(ContractBase):
         on.store(reader, writer, grant, user_grant)
         on.write.projects.delete_role(on.project.id, "writer")
         assert on.read.projects.list_roles(on.project.id) == (reader,)
-        narrowed_grant = on.read.project_grants.find(grant.id)
-        narrowed_user_grant = on.read.user_grants.find(user_grant.id)
-        assert narrowed_grant is not None
-        assert narrowed_grant.roles == {"reader"}
-        assert narrowed_user_grant is not None
-        assert narrowed_user_grant.roles == {"reader"}
+        assert require_found(on.read.project_grants.find(grant.id)).roles == {"reader"}
+        assert require_found(on.read.user_grants.find(user_grant.id)).roles == {"reader"}
 
     def test_projects_remove_role_leaves_other_projects_alone(self, on: StorageHarness) -> None:
         project = make_project(on.organization)

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.organizations import Organization
+from identity.domain.tokens import AccessToken, RefreshToken
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract.factories import (
     NOW,
@@ -211,16 +213,7 @@ class TransactionContract(ContractBase):
         code, refresh = make_authorization_code(on.family), make_refresh_token(on.family)
         access, added = make_access_token(on.service_user), make_organization()
         on.store(code, refresh)
-        changes: tuple[Callable[[Storage], object], ...] = (
-            lambda storage: storage.tokens.add_access_token(access, is_last_write=True),
-            lambda storage: storage.tokens.rotate_refresh_token(
-                refresh.digest, make_refresh_token(on.family), NOW, is_last_write=True
-            ),
-            lambda storage: storage.tokens.redeem_authorization_code(
-                code.digest, client_id=code.client_id, redeemed_at=NOW, is_last_write=True
-            ),
-        )
-        for change in changes:
+        for change in _last_changes(on, access, refresh, code):
             with on.aborted_transaction() as storage:
                 storage.organizations.add(added)
                 change(storage)
@@ -249,16 +242,10 @@ class TransactionContract(ContractBase):
         used = make_record(on.human_user)
         code = make_authorization_code(on.family)
         on.store(refresh, code)
-        changes: list[Callable[[Storage], object]] = [
-            lambda storage: storage.tokens.add_access_token(access, is_last_write=True),
-            lambda storage: storage.tokens.add_access_token(access, consumed_record=used, is_last_write=True),
-            lambda storage: storage.tokens.rotate_refresh_token(
-                refresh.digest, make_refresh_token(on.family), NOW, is_last_write=True
-            ),
-            lambda storage: storage.tokens.redeem_authorization_code(
-                code.digest, client_id=code.client_id, redeemed_at=NOW, is_last_write=True
-            ),
-        ]
+        changes = _last_changes(on, access, refresh, code)
+        changes.append(
+            lambda storage: storage.tokens.add_access_token(access, consumed_record=used, is_last_write=True)
+        )
         for change in changes:
             for joins_first in (True, False):
                 on.transactions.begin()
@@ -361,6 +348,21 @@ class TransactionContract(ContractBase):
         assert on.read.organizations.find(added.id) is None
         assert on.read.organizations.find(organization.id) == organization
         assert on.find_stored(family) == family
+
+
+def _last_changes(
+    on: StorageHarness, access: AccessToken, refresh: RefreshToken, code: AuthorizationCode
+) -> list[Callable[[Storage], object]]:
+    """Changes that may be committed at once."""
+    return [
+        lambda storage: storage.tokens.add_access_token(access, is_last_write=True),
+        lambda storage: storage.tokens.rotate_refresh_token(
+            refresh.digest, make_refresh_token(on.family), NOW, is_last_write=True
+        ),
+        lambda storage: storage.tokens.redeem_authorization_code(
+            code.digest, client_id=code.client_id, redeemed_at=NOW, is_last_write=True
+        ),
+    ]
 
 
 def _remove_and_fail(storage: Storage, organization: Organization) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.storage.contract import StorageContract
-from identity.storage.contract.authorization_codes import AuthorizationCodeContract
 from identity.storage.contract.races import RaceContract
 from identity.storage.contract.records import RecordContract
 from identity.storage.contract.refresh_tokens import RefreshTokenContract
+from identity.storage.contract.tokens import AuthorizationCodeContract
 from identity.storage.contract.transactions import BackendContract, TransactionContract
 from identity.testing.pgbouncer import is_installed, running_pgbouncer
 from identity.testing.postgresql import SERIALIZABLE
