@@ -130,11 +130,9 @@ OTHER_ORGANIZATION = "other_organization_id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Selects events that match all given members; ``since`` is inclusive, ``until`` exclusive.
-
-    ``event`` is a full name ("project.created") or a subject ("project": all events of projects). ``involved_id``
-    matches the actor and the object. ``object_id`` also matches events about a user's roles, keys and consents.
-    """
+    """Selects events that match all given members; ``since`` is inclusive, ``until`` exclusive. ``event`` is a full
+    name ("project.created") or a subject ("project": all events of projects). ``involved_id`` matches the actor and the
+    object. ``object_id`` also matches events about a user's roles, keys and consents."""
 
     organization_id: str | None = None
     event: str = ""

@@ -63,10 +63,8 @@ def _in_each(problem: Callable[[str], str | None], texts: Mapping[str, str]) -> 
 @entity
 class Branding:
     """Appearance and texts of pages and mails. Empty members fall back to the organization's, then to the service's.
-
     ``login_title`` and the mail texts are by language. ``logo`` is the digest and extension of a sanitized image.
-    ``logo_dark`` replaces it on dark pages; without it, the logo gets a light background there.
-    """
+    ``logo_dark`` replaces it on dark pages; without it, the logo gets a light background there."""
 
     display_name: str = mutable(default="", validator=allow_empty(display_name_error))
     accent: str = mutable(default="", validator=allow_empty(light_accent_problem))

@@ -31,11 +31,9 @@ class DomainProof(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrganizationDomain:
-    """A domain of an organization; without a ``proof`` it has no effect yet.
-
-    Once effective it stays bound to the organization, even after deletion, until it is released. ``challenge`` is
-    public: it is published in the domain's DNS or in a file on its web server.
-    """
+    """A domain of an organization; without a ``proof`` it has no effect yet. Once effective it stays bound to the
+    organization, even after deletion, until it is released. ``challenge`` is public: it is published in the domain's
+    DNS or in a file on its web server."""
 
     organization_id: str
     name: str

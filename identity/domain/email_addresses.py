@@ -14,11 +14,9 @@ _FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def email_key(address: str) -> str | None:
-    """Equal for two spellings of one mailbox; None if the text is not an address.
-
-    Mail servers may distinguish "ﬁona" and "fiona", so local parts are compared byte by byte, ignoring only the case
-    of ASCII letters. Domains are compared as lower-case A-labels (RFC 5890 §2.3.2.1).
-    """
+    """Equal for two spellings of one mailbox; None if the text is not an address. Mail servers may distinguish "ﬁona"
+    and "fiona", so local parts are compared byte by byte, ignoring only the case of ASCII letters. Domains are compared
+    as lower-case A-labels (RFC 5890 §2.3.2.1)."""
     local_part, at, domain = address.strip(" \t\r\n").rpartition("@")
     if not at or len(address) > _LONGEST or not _LOCAL_PART.match(local_part) or not _is_text(local_part):
         return None

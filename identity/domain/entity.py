@@ -35,11 +35,8 @@ class Mutability(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldOptions:
     """Options of a field beside its type and default: the validator of its value, or of each item by
-    ``item_validator``.
-
-    ``permission`` is what setting it takes at the instance. ``types`` are the types of objects that use the field;
-    empty for all.
-    """
+    ``item_validator``. ``permission`` is what setting it takes at the instance. ``types`` are the types of objects that
+    use the field; empty for all."""
 
     mutability: Mutability
     validator: Validator | None = None

@@ -11,12 +11,9 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class LoginName:
-    """``user_name`` is as typed; ``user_key`` and ``domain`` are normalized for comparison.
-
-    ``organization`` is the one that the request is about, if any. A name without a domain belongs to it: then
-    ``domain`` is its primary domain and ``has_own_domain`` is False. Without an organization such a name has no
-    domain.
-    """
+    """``user_name`` is as typed; ``user_key`` and ``domain`` are normalized for comparison. ``organization`` is the one
+    that the request is about, if any. A name without a domain belongs to it: then ``domain`` is its primary domain and
+    ``has_own_domain`` is False. Without an organization such a name has no domain."""
 
     typed: str
     user_name: str

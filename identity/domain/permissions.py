@@ -26,12 +26,9 @@ class ResourceKey:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A manageable resource with everything above it.
-
-    A role at any member of ``lineage`` applies to the resource. ``organization_id`` is the organization that owns
-    it. A project grant also has a ``grantee``, the organization it was granted to: roles there apply to it with
-    GRANTEE_PERMISSIONS only.
-    """
+    """A manageable resource with everything above it. A role at any member of ``lineage`` applies to the resource.
+    ``organization_id`` is the organization that owns it. A project grant also has a ``grantee``, the organization it
+    was granted to: roles there apply to it with GRANTEE_PERMISSIONS only."""
 
     INSTANCE: ClassVar["Resource"]
 

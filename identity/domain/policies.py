@@ -141,10 +141,8 @@ class Policy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveRule:
     """The effective value of a rule at a level: ``own_value`` is set there, ``inherited_value`` would apply otherwise.
-
-    ``source`` is the level that the value comes from; ``changed_at`` and ``changed_by`` (an id) say when and by whom
-    it was set there, None if the settings or a program set it.
-    """
+    ``source`` is the level that the value comes from; ``changed_at`` and ``changed_by`` (an id) say when and by whom it
+    was set there, None if the settings or a program set it."""
 
     name: str
     value: Any

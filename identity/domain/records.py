@@ -18,11 +18,9 @@ class RecordNamespace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A JSON object under the digest of a key that is unique within its namespace and kind.
-
-    It is deleted with its owners, if it has any: a user, an application. ``sealed`` is encrypted under a master key.
-    Expired records are deleted later. A record can be consumed once: ``taken_at``.
-    """
+    """A JSON object under the digest of a key that is unique within its namespace and kind. It is deleted with its
+    owners, if it has any: a user, an application. ``sealed`` is encrypted under a master key. Expired records are
+    deleted later. A record can be consumed once: ``taken_at``."""
 
     plugin: str
     kind: str

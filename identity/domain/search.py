@@ -50,7 +50,7 @@ def id_prefix(query: str) -> str | None:
 
 def text_matches(query: str, text: str) -> bool:
     """True if the text contains every term of the query."""
-    return all(search_term in text for search_term in search_terms(query))
+    return all(term in text for term in search_terms(query))
 
 
 class Searchable(Protocol):

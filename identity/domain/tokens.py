@@ -87,11 +87,9 @@ class RefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class PresentedAccessToken:
-    """An access token with everything that decides whether it is live: subject, client, family, session.
-
-    ``claims`` are those that may be requested at userinfo beyond the scopes; ``methods``, ``acr`` and
-    ``authenticated_at`` say how and when the user authenticated (``TokenFamily``).
-    """
+    """An access token with everything that decides whether it is live: subject, client, family, session. ``claims`` are
+    those that may be requested at userinfo beyond the scopes; ``methods``, ``acr`` and ``authenticated_at`` say how and
+    when the user authenticated (``TokenFamily``)."""
 
     token: AccessToken
     subject: Subject | None
@@ -164,7 +162,7 @@ def connected_applications(
     applications = [
         ConnectedApplication(
             client=members[0][1],
-            scope=tuple(dict.fromkeys(scope_name for family, _, _ in members for scope_name in family.scope)),
+            scope=tuple(dict.fromkeys(name for family, _, _ in members for name in family.scope)),
             offline=any(family.offline for family, _, _ in members),
             since=min(family.started_at for family, _, _ in members),
             last_used_at=max(used_at for _, _, used_at in members),

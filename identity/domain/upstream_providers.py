@@ -108,11 +108,9 @@ class ClaimMapping:
 
 @entity
 class UpstreamProvider:
-    """A provider at which users of an organization, or with ``everywhere`` of all organizations, can sign in.
-
-    Its users are identified by issuer and subject only. ``secret`` is sealed: the client secret, or the key that
-    signs one. It is never displayed; ``secret_changed_at`` is when it was set.
-    """
+    """A provider at which users of an organization, or with ``everywhere`` of all organizations, can sign in. Its users
+    are identified by issuer and subject only. ``secret`` is sealed: the client secret, or the key that signs one. It is
+    never displayed; ``secret_changed_at`` is when it was set."""
 
     #: Issuers of products that have a single one; others must be configured.
     ISSUERS: ClassVar[Mapping[UpstreamKind, str]] = {

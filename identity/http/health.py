@@ -28,10 +28,8 @@ RETRY_AFTER = 5
 
 def readyz(request: Request) -> Response:
     """200 if every readiness check passes, else 503 with the names of the failed ones; the log says what to fix.
-
     Overdue work is reported as ``degraded`` with a 200: other nodes share the storage and would do no better, and a
-    node taken out of rotation would work nothing off.
-    """
+    node taken out of rotation would work nothing off."""
     identity: IdentityApplication = request.registry.application
     failed = sorted(identity.system_checks.failures(readiness_only=True))
     degraded = {} if failed else identity.background_monitor.degradations()

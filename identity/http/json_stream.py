@@ -39,11 +39,9 @@ def parse_json_stream(
     item_handlers: Mapping[tuple[str, ...], ItemHandler],
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """The members of the JSON object in the file, read from its start; the file must be seekable.
-
-    ``item_handlers`` get the items of the lists at their paths, which stay empty in the result. ``on_progress`` gets
-    the number of bytes read. Raises MalformedRequest, as ``parse_json_object`` does.
-    """
+    """The members of the JSON object in the file, read from its start; the file must be seekable. ``item_handlers`` get
+    the items of the lists at their paths, which stay empty in the result. ``on_progress`` gets the number of bytes
+    read. Raises MalformedRequest, as ``parse_json_object`` does."""
     library: Any = ijson.get_backend("python") if _has_half_characters(file) else ijson
     building = _ObjectBuilder(item_handlers)
     try:

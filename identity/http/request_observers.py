@@ -28,11 +28,9 @@ def normalized_method(method: str) -> str:
 
 @dataclass(slots=True)
 class ObservedRequest:
-    """A request, and from ``status`` on its outcome, which is set when the observers' contexts end.
-
-    ``header`` returns a request header by its lower-case name, ``peer`` is the other end of the connection.
-    ``is_final`` is False for a run that is retried. A tracing observer sets ``trace_id``.
-    """
+    """A request, and from ``status`` on its outcome, which is set when the observers' contexts end. ``header`` returns
+    a request header by its lower-case name, ``peer`` is the other end of the connection. ``is_final`` is False for a
+    run that is retried. A tracing observer sets ``trace_id``."""
 
     method: str
     peer: str

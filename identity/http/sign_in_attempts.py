@@ -61,12 +61,9 @@ class PendingSignInContext:
 
 
 def attempt_password(request: Request, login_name: LoginName, password: str) -> Subject | None:
-    """The user whose password this is; None, indistinguishably, if it is wrong or they may not sign in.
-
-    The attempt is counted and committed before the password is verified, without holding locks; without an outcome
-    it counts as a failure. Raises TooManyAttempts; ServerBusy, and then it is released unless verification had
-    begun.
-    """
+    """The user whose password this is; None, indistinguishably, if it is wrong or they may not sign in. The attempt is
+    counted and committed before the password is verified, without holding locks; without an outcome it counts as a
+    failure. Raises TooManyAttempts; ServerBusy, and then it is released unless verification had begun."""
     return _record_outcome(Proof.PASSWORD_FACTOR, lambda: _attempt_password_once(request, login_name, password))
 
 
@@ -185,11 +182,9 @@ def _verify_in_directory(
 def _reserve_entry_attempt(
     request: Request, question: DirectoryQuery, trial: PasswordAttempt, found: Any
 ) -> tuple[PasswordAttempt, bool]:
-    """The attempt, and whether the password may be verified at the entry that was found.
-
-    An account's entry belongs to that account and only to its login name. Attempts at any other entry are counted by
-    entry, because directories accept many spellings of a name.
-    """
+    """The attempt, and whether the password may be verified at the entry that was found. An account's entry belongs to
+    that account and only to its login name. Attempts at any other entry are counted by entry, because directories
+    accept many spellings of a name."""
     services, directory, subject = request.services, question.directory, trial.resolved_login.subject
     owner = None if found is None else directory.linked_user_id(found, services)
     if subject is not None:

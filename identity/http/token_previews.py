@@ -15,11 +15,9 @@ USER_PARAM, APPLICATION_PARAM = "user_id", "application_id"
 def build_token_preview(
     context: Context, principal: Principal, *, user: str, application: str, scope: str, response_type: str
 ) -> TokenPreviewResult:
-    """Preview tokens for the user, by id or login name, and the application, by client id.
-
-    Either may be empty: a service user can act for itself, and so can an application. Raises Invalid for what does
-    not exist or the principal may not read, and for a pair that no grant type supports.
-    """
+    """Preview tokens for the user, by id or login name, and the application, by client id. Either may be empty: a
+    service user can act for itself, and so can an application. Raises Invalid for what does not exist or the principal
+    may not read, and for a pair that no grant type supports."""
     problems: dict[str, str] = {}
     subject, client = find_user(context, principal, user), find_application(context, principal, application)
     if user and subject is None:

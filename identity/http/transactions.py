@@ -68,11 +68,9 @@ def add_write_path(config: Configurator, start: str) -> None:
 
 
 def includeme(config: Configurator) -> None:
-    """Install pyramid_retry and pyramid_tm with our settings, and the audit tween above them.
-
-    Only pyramid_tm's tween is installed: its ``includeme`` would add ``tm`` as a request property, which
-    IdentityRequest already has (and far cheaper).
-    """
+    """Install pyramid_retry and pyramid_tm with our settings, and the audit tween above them. Only pyramid_tm's tween
+    is installed: its ``includeme`` would add ``tm`` as a request property, which IdentityRequest already has (and far
+    cheaper)."""
     endpoints = config.registry.application.protocol_registry.endpoints
     config.registry.write_paths = WritePaths(
         exact={endpoint.path: endpoint.writes for endpoint in endpoints if not endpoint.path_prefix},

@@ -51,9 +51,8 @@ _SECONDS = re.compile(r"[0-9]{1,10}\Z")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
     """A validated request. ``required_subject_id`` is the user required by id_token_hint or the claims parameter;
-    ``parameters`` are all that were sent. ``claim_scopes`` are the scopes and those that open single claims: what
-    the consent page shows.
-    """
+    ``parameters`` are all that were sent. ``claim_scopes`` are the scopes and those that open single claims: what the
+    consent page shows."""
 
     client: ApplicationClient
     redirect_target: RedirectTarget
@@ -167,11 +166,9 @@ def require_response_type(value: str, client: ApplicationClient, context: Contex
 
 
 def _with_unverified_parameters(parameters: Parameters) -> Parameters:
-    """The parameters, completed from an unverified request object as far as they concern the error response.
-
-    A client that sends everything in the object (OpenID Connect Core §6.1) could not read the error otherwise. The
-    object decides nothing else, and the redirect URI is a registered one.
-    """
+    """The parameters, completed from an unverified request object as far as they concern the error response. A client
+    that sends everything in the object (OpenID Connect Core §6.1) could not read the error otherwise. The object
+    decides nothing else, and the redirect URI is a registered one."""
     text = parameters.get_value("request")
     request_object = {} if text is None else unverified_claims(text)
     texts = {

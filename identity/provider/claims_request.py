@@ -13,11 +13,9 @@ _NO_OBJECT = "parameter claims does not have the form of OpenID Connect Core 5.5
 
 @dataclass(frozen=True, slots=True)
 class ClaimsRequest:
-    """The requested claims, by where they are returned. Claims that no scope opens are ignored.
-
-    ``subject`` is the required user; ``acr_values`` are the authentication context classes of which one is
-    essential, None if any will do.
-    """
+    """The requested claims, by where they are returned. Claims that no scope opens are ignored. ``subject`` is the
+    required user; ``acr_values`` are the authentication context classes of which one is essential, None if any will
+    do."""
 
     userinfo: tuple[str, ...] = ()
     id_token: tuple[str, ...] = ()

@@ -38,11 +38,9 @@ class ClientAuthenticationMethod(ABC):
         """The authenticated active application or service user. Raises InvalidClient."""
 
     def authenticate_with_secret(self, client_id: str, secret: str, context: Context) -> Client:
-        """The active application with this secret, if it uses this method, or the active service user.
-
-        The form of the id distinguishes the two, so that each takes one query. A service user may use any method.
-        Raises InvalidClient, always with the same message.
-        """
+        """The active application with this secret, if it uses this method, or the active service user. The form of the
+        id distinguishes the two, so that each takes one query. A service user may use any method. Raises InvalidClient,
+        always with the same message."""
         if is_id(client_id):
             service_user = context.services.service_users.authenticate(client_id, secret)
             if service_user is None:
@@ -72,11 +70,9 @@ class ClientAuthenticationMethod(ABC):
 
 
 def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
-    """The application, or the service user with a secret, that the request authenticates.
-
-    Raises InvalidClient for none, InvalidRequest for more than one method or a client_id in the body that differs
-    from the credentials (RFC 6749 §2.3). Every failure is audited.
-    """
+    """The application, or the service user with a secret, that the request authenticates. Raises InvalidClient for
+    none, InvalidRequest for more than one method or a client_id in the body that differs from the credentials (RFC 6749
+    §2.3). Every failure is audited."""
     presented = [
         client_authentication_method
         for client_authentication_method in context.protocol.client_authentication_methods.values()

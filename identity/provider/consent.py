@@ -40,10 +40,8 @@ def refuse_without_consent(authorization: Authorization, granted: GrantedScopes,
 
 def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | None:
     """The scopes that the user of this sign-in must still consent to, including those that open single claims; None if
-    there are none, or no user yet.
-
-    An authorization that is refused for another reason needs no consent: the response says why.
-    """
+    there are none, or no user yet. An authorization that is refused for another reason needs no consent: the response
+    says why."""
     authorization, subject = sign_in.request, sign_in.subject
     if authorization is None or subject is None or sign_in.has_completed(Interaction.CONSENT):
         return None
@@ -99,9 +97,7 @@ def authorization_from_sign_in(
         client_id=client.id,
         # Without a code there is no refresh token (OpenID Connect Core §11).
         requested_scopes=tuple(
-            requested_scope
-            for requested_scope in requested_scopes
-            if requested_scope != Scope.OFFLINE_ACCESS or Artifact.CODE in artifacts
+            scope for scope in requested_scopes if scope != Scope.OFFLINE_ACCESS or Artifact.CODE in artifacts
         ),
         authenticated_at=authenticated_at,
         session_id=session_id,

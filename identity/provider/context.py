@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All that an endpoint or grant may use besides the request.
-
-    ``now`` is the time of the whole request. ``settings`` are the core's, ``protocol`` is what the loaded plugins
-    offer, ``services`` work in the request's transaction. ``provider_factory`` creates ``provider``.
-    """
+    """All that an endpoint or grant may use besides the request. ``now`` is the time of the whole request. ``settings``
+    are the core's, ``protocol`` is what the loaded plugins offer, ``services`` work in the request's transaction.
+    ``provider_factory`` creates ``provider``."""
 
     now: datetime
     settings: Settings

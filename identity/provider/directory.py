@@ -59,11 +59,9 @@ class Directory(ABC, Generic[EntryT]):
     def provision_account(
         self, found: EntryT, subject: Subject | None, services: Services, *, hashed: str
     ) -> Subject | None:
-        """The account of the entry after the right password; None if it may not sign in or is not ``subject``.
-
-        Without a ``subject`` the entry is not linked: create an account with exactly the typed name, or none.
-        ``hashed`` is stored in place of a password: it is the hash of an unknown one.
-        """
+        """The account of the entry after the right password; None if it may not sign in or is not ``subject``. Without
+        a ``subject`` the entry is not linked: create an account with exactly the typed name, or none. ``hashed`` is
+        stored in place of a password: it is the hash of an unknown one."""
 
     def simulate_query(self, login_name: LoginName) -> None:
         """Take about as long as a query, but not longer if the directory is slow or unavailable."""
@@ -98,12 +96,9 @@ class DirectoryQuery:
 def select_directory_query(
     directories: Iterable[Directory[Any]], named: ResolvedLogin, services: Services, *, is_rate_limited: bool
 ) -> DirectoryQuery | None:
-    """The query to send, and the directory to send it to.
-
-    A password is sent to a directory only for an account linked to its entry, or for an unknown name whose own
-    domain is that of the directory's organization; the origin of the request never suffices. None is sent if the
-    attempt ``is_rate_limited``.
-    """
+    """The query to send, and the directory to send it to. A password is sent to a directory only for an account linked
+    to its entry, or for an unknown name whose own domain is that of the directory's organization; the origin of the
+    request never suffices. None is sent if the attempt ``is_rate_limited``."""
     login_name, subject = named.login_name, named.subject
     home = services.domains.find_organization(login_name.domain) if login_name.domain else None
     for directory in directories:

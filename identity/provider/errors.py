@@ -161,11 +161,9 @@ class UnknownApplication(UnredirectableError):
 
 
 class UntrustedRedirect(UnredirectableError):
-    """The redirect URI is missing or not registered: nothing is sent there.
-
-    ``sent`` is the URI after ``identity.provider.redirect_target.redact_uri``; ``displayed_uri`` is the same if the
-    application is in development, and otherwise empty.
-    """
+    """The redirect URI is missing or not registered: nothing is sent there. ``sent`` is the URI after
+    ``identity.provider.redirect_target.redact_uri``; ``displayed_uri`` is the same if the application is in
+    development, and otherwise empty."""
 
     def __init__(
         self,

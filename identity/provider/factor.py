@@ -9,11 +9,9 @@ from identity.services.container import Services
 
 
 class Factor(ABC):
-    """A factor by name. Stateless; one object serves all requests.
-
-    ``services.factors`` stores the enrolments. Its pages are below ``/login/{request}``: users prove it at its name
-    and enrol it at ``{name}/new`` (``config.add_factor_pages``).
-    """
+    """A factor by name. Stateless; one object serves all requests. ``services.factors`` stores the enrolments. Its
+    pages are below ``/login/{request}``: users prove it at its name and enrol it at ``{name}/new``
+    (``config.add_factor_pages``)."""
 
     name: ClassVar[str]
     #: Its label for users, and its description in one sentence.

@@ -29,11 +29,9 @@ class ClientRequirement(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """A token request after the endpoint's own checks.
-
-    ``parameters`` are decoded, and unique except for ``repeatable_parameters`` of the grant. ``client`` is set where
-    the grant requires one, or instead ``service_user`` where one presented its secret.
-    """
+    """A token request after the endpoint's own checks. ``parameters`` are decoded, and unique except for
+    ``repeatable_parameters`` of the grant. ``client`` is set where the grant requires one, or instead ``service_user``
+    where one presented its secret."""
 
     parameters: Parameters
     client: ApplicationClient | None
@@ -155,8 +153,6 @@ class GrantType(ABC):
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
         """What ``authorize`` would decide if every proof were valid; None if the grant does not apply. Writes nothing.
-
         The caller checks that the client is registered for the grant type and that everyone is active. Raises
-        PreviewUnsupported by default, and the OAuthError of a rule that is violated.
-        """
+        PreviewUnsupported by default, and the OAuthError of a rule that is violated."""
         raise PreviewUnsupported

@@ -25,11 +25,9 @@ from identity.provider.scope import GrantedScopes
 
 @dataclass(frozen=True, slots=True)
 class StepUpRequirement:
-    """What the user must still prove: a class of ACR_VALUES, required by the client or the policy.
-
-    ``factors`` are the user's factors that can prove it. If there are none, ``enrollable_factors`` are those that
-    the user can enrol for it.
-    """
+    """What the user must still prove: a class of ACR_VALUES, required by the client or the policy. ``factors`` are the
+    user's factors that can prove it. If there are none, ``enrollable_factors`` are those that the user can enrol for
+    it."""
 
     acr: str
     is_client_request: bool

@@ -21,12 +21,9 @@ def end_sessions(
     store_request: Callable[[], tuple[str, tuple[Cookie, ...]]],
     client_id: str | None = None,
 ) -> ProtocolResponse:
-    """End these sessions and redirect to the URL ``return_to``.
-
-    A logout at an upstream provider comes first: ``store_request`` returns the id of the pending request that
-    continues afterwards, and cookies for the browser if it is newly stored. ``client_id`` is the application that
-    requested the logout.
-    """
+    """End these sessions and redirect to the URL ``return_to``. A logout at an upstream provider comes first:
+    ``store_request`` returns the id of the pending request that continues afterwards, and cookies for the browser if it
+    is newly stored. ``client_id`` is the application that requested the logout."""
     external_logout = _external_logout(accounts, context, store_request)
     for account in accounts:
         context.services.sessions.end(account, client_id=client_id)
@@ -42,9 +39,9 @@ def _external_logout(
     store_request: Callable[[], tuple[str, tuple[Cookie, ...]]],
 ) -> ProtocolResponse | None:
     for account in accounts:
-        for logout_handler in context.protocol.logout_handlers.values():
-            if logout_handler.handles(account, context.services):
+        for handler in context.protocol.logout_handlers.values():
+            if handler.handles(account, context.services):
                 request_id, cookies = store_request()
-                path = logout_handler.begin_logout(account, request_id, context.services)
+                path = handler.begin_logout(account, request_id, context.services)
                 return redirect_response(context.settings.login_url + path, *cookies)
     return None

@@ -48,11 +48,9 @@ NO_BROWSER_STATE = BrowserState()
 
 @dataclass(frozen=True, slots=True)
 class ProtocolRequest:
-    """An HTTP request as the protocol sees it; ``body`` is already limited in size.
-
-    ``browser_state`` is empty at endpoints that are not on the login host; ``resumed_request_id`` is the id of a
-    continued authorization request, from the path.
-    """
+    """An HTTP request as the protocol sees it; ``body`` is already limited in size. ``browser_state`` is empty at
+    endpoints that are not on the login host; ``resumed_request_id`` is the id of a continued authorization request,
+    from the path."""
 
     method: str
     query: bytes

@@ -104,11 +104,9 @@ def _unchanged_type(definition: Any) -> type | None:
 
 
 class AuthorizationRequestMessage(_AuthorizationRequest):  # type: ignore[misc]
-    """An authorization request (OpenID Connect Core §3.1.2.1) with prompt=create and PKCE.
-
-    It only converts strings to lists and numbers. ``authorization_request`` checks every rule, because it knows the
-    error code for each; pyoidc's ``verify`` would read request objects and hints without checking signatures.
-    """
+    """An authorization request (OpenID Connect Core §3.1.2.1) with prompt=create and PKCE. It only converts strings to
+    lists and numbers. ``authorization_request`` checks every rule, because it knows the error code for each; pyoidc's
+    ``verify`` would read request objects and hints without checking signatures."""
 
     c_param: ClassVar[dict[str, Any]] = {
         **_AuthorizationRequest.c_param,

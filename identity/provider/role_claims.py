@@ -39,11 +39,9 @@ class RoleScope:
 def token_role_claims(
     subject: Subject | None, client: ApplicationClient | None, granted: GrantedScopes, context: Context
 ) -> dict[str, Any]:
-    """The user's roles in every project of the audience, each role with {organization id: primary domain}.
-
-    One claim per project, and one with a fixed name for the application's own project (for all projects together
-    without an application). With scopes for single roles and none for all, only those roles.
-    """
+    """The user's roles in every project of the audience, each role with {organization id: primary domain}. One claim
+    per project, and one with a fixed name for the application's own project (for all projects together without an
+    application). With scopes for single roles and none for all, only those roles."""
     requested = _requested_roles(granted.values, context.settings.urn_namespaces) or None
     return _claims(subject, client, _projects(client, granted.audience, context), granted, lambda _: requested, context)
 
@@ -52,10 +50,8 @@ def response_role_claims(
     subject: Subject | None, client: ApplicationClient | None, granted: GrantedScopes, context: Context
 ) -> dict[str, Any]:
     """Role claims for userinfo and introspection: the roles that scopes request in every project of the audience, and
-    all roles in projects that assert roles.
-
-    The service's own project does not assert them: its roles are manager roles.
-    """
+    all roles in projects that assert roles. The service's own project does not assert them: its roles are manager
+    roles."""
     projects = _projects(client, granted.audience, context)
     requested = _requested_roles(granted.values, context.settings.urn_namespaces)
     if requested is not None and not requested:
@@ -146,18 +142,16 @@ def _projects(client: ApplicationClient | None, audience: Iterable[str], context
 @lru_cache(256)
 def _requested_roles(scopes: tuple[str, ...], namespaces: tuple[str, ...]) -> _RoleKeys:
     """The roles that scopes request: none, single ones, or all (None)."""
-    found = [scope_name for scope_name in scopes if RoleScope.is_valid(scope_name, namespaces)]
-    if any(scope_name.endswith(RoleScope.ALL_SUFFIX) and RoleScope.ONE_INFIX not in scope_name for scope_name in found):
+    found = [name for name in scopes if RoleScope.is_valid(name, namespaces)]
+    if any(name.endswith(RoleScope.ALL_SUFFIX) and RoleScope.ONE_INFIX not in name for name in found):
         return None
-    return frozenset(scope_name.partition(RoleScope.ONE_INFIX)[2] for scope_name in found)
+    return frozenset(name.partition(RoleScope.ONE_INFIX)[2] for name in found)
 
 
 def _namespace(scopes: Iterable[str], context: Context) -> str:
     """The namespace used by the request; ours by default."""
     namespaces = context.settings.urn_namespaces
-    return next(
-        (ours for scope_name in scopes for ours in namespaces if scope_name.startswith(f"{ours}:")), namespaces[0]
-    )
+    return next((ours for name in scopes for ours in namespaces if name.startswith(f"{ours}:")), namespaces[0])
 
 
 def _active(grants: Iterable[UserGrant], client: ApplicationClient | None, storage: Storage) -> list[Project]:

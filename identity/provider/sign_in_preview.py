@@ -19,12 +19,9 @@ from identity.provider.step_up import allowed_factors, find_step_up_requirement
 
 @dataclass(frozen=True, slots=True)
 class SignInPreview:
-    """How a sign-in would proceed.
-
-    ``sign_in_methods`` are the names of those with which the person can begin. ``step_up_requirement`` follows the
-    password; without any factors the person cannot meet it. ``needs_consent`` is None without an application; ``error``
-    is what the application would get instead.
-    """
+    """How a sign-in would proceed. ``sign_in_methods`` are the names of those with which the person can begin.
+    ``step_up_requirement`` follows the password; without any factors the person cannot meet it. ``needs_consent`` is
+    None without an application; ``error`` is what the application would get instead."""
 
     policy: Policy
     sign_in_methods: tuple[str, ...]

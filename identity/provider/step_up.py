@@ -43,11 +43,9 @@ def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
 
 
 def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequirement | None:
-    """What is still to be proved; None if nothing is, or no account is selected.
-
-    Raises UnmetAuthenticationRequirements if a client requires what cannot be proved; LoginRequired if the time of
-    authentication at an upstream provider is unknown and the person has no factor here.
-    """
+    """What is still to be proved; None if nothing is, or no account is selected. Raises UnmetAuthenticationRequirements
+    if a client requires what cannot be proved; LoginRequired if the time of authentication at an upstream provider is
+    unknown and the person has no factor here."""
     subject = sign_in.subject
     if subject is None or not isinstance(subject.user, HumanUser):
         return None

@@ -77,11 +77,9 @@ def mint_tokens(
     access_token: bool = True,
     code: str | None = None,
 ) -> MintedTokens:
-    """The tokens of one authorization, signed with this key; they are not valid until they are stored.
-
-    Only an ID token without ``access_token``; it contains the hash of a ``code`` in the same response. Unless the grant
-    had to write before, nothing is written until the signatures are there.
-    """
+    """The tokens of one authorization, signed with this key; they are not valid until they are stored. Only an ID token
+    without ``access_token``; it contains the hash of a ``code`` in the same response. Unless the grant had to write
+    before, nothing is written until the signatures are there."""
     token, text = _access_token(authorization, granted, context, key) if access_token else (None, None)
     id_token = None
     if authorization.includes_id_token and Scope.OPENID in granted:

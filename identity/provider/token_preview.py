@@ -71,11 +71,9 @@ def preview_tokens(
     response_type: str,
     context: Context,
 ) -> TokenPreviewResult:
-    """Everything that a user, an application, or both together would get for the requested scopes.
-
-    A person signs in to the application with an authorization request of this ``response_type``. Then every grant
-    type is previewed, and again once another one has yielded the code or token it requires.
-    """
+    """Everything that a user, an application, or both together would get for the requested scopes. A person signs in to
+    the application with an authorization request of this ``response_type``. Then every grant type is previewed, and
+    again once another one has yielded the code or token it requires."""
     run = _PreviewRun(PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes), context)
     if client is not None and subject is not None and isinstance(subject.user, HumanUser):
         run.sign_in(subject, client, response_type)

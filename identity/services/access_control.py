@@ -60,7 +60,7 @@ Principal.OPERATOR = Principal(None)
 
 def merge_roles(before: frozenset[str], roles: Mapping[str, bool]) -> frozenset[str]:
     """The roles after granting and revoking some."""
-    return (before - roles.keys()) | {role for role, is_granted in roles.items() if is_granted}
+    return (before - roles.keys()) | {role for role, granted in roles.items() if granted}
 
 
 class AccessControl:
@@ -286,10 +286,8 @@ class AccessControl:
         self, principal: Principal, organization_id: str, *, except_instance_managers: bool = False
     ) -> None:
         """The same for every user of the organization, for changes that affect all of them.
-
         ``except_instance_managers`` leaves out users with a role at the instance, where the change does not affect
-        them.
-        """
+        them."""
         managers = self._storage.managers.list_for_users_of_organization(organization_id)
         spared = (
             {manager.user_id for manager in managers if manager.resource == INSTANCE_KEY}

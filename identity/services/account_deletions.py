@@ -81,11 +81,8 @@ class AccountDeletionService(EntityService[HumanUser]):
 
     def delete_account(self, user_id: str) -> bool:
         """Delete the account. False if it must stay because its user has become the last owner; the deletion is
-        cancelled.
-
-        Under a legal hold it is postponed by a day. Raises NotFound; Conflict if the user cancels at the same
-        moment.
-        """
+        cancelled. Under a legal hold it is postponed by a day. Raises NotFound; Conflict if the user cancels at the
+        same moment."""
         before = self._users.get(user_id)
         if before.deletion_at is None or before.deletion_at > self._now:
             return False

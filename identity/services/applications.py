@@ -89,10 +89,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         self, project_id: str, command: RegisterApplication, *, principal: Principal
     ) -> tuple[Application, str | None]:
         """Register an application; returns it and its client secret, shown only once, or None for a public client.
-
         Raises NotFound, Denied; Invalid for values that the service does not offer and for settings that contradict
-        each other.
-        """
+        each other."""
         application = self.register(project_id, command, principal=principal)
         return application, None if application.is_public else self._new_secret(application)[1]
 
@@ -119,11 +117,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         expected_version: int | None = None,
     ) -> Application:
         """Change the application. One that becomes public loses its secrets; one that becomes confidential has none
-        yet.
-
-        Raises NotFound, Denied, Conflict; Invalid for values that the service does not offer and for settings that
-        contradict each other.
-        """
+        yet. Raises NotFound, Denied, Conflict; Invalid for values that the service does not offer and for settings that
+        contradict each other."""
         before = self._get_authorized(application_id, principal)
         after = self._next_version(before, command, expected_version=expected_version, **self._decoded_values(command))
         if after.consent is not before.consent or after.may_manage:
@@ -186,9 +181,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         values: dict[str, Any] = {"authentication_method": _METHODS[type]}
         if type is not ApplicationType.API:
             responses = self._choices.responses_by_type.items()
-            values["response_types"] = frozenset(
-                name for name, response_type_capability in responses if response_type_capability.is_code_only
-            )
+            values["response_types"] = frozenset(name for name, capability in responses if capability.is_code_only)
             values["grant_types"] = self._choices.select_grant_types(
                 lambda grant_type_capability: grant_type_capability.accepts_codes
             )

@@ -38,10 +38,8 @@ ADDRESS_LIMIT_REASON = "too many attempts from one address"
 
 class TooManyAttempts(DomainError):
     """The next attempt must wait ``seconds``; with ``exhausted`` there is none. The request must change nothing.
-
-    ``address`` is True if the limit of the network address is reached, not that of the account, ``factor`` if a
-    factor was tried, not a password.
-    """
+    ``address`` is True if the limit of the network address is reached, not that of the account, ``factor`` if a factor
+    was tried, not a password."""
 
     def __init__(self, seconds: int, *, exhausted: bool = False, address: bool = False, factor: bool = False) -> None:
         super().__init__("Too many attempts.")
@@ -118,13 +116,9 @@ class AttemptService(Service):
     def _reserve_shown(
         self, name: str, subject: Subject | None, attempt_limits: AttemptLimits, *, is_owned: bool
     ) -> tuple[tuple[tuple[str, AttemptAllowance], ...], TooManyAttempts | None]:
-        """Reserve by the visible limits.
-
-        Where these refuse but the instance's would not, the refusal follows the password check or takes as long, so
-        that it does not reveal to whom the instance's limits apply.
-
-        Raises TooManyAttempts.
-        """
+        """Reserve by the visible limits. Where these refuse but the instance's would not, the refusal follows the
+        password check or takes as long, so that it does not reveal to whom the instance's limits apply. Raises
+        TooManyAttempts."""
         beyond = f"beyond:{name}"
         if attempt_limits == self._limits_of_instance:
             return ((name, self._reserve(name, subject, attempt_limits, is_owned=is_owned)),), None

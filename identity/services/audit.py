@@ -111,11 +111,9 @@ class AuditRecorder:
         organization_id: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember a refusal; it is written later, at most once a minute for one client, object and reason.
-
-        ``id``, ``reason`` and ``detail`` must not contain request data, except for ids of existing objects and
-        unregistered redirect URIs in presentable form.
-        """
+        """Remember a refusal; it is written later, at most once a minute for one client, object and reason. ``id``,
+        ``reason`` and ``detail`` must not contain request data, except for ids of existing objects and unregistered
+        redirect URIs in presentable form."""
         minute = int(self._now.timestamp()) // 60
         once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"
         self.refused_events.append(
@@ -123,11 +121,9 @@ class AuditRecorder:
         )
 
     def write_refusal(self, event: AuditEvent) -> bool:
-        """Write a refusal; False if it is written already.
-
-        For anonymous clients a few a minute are written for each known object, and as many for all unknown ones
-        together: attempts without end must neither fill the trail nor hide other events.
-        """
+        """Write a refusal; False if it is written already. For anonymous clients a few a minute are written for each
+        known object, and as many for all unknown ones together: attempts without end must neither fill the trail nor
+        hide other events."""
         if event.actor.id is None:
             key = f"refused:{event.object_id or ''}"
             if (

@@ -91,8 +91,7 @@ class BrandingService(Service):
         pictures = {name: self._sanitize_image(name, getattr(command, name)) for name in LOGO_FIELDS}
         sent_pictures = {name: picture for name, picture in pictures.items() if getattr(command, name) is not None}
         named: dict[str, Any] = {
-            name: "" if sanitized_image is None else sanitized_image.file_name
-            for name, sanitized_image in sent_pictures.items()
+            name: "" if image is None else image.file_name for name, image in sent_pictures.items()
         }
         after = replace(after, **named)
         detail = diff_fields(before, after)

@@ -81,6 +81,4 @@ class Capabilities:
 
     def select_grant_types(self, which: Callable[[GrantTypeCapability], bool]) -> frozenset[str]:
         """The names of the grants that match."""
-        return frozenset(
-            name for name, grant_type_capability in self.grants_by_type.items() if which(grant_type_capability)
-        )
+        return frozenset(name for name, capability in self.grants_by_type.items() if which(capability))

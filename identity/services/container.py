@@ -60,11 +60,9 @@ from identity.storage.backend import Storage
 
 
 class Services(ABC):
-    """One attribute per service, constructed on first use with its collaborators.
-
-    ``storage`` is for reading only: the services know the rules of changes. ``now`` is the time of the whole
-    transaction, ``audit`` collects events and refusals. ``language`` is that of the actor, empty if unknown.
-    """
+    """One attribute per service, constructed on first use with its collaborators. ``storage`` is for reading only: the
+    services know the rules of changes. ``now`` is the time of the whole transaction, ``audit`` collects events and
+    refusals. ``language`` is that of the actor, empty if unknown."""
 
     storage: Storage
     now: datetime

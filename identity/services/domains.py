@@ -95,11 +95,9 @@ class OrganizationDomainService(Service):
         return False
 
     def verify(self, expected: OrganizationDomain, proof: DomainProof | None) -> OrganizationDomain:
-        """The domain, proven by an external check and effective from now on.
-
-        ``expected`` is the domain that was checked. Raises Invalid if the proof was missing, NotFound if the domain
-        is no longer pending; Conflict if it belongs to another organization.
-        """
+        """The domain, proven by an external check and effective from now on. ``expected`` is the domain that was
+        checked. Raises Invalid if the proof was missing, NotFound if the domain is no longer pending; Conflict if it
+        belongs to another organization."""
         if proof is None:
             raise Invalid({"domain": _NOT_SEEN})
         proven = replace(expected, proof=proof, verified_at=self._now)

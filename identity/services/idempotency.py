@@ -31,10 +31,8 @@ class StoredResponse:
 
 class IdempotencyService(Service):
     """Keys belong to their principal; responses are stored sealed. Never store a response with a secret that is shown
-    once.
-
-    Key and response are written in the transaction of the request: after an abort you can retry with the same key.
-    """
+    once. Key and response are written in the transaction of the request: after an abort you can retry with the same
+    key."""
 
     def __init__(self, state: TransactionState, sealer: Sealer) -> None:
         super().__init__(state)
@@ -51,12 +49,9 @@ class IdempotencyService(Service):
         return set()
 
     def claim_key(self, principal_id: str, key: str, request: bytes) -> StoredResponse | None:
-        """Claim the key for this request, whose method, path and body are ``request``.
-
-        None for the first request with the key: then call ``store_response``. The stored response if the same
-        request got one within 24 hours. Raises Conflict if the key came with another request, or the first one has
-        no response.
-        """
+        """Claim the key for this request, whose method, path and body are ``request``. None for the first request with
+        the key: then call ``store_response``. The stored response if the same request got one within 24 hours. Raises
+        Conflict if the key came with another request, or the first one has no response."""
         record = self._record(
             f"answer\n{principal_id}\n{key}", {"request": token_digest(request.decode("latin-1")).hex()}
         )

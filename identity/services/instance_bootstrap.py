@@ -43,10 +43,8 @@ class InitialOwner:
 
 def ensure_instance(services: Services, *, registration: bool, email: str = "") -> tuple[Instance, InitialOwner | None]:
     """The instance, and its owner with a one-time password if this call created them; ``registration`` says whether
-    users may register in its own organization, ``email`` is the owner's address.
-
-    Of two racing calls one creates everything; the other's transaction fails with Duplicate and finds it on retry.
-    """
+    users may register in its own organization, ``email`` is the owner's address. Of two racing calls one creates
+    everything; the other's transaction fails with Duplicate and finds it on retry."""
     instance = services.storage.organizations.find_instance()
     if instance is not None:
         services.signing_keys.add_first()

@@ -38,8 +38,7 @@ class InstanceManagerService(Service):
     def is_address_trusted(self, user: HumanUser) -> bool:
         """False if the user has a role at the instance and managers of their organization could have set the address.
         Mails that open an account go only to a mailbox that the user has proved, or that was verified before proofs
-        were stored.
-        """
+        were stored."""
         email_verifier = user.email_verified_by
         proven = email_verifier is not None and (
             email_verifier.is_globally_trusted or email_verifier is EmailVerifier.EARLIER

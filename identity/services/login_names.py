@@ -20,11 +20,9 @@ _TWO = 2
 
 @dataclass(frozen=True, slots=True)
 class ResolvedLogin:
-    """The user of a login name; ``subject`` is None if there is none.
-
-    ``is_by_email`` is True for the user's email address. ``is_barred`` is True for an address that an instance
-    manager has proved: a password typed with it is never sent to a directory.
-    """
+    """The user of a login name; ``subject`` is None if there is none. ``is_by_email`` is True for the user's email
+    address. ``is_barred`` is True for an address that an instance manager has proved: a password typed with it is never
+    sent to a directory."""
 
     login_name: LoginName
     subject: Subject | None

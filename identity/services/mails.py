@@ -46,8 +46,7 @@ _FORGOTTEN, _MOST_FORGOTTEN = "forgotten", 3
 class Mail:
     """A mail as text and HTML. ``sender`` replaces the usual display name of the sender. A mail without an address is
     not sent: it takes as much work as one that is, so that the response time does not reveal whether the account
-    exists.
-    """
+    exists."""
 
     to: str
     subject: str
@@ -81,11 +80,9 @@ class Notification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordResetMail:
-    """A forgotten password: the accounts with the typed address are looked up when the mail is sent.
-
-    ``key`` is its ``email_key``, empty if nothing is to be looked up. ``organization_id`` is that of the page, or
-    empty. The rest describes the origin of the request, for the audit trail.
-    """
+    """A forgotten password: the accounts with the typed address are looked up when the mail is sent. ``key`` is its
+    ``email_key``, empty if nothing is to be looked up. ``organization_id`` is that of the page, or empty. The rest
+    describes the origin of the request, for the audit trail."""
 
     key: str
     organization_id: str

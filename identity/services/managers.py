@@ -37,12 +37,9 @@ _KNOWN = gettext_lazy("Somebody else knows the password of this person. They sig
 
 
 class ManagerService(GrantAuditedService[Manager]):
-    """Nobody grants more than they hold, and the last IAM_OWNER stays.
-
-    Whoever gets their first role at the instance has to be able to sign in by its rules. What was opened as them by
-    others' rules ends. At a project grant each of the two organizations chooses among its own people, and sees those
-    alone.
-    """
+    """Nobody grants more than they hold, and the last IAM_OWNER stays. Whoever gets their first role at the instance
+    has to be able to sign in by its rules. What was opened as them by others' rules ends. At a project grant each of
+    the two organizations chooses among its own people, and sees those alone."""
 
     kind = "manager"
     store = "managers"

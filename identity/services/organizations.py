@@ -50,11 +50,9 @@ class OrganizationService(DeactivatableEntityService[Organization]):
     def create(
         self, command: CreateOrganization, *, principal: Principal | None = None, id: str | None = None
     ) -> Organization:
-        """Create an organization; ``id`` restores a former id. Raises Invalid if the primary domain is taken.
-
-        A domain that needs verification is pending unless the principal may assert it; until then the generated
-        domain counts.
-        """
+        """Create an organization; ``id`` restores a former id. Raises Invalid if the primary domain is taken. A domain
+        that needs verification is pending unless the principal may assert it; until then the generated domain
+        counts."""
         organization_id = id or new_id()
         domain = command.primary_domain
         if domain is None or not self._claim_primary_domain(organization_id, domain, principal):
@@ -72,11 +70,9 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         principal: Principal | None = None,
         expected_version: int | None = None,
     ) -> Organization:
-        """Raises NotFound, Conflict, Invalid; Denied for a change that needs more than the permission to rename.
-
-        A primary domain that needs verification is pending unless the principal may assert it; the former one stays
-        in effect.
-        """
+        """Raises NotFound, Conflict, Invalid; Denied for a change that needs more than the permission to rename. A
+        primary domain that needs verification is pending unless the principal may assert it; the former one stays in
+        effect."""
         before = self.get(organization_id)
         values = {}
         domain = command.primary_domain

@@ -57,11 +57,9 @@ class Delivery(ABC):
 
     @abstractmethod
     def send(self, content: bytes) -> None:
-        """Send a message. It may arrive twice if the process ended before it recorded the first delivery.
-
-        Called while no transaction is open. DeliveryRejected discards the message; after any other exception it is
-        retried later. Only the text of DeliveryFailed is logged; of other exceptions, only the class name.
-        """
+        """Send a message. It may arrive twice if the process ended before it recorded the first delivery. Called while
+        no transaction is open. DeliveryRejected discards the message; after any other exception it is retried later.
+        Only the text of DeliveryFailed is logged; of other exceptions, only the class name."""
 
     def retry_delay(self, attempts: int) -> timedelta:
         """Delay before the next attempt after this many earlier failures; in whole seconds."""
@@ -93,10 +91,8 @@ class OutboxService(Service):
         bulk: bool = False,
     ) -> None:
         """Send the content after this transaction commits. ``lifetime`` overrides the channel's ``message_lifetime``.
-
-        Organizations take turns, and ``bulk`` messages come after all others. Raises ValueError if no delivery has
-        this kind.
-        """
+        Organizations take turns, and ``bulk`` messages come after all others. Raises ValueError if no delivery has this
+        kind."""
         delivery = self._deliveries.get(kind)
         if delivery is None:
             raise ValueError(f"nobody sends messages of the kind {kind}")

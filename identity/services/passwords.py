@@ -35,11 +35,9 @@ _WRONG, _AWAY = "wrong password", "the directory does not answer"
 
 @dataclass(frozen=True, slots=True)
 class PasswordAttempt:
-    """A reserved attempt: it counts as a failure until ``complete_attempt`` or ``release_attempt``.
-
-    ``resolved_login`` is whom the name means, whether or not they can sign in. ``subject`` and ``stored_hash`` are
-    None if no password can match; then ``audited_subject`` and ``failure_reason`` are for the audit trail.
-    """
+    """A reserved attempt: it counts as a failure until ``complete_attempt`` or ``release_attempt``. ``resolved_login``
+    is whom the name means, whether or not they can sign in. ``subject`` and ``stored_hash`` are None if no password can
+    match; then ``audited_subject`` and ``failure_reason`` are for the audit trail."""
 
     resolved_login: ResolvedLogin
     reservation: AttemptReservation
@@ -77,10 +75,8 @@ class PasswordService(Service):
 
     def begin_attempt(self, login_name: LoginName, presented: Mapping[str, str]) -> PasswordAttempt:
         """Reserve an attempt, counted over all processes; ``presented`` are the known-browser secrets of the request.
-
         Commit before you verify the password. The result is the same whether or not the account exists. Raises
-        TooManyAttempts.
-        """
+        TooManyAttempts."""
         named = self._login_names.resolve(login_name)
         found = named.subject
         subject = found if found is not None and isinstance(found.user, HumanUser) else None
@@ -144,11 +140,8 @@ class PasswordService(Service):
         field: str = "new_password",
     ) -> None:
         """Raise Invalid for ``field`` unless the password meets the policy of the person, or of new people in the
-        organization (NIST SP 800-63B §3.1.1.2).
-
-        ``names`` are the user's names, which are refused as passwords; ``confirmation`` is the repeated entry, None
-        if there is none.
-        """
+        organization (NIST SP 800-63B §3.1.1.2). ``names`` are the user's names, which are refused as passwords;
+        ``confirmation`` is the repeated entry, None if there is none."""
         # The organization is charged for the hashing.
         assign_organization(owner.organization.id if isinstance(owner, Subject) else owner.id)
         password_key, least = name_key(password), self.min_length(owner)
@@ -205,10 +198,8 @@ class PasswordService(Service):
 
     def set_one_time_password(self, user_id: str) -> str:
         """Set and return a random password. It must be changed at the first sign-in unless the policy says otherwise.
-
         The former password stops working, and everything opened as this person ends, as by
-        ``SessionService.revoke_access``. Raises NotFound.
-        """
+        ``SessionService.revoke_access``. Raises NotFound."""
         subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()
         must_change = self.requires_change_after_reset(subject)
@@ -228,11 +219,9 @@ class PasswordService(Service):
             self._store(user_id, stored.hash, must_change=True, changed_at=stored.changed_at)
 
     def issue_reset_link(self, user_id: str, *, mailed_to: str = "") -> str:
-        """Issue a single-use link to choose a new password; earlier ones stop working.
-
-        Nothing else changes until it is used. With ``mailed_to`` it goes only to that address, and using it proves
-        that the person reads the mailbox. Raises NotFound.
-        """
+        """Issue a single-use link to choose a new password; earlier ones stop working. Nothing else changes until it is
+        used. With ``mailed_to`` it goes only to that address, and using it proves that the person reads the mailbox.
+        Raises NotFound."""
         subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
@@ -249,12 +238,9 @@ class PasswordService(Service):
         return self._settings.invitation_lifetime if invited else self._settings.one_time_link_ttl
 
     def request_reset_link(self, login_name: str) -> tuple[Subject | None, str]:
-        """The person who forgot their password, and a reset link to mail to them.
-
-        Returns None and a link that opens nothing if no active person of this name has an email address; that takes
-        the same time. Earlier links stay valid, since strangers may request one, too. Rate-limited per network
-        address. Raises TooManyAttempts.
-        """
+        """The person who forgot their password, and a reset link to mail to them. Returns None and a link that opens
+        nothing if no active person of this name has an email address; that takes the same time. Earlier links stay
+        valid, since strangers may request one, too. Rate-limited per network address. Raises TooManyAttempts."""
         self._attempts.count_request()
         subject = self._login_names.find_by_login_name(LoginName.parse(login_name))
         known = None if subject is None else _reader(subject)

@@ -40,15 +40,12 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
         },
         "password": None if password is None else {"changed_at": _at(password.changed_at)},
         "ways_to_sign_in": [_enrolment(enrolment) for enrolment in services.factors.list_enrolments(user.id)],
-        "remembered_browsers": [
-            _browser(remembered_browser) for remembered_browser in services.remembered_browsers.list_by_user(user.id)
-        ],
+        "remembered_browsers": [_browser(browser) for browser in services.remembered_browsers.list_by_user(user.id)],
         "project_roles": [_grant(services, grant) for grant in grants],
         "manager_roles": [_manager(manager) for manager in storage.managers.list_for_user(user.id)],
         "sessions": [_session(session) for session in services.sessions.list_by_user(user.id)],
         "applications": [
-            _connection(connected_application)
-            for connected_application in services.users.list_connected_applications(user.id)
+            _connection(application) for application in services.users.list_connected_applications(user.id)
         ],
         **plugin_members,
         "activity": (_event(event, user.id) for event in _list_audit_events(services, user.id)),

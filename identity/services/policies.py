@@ -81,11 +81,9 @@ class StoredPolicy:
 
 
 class PolicyService(Service):
-    """Rules of the instance replace those of the ini file. Rules of an organization can only be stricter.
-
-    Users with a role at the instance get only ``second_factor`` and ``consent`` from their organization; the rest
-    comes from the instance, so that no manager of their organization can lock them out.
-    """
+    """Rules of the instance replace those of the ini file. Rules of an organization can only be stricter. Users with a
+    role at the instance get only ``second_factor`` and ``consent`` from their organization; the rest comes from the
+    instance, so that no manager of their organization can lock them out."""
 
     def __init__(
         self,
@@ -275,11 +273,9 @@ class PolicyService(Service):
         return policy
 
     def change(self, owner: str, command: ChangePolicy, *, version: int | None = None) -> StoredPolicy:
-        """Set rules. ``owner`` is INSTANCE or the id of an organization.
-
-        Raises Invalid if a rule of an organization allows more than the instance does or a sign-in method is
-        unknown; Conflict if the rules no longer have this version.
-        """
+        """Set rules. ``owner`` is INSTANCE or the id of an organization. Raises Invalid if a rule of an organization
+        allows more than the instance does or a sign-in method is unknown; Conflict if the rules no longer have this
+        version."""
         before, record = self.get_stored_policy(owner), self._records.find(_KIND, owner)
         if version is not None and version != before.version:
             raise Conflict(_CHANGED)
@@ -320,11 +316,9 @@ class PolicyService(Service):
         return rule is SecondFactorRule.REQUIRED
 
     def relax_for_recovery(self, subject: Subject, can_prove: Callable[[Policy], bool]) -> tuple[str, ...]:
-        """Lift the rules that lock out a person who has only a password; returns the names of the rules.
-
-        ``can_prove`` says whether they have or could set up a second factor under a policy. For operators: rules of
-        the instance are lifted, and those of the person's organization.
-        """
+        """Lift the rules that lock out a person who has only a password; returns the names of the rules. ``can_prove``
+        says whether they have or could set up a second factor under a policy. For operators: rules of the instance are
+        lifted, and those of the person's organization."""
         removed: list[str] = []
 
         def take_back(name: str, stands: Callable[[Policy], bool]) -> None:

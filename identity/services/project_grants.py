@@ -38,9 +38,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
             return self._access.filter_page(principal, stored.page("organization_id", organization_id, request))
         managed = stored.find_many([part.id for part in parts if part.level is ManagerLevel.PROJECT_GRANT]).values()
         project_grants = [
-            project_grant
-            for project_grant in managed
-            if project_grant.organization_id == organization_id and self._fits(project_grant, request)
+            grant for grant in managed if grant.organization_id == organization_id and self._fits(grant, request)
         ]
         return self._access.filter_page(
             principal,

@@ -23,12 +23,9 @@ _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class RecordService(Service):
-    """JSON objects of one plugin, by kind and key.
-
-    A key is any text; only its digest is stored. Expired records are not found. A kind consists of lower-case
-    letters, digits and underscores. An invalid kind, and a value that is not a JSON object or exceeds 64 KiB, raises
-    ValueError.
-    """
+    """JSON objects of one plugin, by kind and key. A key is any text; only its digest is stored. Expired records are
+    not found. A kind consists of lower-case letters, digits and underscores. An invalid kind, and a value that is not a
+    JSON object or exceeds 64 KiB, raises ValueError."""
 
     def __init__(self, state: TransactionState, sealer: Sealer, name_space: RecordNamespace) -> None:
         super().__init__(state)

@@ -53,12 +53,9 @@ class PendingRegistration:
 
 
 class RegistrationService(Service):
-    """A registered person has no rights and no project roles.
-
-    Where mail can be sent, the link in a mail creates the account, so that registration does not reveal known
-    addresses and names, and every address is verified. Otherwise the account is created at once with an unverified
-    address.
-    """
+    """A registered person has no rights and no project roles. Where mail can be sent, the link in a mail creates the
+    account, so that registration does not reveal known addresses and names, and every address is verified. Otherwise
+    the account is created at once with an unverified address."""
 
     def __init__(
         self, state: TransactionState, links: OneTimeLinkService, mails: MailService, policies: PolicyService

@@ -126,11 +126,9 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         )
 
     def add_key(self, user_id: str, command: AddServiceUserKey, *, principal: Principal) -> KeyFile:
-        """Create a key and return its key file, the only copy of the private key.
-
-        Raises NotFound; Invalid for an expiration date in the past or too far away; Denied if the service user holds
-        manager roles beyond the principal's.
-        """
+        """Create a key and return its key file, the only copy of the private key. Raises NotFound; Invalid for an
+        expiration date in the past or too far away; Denied if the service user holds manager roles beyond the
+        principal's."""
         private_key = RsaPrivateKey.generate(command.key_size)
         key = self._add_key(user_id, private_key.public_key(), command.expires_at, principal)
         return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
@@ -167,10 +165,8 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
 
     def add_secret(self, user_id: str, *, principal: Principal) -> tuple[ServiceUserSecret, str]:
         """Add a secret and return it with its text, which is shown only once. Two can be live, to rotate without a gap.
-
         Raises NotFound; Conflict if two are live; Denied if the service user holds manager roles beyond the
-        principal's.
-        """
+        principal's."""
         user = self._get_authorized(user_id, principal)
         if len(self._storage.credentials.list_secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
             raise Conflict(gettext_lazy("The service user has two live secrets. Revoke the older one first."))
@@ -218,12 +214,9 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def add_personal_access_token(
         self, user_id: str, command: AddPersonalAccessToken, *, principal: Principal
     ) -> tuple[PersonalAccessToken, str]:
-        """Create a personal access token and return it with its text, which is shown only once.
-
-        Raises NotFound; Invalid for an expiration date in the past or too far away, and for projects that the
-        organization neither owns nor was granted; Denied if the service user holds manager roles beyond the
-        principal's.
-        """
+        """Create a personal access token and return it with its text, which is shown only once. Raises NotFound;
+        Invalid for an expiration date in the past or too far away, and for projects that the organization neither owns
+        nor was granted; Denied if the service user holds manager roles beyond the principal's."""
         user = self._get_authorized(user_id, principal)
         audience = self._audience(user, command.project_ids)
         scopes = self._require_scopes(command.scope, audience)
@@ -316,7 +309,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def _require_scopes(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
         """The scope as displayed: the requested scope, and the audience scope of each project. Raises Invalid."""
         requested = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
-        if any(AudienceScope.PROJECT_ID_INFIX in scope_name for scope_name in requested):
+        if any(AudienceScope.PROJECT_ID_INFIX in name for name in requested):
             raise Invalid({"scope": gettext_lazy("Choose projects by their ids, without a scope.")})
         namespace = self._settings.urn_namespaces[0]
         return (*requested, *(AudienceScope.build(project_id, namespace) for project_id in audience))

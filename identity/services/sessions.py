@@ -165,10 +165,8 @@ class SessionService(Service):
 
     def end(self, account: SignedInAccount, *, client_id: str | None = None) -> None:
         """Sign out; ``client_id`` is the application that requested it. Access tokens stop working at once; refresh
-        tokens with offline_access stay valid.
-
-        Pending sign-ins with proofs of the same person start over, at all browsers.
-        """
+        tokens with offline_access stay valid. Pending sign-ins with proofs of the same person start over, at all
+        browsers."""
         self._storage.authorization_requests.reset_for_user(account.subject.user.id)
         if self._storage.sessions.end(account.session.id, self._now):
             self._record("session.ended", account, client_id)

@@ -26,11 +26,9 @@ _Change = Callable[[PendingAuthorization], PendingAuthorization]
 
 
 class SignInUnavailable(DomainError):
-    """No pending sign-in with this id can continue in this browser; ``state`` says why not.
-
-    An UNKNOWN one may have been purged, a FOREIGN one was started in another browser, a FINISHED one was answered. An
-    EXPIRED one can be restarted: it is ``pending``.
-    """
+    """No pending sign-in with this id can continue in this browser; ``state`` says why not. An UNKNOWN one may have
+    been purged, a FOREIGN one was started in another browser, a FINISHED one was answered. An EXPIRED one can be
+    restarted: it is ``pending``."""
 
     UNKNOWN, FOREIGN, EXPIRED, FINISHED = (
         "We do not know this sign-in.",
@@ -178,11 +176,8 @@ class SignInService(Service):
         factor: str = "",
     ) -> PendingAuthorization:
         """Record a finished interaction and its further methods (amr, RFC 8176). Without a factor, the interaction
-        itself is the factor.
-
-        What the person of a session has finished counts only for that ``account``, even if it was the only one.
-        Raises Conflict if the sign-in is another person's by now, or no longer anyone's.
-        """
+        itself is the factor. What the person of a session has finished counts only for that ``account``, even if it was
+        the only one. Raises Conflict if the sign-in is another person's by now, or no longer anyone's."""
         session_id = pending.session_id if account is None else account.session.id
 
         def finished(waiting: PendingAuthorization) -> PendingAuthorization:

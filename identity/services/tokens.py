@@ -165,11 +165,9 @@ class TokenService(Service):
         return not unasked or bool(self._allowed(frozenset({project_id}), issued))
 
     def revoke_token(self, text: str, client: Client) -> None:
-        """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored.
-
-        A refresh token takes its whole family along, a personal access token is deleted. Raises Denied, changing
-        nothing, for another client's token.
-        """
+        """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored. A refresh token takes its
+        whole family along, a personal access token is deleted. Raises Denied, changing nothing, for another client's
+        token."""
         key = token_digest(text)
         issued = self._storage.tokens.find_access_token(key)
         if issued is not None:

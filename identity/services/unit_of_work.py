@@ -16,11 +16,9 @@ from identity.storage.backend import Storage
 
 
 class UnitOfWork(Services):
-    """Services over a storage that is opened on first use.
-
-    ``open_storage`` opens the storage of the transaction, ``read_session_factory`` one to read from before the first
-    write. Without it the transaction's storage serves for both.
-    """
+    """Services over a storage that is opened on first use. ``open_storage`` opens the storage of the transaction,
+    ``read_session_factory`` one to read from before the first write. Without it the transaction's storage serves for
+    both."""
 
     storage: DeferredStorage
 

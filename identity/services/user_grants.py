@@ -60,12 +60,9 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         return self._access.filter_page(principal, page)
 
     def add(self, command: AddUserGrant, *, principal: Principal) -> UserGrant:
-        """Give a user roles in a project.
-
-        Raises Invalid for unknown users, projects and roles, for a user whose organization has no grant of the
-        project, and for a second grant; Denied without user_grant.write at the project or project grant. A user or
-        project that the principal may not see counts as unknown.
-        """
+        """Give a user roles in a project. Raises Invalid for unknown users, projects and roles, for a user whose
+        organization has no grant of the project, and for a second grant; Denied without user_grant.write at the project
+        or project grant. A user or project that the principal may not see counts as unknown."""
         user = self._storage.users.find(command.user_id)
         if user is None or not self._access.can_see_organization(principal, user.organization_id):
             raise Invalid({"user_id": _NO_USER})

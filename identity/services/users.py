@@ -197,20 +197,16 @@ class UserService(DeactivatableEntityService[HumanUser]):
         )
 
     def issue_password_link(self, user_id: str, *, principal: Principal, mailed_to: str = "") -> str:
-        """Issue a single-use link to choose a password; the current one stays valid until the link is used.
-
-        Earlier links stop working. With ``mailed_to`` it goes into a mail to that address and is shown to nobody
-        else. Raises NotFound, Denied; Conflict for a deactivated user.
-        """
+        """Issue a single-use link to choose a password; the current one stays valid until the link is used. Earlier
+        links stop working. With ``mailed_to`` it goes into a mail to that address and is shown to nobody else. Raises
+        NotFound, Denied; Conflict for a deactivated user."""
         self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.issue_reset_link(user_id, mailed_to=mailed_to)
 
     def set_one_time_password(self, user_id: str, *, principal: Principal) -> str:
         """Set and return a random password, to be shown once. It must be changed at the first sign-in unless the policy
-        says otherwise; the current one and all sessions and tokens end.
-
-        Raises NotFound, Denied; Conflict for a deactivated user.
-        """
+        says otherwise; the current one and all sessions and tokens end. Raises NotFound, Denied; Conflict for a
+        deactivated user."""
         self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.set_one_time_password(user_id)
 
@@ -312,8 +308,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def list_connected_applications(self, user_id: str) -> tuple[ConnectedApplication, ...]:
         """Applications with tokens or consent of the person, last used first."""
         holders = {
-            connected_application.client.id: connected_application
-            for connected_application in self._storage.tokens.list_connected_applications(user_id, self._now)
+            application.client.id: application
+            for application in self._storage.tokens.list_connected_applications(user_id, self._now)
         }
         for consent in self._consents.list_by_user(user_id):
             client = self._storage.applications.find_client(consent.application_id)
@@ -341,9 +337,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def disconnect_application_as_manager(self, user_id: str, client_id: str, *, principal: Principal) -> None:
         """Like ``disconnect_application``, by a manager of the person. Raises NotFound, Denied."""
         self._get_authorized(user_id, principal)
-        if client_id not in {
-            connected_application.client.id for connected_application in self.list_connected_applications(user_id)
-        }:
+        if client_id not in {application.client.id for application in self.list_connected_applications(user_id)}:
             raise NotFound("application", client_id)
         self.disconnect_application(self._subject(user_id), client_id)
 

@@ -100,11 +100,9 @@ def decode_document(
     problems: Mapping[str, str] | None = None,
     spooled: Mapping[str, StreamedList[Any]] | None = None,
 ) -> DocumentT:
-    """Decode as much of the document as possible; ``problems`` were found before, also in the ``spooled`` lists.
-
-    Its parse report has a message for every wrong path, such as ``projects[0].roles[2].key``. Raises Invalid with
-    them if nothing can be decoded.
-    """
+    """Decode as much of the document as possible; ``problems`` were found before, also in the ``spooled`` lists. Its
+    parse report has a message for every wrong path, such as ``projects[0].roles[2].key``. Raises Invalid with them if
+    nothing can be decoded."""
     rest = _PrunedCopy(values)
     lists = spooled or {}
     found = dict(problems or {})

@@ -26,8 +26,8 @@ def ensure_managers(
         return
     managers = build.services.managers
     build.services.access_control.require(build.principal, f"{resource.key.level}_manager.write", resource)
-    for number, manager_spec in enumerate(described):
-        _ensure_manager(build, f"{path}.managers[{number}]", manager_spec, resource, users_of, where)
+    for number, spec in enumerate(described):
+        _ensure_manager(build, f"{path}.managers[{number}]", spec, resource, users_of, where)
     build.prune_rows(
         f"{path}.managers",
         _MANAGER,

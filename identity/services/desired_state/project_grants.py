@@ -19,9 +19,9 @@ def ensure_project_grants(build: Reconciler, role_source: RoleSource) -> list[Ro
     grants, project = build.services.project_grants, role_source.project
     kind: EntityKind[ProjectGrant] = EntityKind(grants, ChangeProjectGrant)
     role_sources = []
-    for number, project_grant_spec in enumerate(described):
+    for number, spec in enumerate(described):
         path = f"{role_source.path}.grants[{number}]"
-        holder = build.resolve_organization(path, project_grant_spec.organization)
+        holder = build.resolve_organization(path, spec.organization)
         if holder is None:
             continue
         name = f"{role_source.name} → {holder.primary_domain}"
@@ -29,12 +29,12 @@ def ensure_project_grants(build: Reconciler, role_source: RoleSource) -> list[Ro
         make = partial(
             grants.add,
             project.id,
-            AddProjectGrant(organization_id=holder.id, roles=project_grant_spec.roles),
+            AddProjectGrant(organization_id=holder.id, roles=spec.roles),
             principal=build.principal,
         )
-        grant = build.ensure(path, name, project_grant_spec, kind, find=find, create=make)
+        grant = build.ensure(path, name, spec, kind, find=find, create=make)
         if grant is not None:
-            role_sources.append(RoleSource(path, name, project_grant_spec, project, holder, grant))
+            role_sources.append(RoleSource(path, name, spec, project, holder, grant))
     build.prune_entities(
         f"{role_source.path}.grants",
         kind,

@@ -62,19 +62,17 @@ def ensure_projects(
     rows = partial(iterate_rows, partial(build.storage.projects.page, organization.id))
     present = ExistingRows[Project](kind.name, [] if build.create_all else rows())
     role_sources = []
-    for number, project_spec in enumerate(described):
-        project_path, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {project_spec.name}"
+    for number, spec in enumerate(described):
+        project_path, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {spec.name}"
         create = partial(
-            projects.create, organization.id, command_from_spec(project_spec, CreateProject), principal=build.principal
+            projects.create, organization.id, command_from_spec(spec, CreateProject), principal=build.principal
         )
-        make = partial(create, id=build.new_entity_id(project_spec))
-        project = build.ensure(
-            project_path, name, project_spec, kind, find=partial(present.find, project_spec), create=make
-        )
+        make = partial(create, id=build.new_entity_id(spec))
+        project = build.ensure(project_path, name, spec, kind, find=partial(present.find, spec), create=make)
         if project is not None:
-            role_sources.append(RoleSource(project_path, name, project_spec, project, organization))
-            _ensure_roles(build, project_path, name, organization, project, project_spec.roles)
-            _ensure_applications(build, project_path, name, organization, project, project_spec.applications)
+            role_sources.append(RoleSource(project_path, name, spec, project, organization))
+            _ensure_roles(build, project_path, name, organization, project, spec.roles)
+            _ensure_applications(build, project_path, name, organization, project, spec.applications)
     own_id = build.own_project_id
     build.prune_entities(
         f"{path}.projects",
@@ -148,26 +146,26 @@ def _ensure_applications(
     kind: EntityKind[Application] = EntityKind(applications, ChangeApplication)
     rows = partial(iterate_rows, partial(build.storage.applications.page, project.id))
     present = ExistingRows[Application](kind.name, [] if build.create_all else rows())
-    for number, application_spec in enumerate(described):
-        application_path, name = f"{path}.applications[{number}]", f"{where} / {application_spec.name}"
-        command = command_from_spec(application_spec, RegisterApplication)
+    for number, spec in enumerate(described):
+        application_path, name = f"{path}.applications[{number}]", f"{where} / {spec.name}"
+        command = command_from_spec(spec, RegisterApplication)
         add = partial(
             applications.register,
             project.id,
             command,
             principal=build.principal,
-            id=build.new_entity_id(application_spec),
+            id=build.new_entity_id(spec),
         )
         application = build.ensure(
             application_path,
             name,
-            application_spec,
+            spec,
             kind,
-            find=partial(_find_application, present, application_spec),
+            find=partial(_find_application, present, spec),
             create=add,
         )
         if application is not None:
-            ensure_branding(build, application_path, name, application, application_spec.branding)
+            ensure_branding(build, application_path, name, application, spec.branding)
             build.applications.append(
                 RegisteredCredentials(name, application.id, _first_secret(build, name, application))
             )

@@ -408,9 +408,7 @@ def _described_fields(described: Any, command: type[Command]) -> Set[str]:
 def _is_unchanged(name: str, described: Any, present: Any) -> bool:
     """True if setting it would change nothing. The order of the values of a response type has no meaning."""
     if name == "response_types":
-        described, present = (
-            {frozenset(item.split()) for item in response_types} for response_types in (described, present)
-        )
+        described, present = ({frozenset(item.split()) for item in types} for types in (described, present))
     elif isinstance(described, tuple):
         described = tuple(dict.fromkeys(described))
     elif isinstance(described, ChangeAddress):

@@ -26,36 +26,32 @@ def ensure_upstream_providers(
     def name_of(provider: UpstreamProvider | UpstreamProviderSpec) -> str:
         return f"{organization.primary_domain} / {provider.name}"
 
-    for number, upstream_provider_spec in enumerate(described):
+    for number, spec in enumerate(described):
         provider_path, make = (
             f"{path}.upstream_providers[{number}]",
             partial(providers.create, organization.id, principal=build.principal),
         )
         provider = build.ensure(
             provider_path,
-            name_of(upstream_provider_spec),
+            name_of(spec),
             # The change is reported without the secret.
-            upstream_provider_spec.model_copy(update={"client_secret": None}),
+            spec.model_copy(update={"client_secret": None}),
             kind,
-            find=partial(present.find, upstream_provider_spec),
+            find=partial(present.find, spec),
             create=partial(
                 make,
-                command_from_spec(upstream_provider_spec, CreateUpstreamProvider),
-                id=build.new_entity_id(upstream_provider_spec),
+                command_from_spec(spec, CreateUpstreamProvider),
+                id=build.new_entity_id(spec),
             ),
         )
-        if (
-            provider is not None
-            and upstream_provider_spec.client_secret
-            and not providers.has_secret(provider, upstream_provider_spec.client_secret)
-        ):
+        if provider is not None and spec.client_secret and not providers.has_secret(provider, spec.client_secret):
             with build.collect_problems(provider_path):
                 providers.change(
                     provider.id,
-                    ChangeUpstreamProvider(client_secret=upstream_provider_spec.client_secret),
+                    ChangeUpstreamProvider(client_secret=spec.client_secret),
                     principal=build.principal,
                 )
-                build.record_change(ChangeAction.CHANGE, kind.name, name_of(upstream_provider_spec), "client_secret")
+                build.record_change(ChangeAction.CHANGE, kind.name, name_of(spec), "client_secret")
     build.prune_rows(
         f"{path}.upstream_providers",
         kind.name,

@@ -21,10 +21,8 @@ def ensure_user_grants(build: Reconciler, role_source: RoleSource) -> None:
     build.services.access_control.require(principal, "user_grant.write", role_source.resource)
     kind: EntityKind[UserGrant] = EntityKind(grants, ChangeUserGrant)
     present = {} if build.create_all else {grant.user_id: grant for grant in _grants(build, role_source)}
-    for number, user_grant_spec in enumerate(described):
-        _ensure_user_grant(
-            build, f"{role_source.path}.user_grants[{number}]", role_source, user_grant_spec, kind, present
-        )
+    for number, spec in enumerate(described):
+        _ensure_user_grant(build, f"{role_source.path}.user_grants[{number}]", role_source, spec, kind, present)
     build.prune_rows(
         f"{role_source.path}.user_grants",
         kind.name,
@@ -78,9 +76,9 @@ def _grants(build: Reconciler, role_source: RoleSource) -> Iterable[UserGrant]:
     if role_source.grant is not None:
         return iterate_rows(partial(stored.page, "project_grant_id", role_source.grant.id))
     return (
-        user_grant
-        for user_grant in iterate_rows(partial(stored.page, "project_id", role_source.project.id))
-        if user_grant.project_grant_id is None
+        grant
+        for grant in iterate_rows(partial(stored.page, "project_id", role_source.project.id))
+        if grant.project_grant_id is None
     )
 
 

@@ -86,23 +86,23 @@ def ensure_service_users(
     build.require("service_user.write", organization)
     users = build.services.service_users
     kind: EntityKind[ServiceUser] = EntityKind(users, ChangeServiceUser)
-    for number, service_user_spec in build.iter_items(f"{path}.service_users", described):
-        user_path, name = f"{path}.service_users[{number}]", _login_name(service_user_spec.user_name, organization)
+    for number, spec in build.iter_items(f"{path}.service_users", described):
+        user_path, name = f"{path}.service_users[{number}]", _login_name(spec.user_name, organization)
         user = build.ensure(
             user_path,
             name,
-            service_user_spec,
+            spec,
             kind,
-            find=partial(_find, build, organization, service_user_spec, ServiceUser),
+            find=partial(_find, build, organization, spec, ServiceUser),
             create=partial(
                 users.create,
                 organization.id,
-                command_from_spec(service_user_spec, CreateServiceUser),
-                id=build.new_entity_id(service_user_spec),
+                command_from_spec(spec, CreateServiceUser),
+                id=build.new_entity_id(spec),
             ),
         )
         if user is not None:
-            _ensure_keys(build, user_path, name, user, service_user_spec)
+            _ensure_keys(build, user_path, name, user, spec)
     build.prune_entities(
         f"{path}.service_users",
         kind,
@@ -112,9 +112,9 @@ def ensure_service_users(
 
 
 def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserSpec) -> None:
-    for number, service_user_key_spec in enumerate(described.keys or ()):
+    for number, spec in enumerate(described.keys or ()):
         with build.collect_problems(f"{path}.keys[{number}]"):
-            _ensure_key(build, f"{path}.keys[{number}]", name, user, service_user_key_spec)
+            _ensure_key(build, f"{path}.keys[{number}]", name, user, spec)
     if described.generated_key is not None:
         live = (key for key in _keys(build, user) if key.is_live(build.services.now))
         if all(build.has_seen(_KEY, service_user_key.id) for service_user_key in live):
