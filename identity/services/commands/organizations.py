@@ -8,9 +8,11 @@ from identity.services.commands.field_types import Domain, Name
 
 @with_create_fields(Organization)
 class CreateOrganization(Command):
-    """Create an organization; without a primary domain one is derived from the name. A domain that needs a proof waits,
-    unless the caller manages the instance; until then the derived one is used. ``registration`` says whether users may
-    register themselves."""
+    """Create an organization; without a primary domain one is derived from the name.
+
+    A domain that needs a proof waits, unless the caller manages the instance; until then the derived one is used.
+    ``registration`` says whether users may register themselves.
+    """
 
     name: Name
     primary_domain: Domain | None = None
