@@ -21,7 +21,6 @@ from identity.mailer import Mailer
 from identity.outbox_sender import OutboxSender
 from identity.plugin_host import PluginHost
 from identity.provider.client_authentication import authenticate_client
-from identity.provider.discovery import discovery_members
 from identity.provider.protocol_registry import ProtocolRegistry
 from identity.services.base import ReadSessionFactory
 from identity.services.container import Services
@@ -123,7 +122,6 @@ class IdentityApplication:
         return IdentityProvider(
             self.settings.issuer_url,
             base_url=self.settings.base_url,
-            capabilities=discovery_members(self.protocol_registry, self.settings),
             client_authn=authenticate_client,
         )
 

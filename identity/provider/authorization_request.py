@@ -27,7 +27,7 @@ from identity.provider.errors import (
 )
 from identity.provider.id_token_hint import verify_id_token_hint
 from identity.provider.parameters import Parameters, repeated_parameter_error
-from identity.provider.redirect_target import RedirectTarget
+from identity.provider.redirect_target import RedirectTarget, redact_uri
 from identity.provider.response_type import Artifact, ResponseMode, ResponseType
 from identity.provider.scope import Scope
 
@@ -88,14 +88,23 @@ def resolve_client_and_redirect_target(
     if client_id is None:
         raise UnknownApplication("client_id is missing")
     client = require_active(context.services.applications.find_client(client_id))
-    redirect_uri = context.provider.redirect_uri(parameters, client)
+    application, redirect_uri = client.application, parameters.get_value("redirect_uri")
+    if redirect_uri is None:
+        raise UntrustedRedirect("redirect_uri is missing", application=application.name)
+    if not application.has_redirect_uri(redirect_uri):
+        raise UntrustedRedirect(
+            "redirect_uri is not registered for this application",
+            application=application.name,
+            sent=redact_uri(redirect_uri),
+            development=application.development,
+        )
     error_parameters = _with_unverified_parameters(parameters)
     address = RedirectTarget(
         redirect_uri,
         _mode(error_parameters, context),
         error_parameters.get_value("state"),
         context.issuer,
-        client.application.name,
+        application.name,
     )
     return client, address
 

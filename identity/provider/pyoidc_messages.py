@@ -8,7 +8,6 @@ from oic.extension.message import TokenIntrospectionResponse as _TokenIntrospect
 from oic.oauth2.message import (
     SINGLE_OPTIONAL_STRING,
     ErrorResponse,
-    MessageTuple,
     list_serializer,
     sp_sep_list_serializer,
 )
@@ -16,9 +15,7 @@ from oic.oic.message import AccessTokenResponse as _AccessTokenResponse
 from oic.oic.message import AuthorizationRequest as _AuthorizationRequest
 from oic.oic.message import AuthorizationResponse as _AuthorizationResponse
 from oic.oic.message import IdToken as _IdToken
-from oic.oic.message import OIDCMessageFactory
 from oic.oic.message import OpenIDSchema as _OpenIDSchema
-from oic.oic.message import ProviderConfigurationResponse as _ProviderConfigurationResponse
 
 from identity.crypto.jwt import sign
 from identity.crypto.rsa_keys import RsaPrivateKey
@@ -135,18 +132,6 @@ class TokenIntrospectionResponse(_UntaggedMessage, _TokenIntrospectionResponse):
 
 class OpenIDSchema(_UntaggedMessage, _OpenIDSchema):  # type: ignore[misc]
     """Response of the userinfo endpoint (OpenID Connect Core §5.3.2)."""
-
-
-class ProviderConfigurationResponse(_ProviderConfigurationResponse):  # type: ignore[misc]
-    """The discovery document (OpenID Connect Discovery §3). pyoidc's defaults are dropped: every member is derived."""
-
-    c_default: ClassVar[dict[str, Any]] = {}
-
-
-class MessageFactory(OIDCMessageFactory):  # type: ignore[misc]
-    """pyoidc's factory with our message classes."""
-
-    configuration_endpoint = MessageTuple(OpenIDSchema, ProviderConfigurationResponse)
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,9 +235,8 @@ def _id_token(
         claims |= token_role_claims(authorization.subject, authorization.client, granted, context)
     if authorization.session_id is not None:
         claims["sid"] = authorization.session_id
-    from identity.provider.pyoidc_provider import IdTokenContent
-
-    content = IdTokenContent(
+    return context.provider.id_token(
+        key=key(),
         subject=authorization.client_id if subject is None else subject.user.id,
         client_id=authorization.client_id,
         issued_at=context.now,
@@ -246,7 +245,6 @@ def _id_token(
         nonce=authorization.nonce,
         claims=claims,
     )
-    return context.provider.id_token(content, key=key())
 
 
 def _format(authorization: Authorization) -> TokenFormat:

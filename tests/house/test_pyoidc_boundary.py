@@ -13,6 +13,7 @@ from oic.oauth2.message import Message
 from oic.oauth2.provider import Provider as OAuth2Provider
 from oic.oic.message import IdToken as PyoidcIdToken
 from oic.oic.provider import Provider
+from oic.utils.clientdb import BaseClientDatabase
 
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 from identity.provider.pyoidc_messages import (
@@ -26,11 +27,9 @@ from identity.provider.pyoidc_messages import (
 )
 from identity.provider.pyoidc_provider import (
     ALLOWED_METHODS,
-    DisabledClientDatabase,
-    DisabledSessionStore,
+    DisabledDatabase,
     ForbiddenCall,
     IdentityProvider,
-    IdTokenContent,
     blocked_methods,
 )
 from identity.testing.jwt_assertions import decode_jwt_unverified
@@ -42,7 +41,6 @@ def provider() -> IdentityProvider:
     return IdentityProvider(
         "https://id.example.com",
         base_url="https://api.example.com",
-        capabilities={"issuer": "https://id.example.com"},
         client_authn=lambda *_: None,  # type: ignore[arg-type, return-value]
     )
 
@@ -91,7 +89,7 @@ def test_properties_are_kept_by_name_too() -> None:
 def test_allowed_pyoidc_methods_reach_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays reachable builds ID tokens from what it is given, and reaches no database."""
     identity_provider = provider()
-    monkeypatch.setattr(identity_provider, "sdb", DisabledSessionStore())
+    monkeypatch.setattr(identity_provider, "sdb", DisabledDatabase())
     identity_provider.build_jwx_def()
 
 
@@ -127,7 +125,7 @@ def test_session_database_refuses() -> None:
 
 def test_client_database_refuses() -> None:
     clients: Any = provider().cdb
-    assert isinstance(clients, DisabledClientDatabase)
+    assert isinstance(clients, BaseClientDatabase)
     for act in (
         lambda: clients["x"],
         lambda: clients.__setitem__("x", {}),
@@ -163,7 +161,7 @@ def test_environment_is_not_read() -> None:
     """pyoidc's settings would take TIMEOUT, VERIFY_SSL and the like from there, and stop the start over ``30s``."""
     code = (
         "from identity.provider.pyoidc_provider import IdentityProvider;"
-        "one = IdentityProvider('https://a', base_url='https://a', capabilities={}, client_authn=None);"
+        "one = IdentityProvider('https://a', base_url='https://a', client_authn=None);"
         "print(one.settings.timeout, one.settings.verify_ssl)"
     )
     strange = {"TIMEOUT": "30s", "VERIFY_SSL": "maybe", "DEBUG": "?", "CLIENT_CERT": "1"}
@@ -223,7 +221,7 @@ def key() -> RsaPrivateKey:
     return RsaPrivateKey.generate()
 
 
-def content(**changed: Any) -> IdTokenContent:
+def content(**changed: Any) -> dict[str, Any]:
     members: dict[str, Any] = {
         "subject": "user",
         "client_id": "client",
@@ -231,7 +229,7 @@ def content(**changed: Any) -> IdTokenContent:
         "lifetime": timedelta(minutes=5),
         "claims": {"at_hash": "hash"},
     }
-    return IdTokenContent(**(members | changed))
+    return members | changed
 
 
 def test_id_token_is_signed_by_identity(key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +237,7 @@ def test_id_token_is_signed_by_identity(key: RsaPrivateKey, monkeypatch: pytest.
         raise AssertionError("pyjwkest signs")
 
     monkeypatch.setattr("jwkest.jws.JWS.sign_compact", refuse)
-    header, claims = decode_jwt_unverified(provider().id_token(content(), key=("key-1", key)))
+    header, claims = decode_jwt_unverified(provider().id_token(**content(), key=("key-1", key)))
     assert header == {"alg": "RS256", "kid": "key-1"}
     assert claims["iss"] == "https://id.example.com"
     assert (claims["sub"], claims["aud"], claims["azp"]) == ("user", "client", "client")
@@ -249,12 +247,12 @@ def test_id_token_is_signed_by_identity(key: RsaPrivateKey, monkeypatch: pytest.
 def test_plugin_claims_cannot_replace_token_claims(key: RsaPrivateKey) -> None:
     """They were filtered before; here the last of them meet a wall."""
     _, claims = decode_jwt_unverified(
-        provider().id_token(content(claims={"azp": "evil", "auth_time": 1}), key=("k", key))
+        provider().id_token(**content(claims={"azp": "evil", "auth_time": 1}), key=("k", key))
     )
     assert claims["azp"] == "client"
     for name in ("iss", "sub", "aud", "exp", "iat"):
         with pytest.raises(TypeError, match=name):
-            provider().id_token(content(claims={name: "evil"}), key=("k", key))
+            provider().id_token(**content(claims={name: "evil"}), key=("k", key))
 
 
 def test_no_other_algorithm(key: RsaPrivateKey) -> None:
