@@ -12,9 +12,9 @@ decisions                 per request     the first answer other than None count
 notices                   after a commit  every plugin is told; a failing one is logged and harms no other
 ========================  ==============  ==================================================================
 
-``lookup`` arguments are read-only: ``lookup.user(id)``, ``lookup.organization(id)``, ``lookup.project(id)``,
-``lookup.application(id)`` and ``lookup.roles(user_id, project_id)``. No hook is handed a token, an assertion, a key, a
-password or another secret.
+``lookup`` arguments are read-only: ``find_user(id)``, ``find_organization(id)``, ``find_project(id)``,
+``find_application(id)``, ``list_project_roles(user_id, project_id)``, and ``find_record`` and ``list_records`` for what
+the plugin keeps itself. No hook is handed a token, an assertion, a key, a password or another secret.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def identity_storage_backends() -> Iterable[Backend]:  # type: ignore[empty-body
     """Offer storage backends; ``identity.storage`` selects one by name.
 
     Called once at start. Returns Backend objects; they open nothing until they are used. Every backend passes
-    ``identity.storage.contract``. An exception stops the start.
+    ``identity.api.testing.StorageContract``. An exception stops the start.
 
     Example::
 
@@ -169,8 +169,8 @@ def identity_client_authentication_methods() -> Iterable[ClientAuthenticationMet
 def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
     """Offer grant types for the token endpoint.
 
-    Called once at start. Returns Grant objects; each passes ``identity.testing.grant_type_contract``. An exception
-    stops the start.
+    Called once at start. Returns GrantType objects; each passes ``identity.api.testing.GrantTypeContract``. An
+    exception stops the start.
 
     Example::
 
@@ -365,7 +365,7 @@ def identity_system_checks(settings: Settings, open_services: ServicesFactory) -
 def identity_observers() -> Iterable[InstrumentationObserver]:  # type: ignore[empty-body]
     """Offer observers: they hear how long hashes, signatures and statements took, and what sign-ins came to.
 
-    Called once at start, before anything is opened. Returns Watcher objects (``identity.instrumentation``). An
+    Called once at start, before anything is opened. Returns InstrumentationObserver objects. An
     exception stops the start.
 
     Example::
@@ -424,7 +424,8 @@ def identity_user_claims(  # type: ignore[empty-body]
 
         @hookimpl
         def identity_user_claims(self, user, scopes, lookup):
-            return {"department": self.departments.get(user.id)} if "department" in scopes else {}
+            record = lookup.find_record(self.namespace, "department", user.id)
+            return {"department": record.value["name"]} if record and "department" in scopes else {}
     """
 
 

@@ -71,12 +71,13 @@ class AccessControl:
         storage: Storage,
         roles: Mapping[str, ManagerRole],
         deny: DenyHook | None,
+        lookup: Lookup,
         look: ReadSessionFactory | None = None,
         instance: Callable[[], Instance | None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._roles = roles
-        self._deny = deny
+        self._deny, self._lookup = deny, lookup
         self._look = look or (lambda: nullcontext(storage))
         self._instance = instance
 
@@ -114,7 +115,7 @@ class AccessControl:
             )
         if self._deny is None or principal.subject is None:
             return None
-        return self._deny(principal, permission, resource, Lookup(self._look))
+        return self._deny(principal, permission, resource, self._lookup)
 
     def denial_reason_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
         """The same for an action on parts of the resource: None if it is permitted for at least one of them."""
@@ -122,7 +123,7 @@ class AccessControl:
             return gettext_lazy("This needs the permission {permission}.", permission=permission)
         if self._deny is None or principal.subject is None:
             return None
-        return self._deny(principal, permission, resource, Lookup(self._look))
+        return self._deny(principal, permission, resource, self._lookup)
 
     def permitted_children(
         self, principal: Principal, permission: str, resource: Resource
@@ -200,7 +201,7 @@ class AccessControl:
         for row in found:
             question = self._read_permission(row)
             if question not in denial_reasons:
-                denial_reasons[question] = self._deny(principal, *question, Lookup(self._look))
+                denial_reasons[question] = self._deny(principal, *question, self._lookup)
             if denial_reasons[question] is None:
                 rows.append(row)
         return rows

@@ -115,12 +115,17 @@ class Services(ABC):
     @cached_property
     def access_control(self) -> AccessControl:
         return AccessControl(
-            self.storage, self._process.manager_roles, self._process.deny_hook, self.read_session, self.find_instance
+            self.storage,
+            self._process.manager_roles,
+            self._process.deny_hook,
+            self.lookup,
+            self.read_session,
+            self.find_instance,
         )
 
     @cached_property
     def lookup(self) -> Lookup:
-        return Lookup(self.read_session)
+        return Lookup(self.read_session, self.record_service)
 
     @cached_property
     def audit_trail(self) -> AuditTrail:

@@ -1,17 +1,21 @@
 """Lookup: what hooks may read."""
 
+from collections.abc import Callable
+
 from identity.domain.applications import Application
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
+from identity.domain.records import Record, RecordNamespace
 from identity.domain.users import User
 from identity.services.base import ReadSessionFactory
+from identity.services.records import RecordService
 
 
 class Lookup:
     """Read-only look-ups that never block writers; each returns None for what does not exist."""
 
-    def __init__(self, look: ReadSessionFactory) -> None:
-        self._look = look
+    def __init__(self, look: ReadSessionFactory, record_service: Callable[[RecordNamespace], RecordService]) -> None:
+        self._look, self._record_service = look, record_service
 
     def find_user(self, user_id: str) -> User | None:
         with self._look() as storage:
@@ -28,6 +32,16 @@ class Lookup:
     def find_application(self, client_id: str) -> Application | None:
         with self._look() as storage:
             return storage.applications.find(client_id)
+
+    def find_record(self, namespace: RecordNamespace, kind: str, key: str) -> Record | None:
+        """The plugin's own record, by the namespace that ``identity_record_namespace`` handed to it."""
+        return self._record_service(namespace).find(kind, key)
+
+    def list_records(
+        self, namespace: RecordNamespace, kind: str, *, user_id: str | None = None, application_id: str | None = None
+    ) -> tuple[Record, ...]:
+        """The plugin's own records of a user, of an application or of both together, newest first."""
+        return self._record_service(namespace).list_by_owner(kind, user_id=user_id, application_id=application_id)
 
     def list_project_roles(self, user_id: str, project_id: str) -> frozenset[str]:
         """The project roles that the user effectively has in the project."""

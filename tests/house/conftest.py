@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -8,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from identity.plugin_host import ENTRY_POINT_GROUP
-from tests.house.plugin_fixtures import Install
+from identity.plugin_host import ENTRY_POINT_GROUP, installed_plugins
+from identity.testing.assembled_service import DEFAULT_PLUGINS
+from tests.house.plugin_fixtures import Install, SamplePlugins
 from tests.house.service_processes import Pserve, ServiceProcess, free_port
 
 # Run with settings of their own: by test_sample_plugin, which installs it, and by test_added_field.
@@ -30,6 +32,22 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
                 setattr(module, name, kind)
                 kind = f"{module.__name__}:{name}"
             points.append(EntryPoint(name, kind, ENTRY_POINT_GROUP))
+
+    return install
+
+
+@pytest.fixture
+def sample_plugins(monkeypatch: pytest.MonkeyPatch, storage_name: str) -> SamplePlugins:
+    """``sample_plugins("pin")`` installs the module of this name, with its only class that ends in Plugin."""
+    points = list(installed_plugins().values())
+    monkeypatch.setattr("identity.plugin_host.entry_points", lambda group: list(points))
+
+    def install(*names: str) -> str:
+        for name in names:
+            module = import_module(f"tests.house.sample_plugins.{name}")
+            (kind,) = (item for item in vars(module) if item.endswith("Plugin"))
+            points.append(EntryPoint(name, f"{module.__name__}:{kind}", ENTRY_POINT_GROUP))
+        return " ".join(("memory" if storage_name == "memory" else "sql", DEFAULT_PLUGINS, *names))
 
     return install
 

@@ -54,3 +54,7 @@ def assembled(install: Install, tmp_path: Any, **plugins: type) -> IdentityAppli
     return create_application(
         {**BASE, "identity.data": str(tmp_path), "identity.plugins": " ".join(("memory", *plugins))}
     )
+
+
+#: Adds plugins of tests/house/sample_plugins to the installed ones; returns all plugins of a service, for its settings.
+SamplePlugins = Callable[..., str]

@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,6 @@ from identity.provider.discovery import with_plugin_members
 from identity.provider.errors import TemporarilyUnavailable
 from identity.provider.interaction import Interaction, next_interaction
 from identity.services.access_control import AccessControl, Principal
-from identity.services.lookup import Lookup
 from identity.testing.factories import make_manager, make_organization, make_service_user
 from identity.testing.service_test_client import Credentials
 from identity.testing.world import World
@@ -155,13 +153,16 @@ def answering(hook: str, answer: object) -> type:
     return implementing(hook, decide)
 
 
+UNUSED_LOOKUP: Any = None
+
+
 def denying(install: Install, tmp_path: Any, *results: object) -> AccessControl:
     """The access control of an owner, with plugins that return these results."""
     plugins = {f"plugin{number}": answering("identity_deny", item) for number, item in enumerate(results)}
     deny = assembled(install, tmp_path, **plugins).process_state.deny_hook
     assert deny is not None
     storage: Any = None
-    return AccessControl(storage, {"OWNER": OWNER}, deny)
+    return AccessControl(storage, {"OWNER": OWNER}, deny, UNUSED_LOOKUP)
 
 
 def checking(install: Install, tmp_path: Any, answer: object) -> Callable[..., object]:
@@ -216,7 +217,7 @@ def test_password_is_right_wrong_or_unknown(
 ) -> None:
     """A truthy value that is not True does not sign anyone in."""
     check = checking(install, tmp_path, invalid_result())
-    assert check(None, "a password that nobody logs", Lookup(nullcontext)) is False
+    assert check(None, "a password that nobody logs", UNUSED_LOOKUP) is False
     assert "plugin knowing refuses in identity_check_password: it answered with a" in caplog.text
     assert "that nobody logs" not in caplog.text
     gc.collect()
@@ -224,7 +225,7 @@ def test_password_is_right_wrong_or_unknown(
 
 @pytest.mark.parametrize("result", [True, False, None])
 def test_password_check_of_a_plugin_decides(install: Install, tmp_path: Any, result: bool | None) -> None:
-    assert checking(install, tmp_path, result)(None, "a password", Lookup(nullcontext)) is result
+    assert checking(install, tmp_path, result)(None, "a password", UNUSED_LOOKUP) is result
 
 
 @pytest.mark.filterwarnings("error")

@@ -125,7 +125,7 @@ def test_a_deactivated_manager_may_nothing(house: House) -> None:
 
 def test_a_role_that_no_plugin_offers_any_more_brings_nothing(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER"))
-    without_roles = AccessControl(house.services.storage, {}, None)
+    without_roles = AccessControl(house.services.storage, {}, None, house.services.lookup)
     assert without_roles.list_permissions(principal, house.resources[ManagerLevel.ORGANIZATION]) == frozenset()
 
 
@@ -133,7 +133,7 @@ def test_a_veto_subtracts_and_says_why(house: House) -> None:
     def deny(principal: Principal, permission: str, resource: Resource, lookup: object) -> str | None:
         return None if permission.endswith(".read") else "Changes are frozen."
 
-    access = AccessControl(house.services.storage, ROLE, deny)
+    access = AccessControl(house.services.storage, ROLE, deny, house.services.lookup)
     principal = house.principal(house.user("u", "ORG_OWNER"))
     resource = house.resources[ManagerLevel.ORGANIZATION]
     access.require(principal, "organization.read", resource)
@@ -241,7 +241,7 @@ def test_who_holds_nothing_sees_nothing(house: House) -> None:
     for access, principal in (
         (house.services.access_control, house.principal(house.user("plain"))),
         (house.services.access_control, house.principal(deactivated)),
-        (AccessControl(house.services.storage, {}, None), former_owner),
+        (AccessControl(house.services.storage, {}, None, house.services.lookup), former_owner),
     ):
         assert not access.can_see_organization(principal, house.acme.id)
         assert access.visible_organization_ids(principal) == frozenset()

@@ -191,3 +191,15 @@ def test_what_was_handed_over_can_be_changed_without_harm(records: RecordService
     record = records.find("kind", "key")
     assert record is not None
     assert record.value == {"list": [1]}
+
+
+def test_lookup_reads_records_of_its_name_space_alone(
+    services: Services, records: RecordService, anna: HumanUser
+) -> None:
+    records.add("device", "key", VALUE, user_id=anna.id, seal=True)
+    found = services.lookup.find_record(OWN_NAMESPACE, "device", "key")
+    assert found is not None
+    assert found.value == VALUE
+    assert services.lookup.list_records(OWN_NAMESPACE, "device", user_id=anna.id) == (found,)
+    assert services.lookup.find_record(OTHER_NAMESPACE, "device", "key") is None
+    assert services.lookup.list_records(OTHER_NAMESPACE, "device", user_id=anna.id) == ()

@@ -1,7 +1,7 @@
 """The backend and its transactions: readers share the committed state, a single writer creates the next one."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 WRITE_LOCK_TIMEOUT = 10
 
 
+#: The rows of each table by their keys: frozen values, which pickle can store.
+MemoryState = Mapping[str, dict[Any, Any]]
+
+
 class MemoryStorage(Storage):
     def __init__(self, tables: MemoryTables) -> None:
         self.organizations = MemoryOrganizationStore(tables, tables.organizations)
@@ -62,7 +66,10 @@ class MemoryStorage(Storage):
 
 
 class MemoryBackend(Backend):
-    """Keeps one committed state, which is replaced as a whole and never changed."""
+    """Keeps one committed state, which is replaced as a whole and never changed.
+
+    A subclass that keeps it elsewhere stores it in ``publish`` and fetches it in ``refresh``.
+    """
 
     name: ClassVar[str] = "memory"
     is_concurrent: ClassVar[bool] = False
@@ -70,15 +77,23 @@ class MemoryBackend(Backend):
     has_write_conflicts = False
 
     def __init__(self) -> None:
-        self._committed: dict[str, dict[Any, Any]] = {}
+        self._committed: MemoryState = {}
         self._write_lock = threading.Lock()
 
     def copy_state_from(self, memory_backend: "MemoryBackend") -> None:
         """Start from the other backend's current state; changes afterwards are independent."""
         self._committed = memory_backend._committed
 
+    def publish(self, state: MemoryState) -> None:
+        """Make this the committed state, at the end of a transaction; nobody else writes meanwhile."""
+        self._committed = state
+
+    def refresh(self) -> None:
+        """Called before each transaction."""
+
     @contextmanager
     def read_session(self) -> Iterator[Storage]:
+        self.refresh()
         yield MemoryStorage(MemoryTables.from_state(self._committed, writable=False))
 
     def snapshot(self) -> AbstractContextManager[Storage]:
@@ -122,6 +137,7 @@ class MemoryBackend(Backend):
 
     def begin_write(self) -> MemoryTables:
         """The committed state, writable by the holder of the lock."""
+        self.refresh()
         return MemoryTables.from_state(self._committed, writable=True)
 
     def end_write(self, tables: MemoryTables, *, commit: bool) -> None:
@@ -129,7 +145,7 @@ class MemoryBackend(Backend):
         try:
             tables.close()
             if commit:
-                self._committed = tables.state()
+                self.publish(tables.state())
         finally:
             self._write_lock.release()
 
