@@ -8,7 +8,7 @@ from faults.fault_run import Fault, FaultEnvironment
 from faults.galera_database import GaleraDatabase
 from faults.http_client import ResponseClass
 from faults.node_faults import kill_all
-from identity.testing.galera import NODE_COUNT, GaleraCluster
+from tests.galera import NODE_COUNT, GaleraCluster
 
 _GALERA = ("galera",)
 #: The node that is lost.

@@ -12,9 +12,9 @@ import psycopg
 from faults.database import FaultDatabase, FaultUnavailable
 from faults.tcp_proxy import TcpProxy
 from identity.testing import mariadb
-from identity.testing.pgbouncer import PgbouncerUnavailable, running_pgbouncer
 from identity.testing.postgresql import PostgresqlServer, new_database
-from identity.testing.process_tree import list_process_tree, signal_process_tree
+from tests.pgbouncer import PgbouncerUnavailable, running_pgbouncer
+from tests.process_tree import list_process_tree, signal_process_tree
 
 
 class FaultDatabaseServer(FaultDatabase):

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from faults.database import FaultDatabase
-from identity.testing.galera import NODE_COUNT, running_cluster
+from tests.galera import NODE_COUNT, running_cluster
 
 
 class GaleraDatabase(FaultDatabase):

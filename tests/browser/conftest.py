@@ -9,10 +9,10 @@ pytest.register_assert_rewrite("tests.browser.example_company", "tests.browser.c
 
 from identity.testing.assembled_service import RsaKeyPool  # noqa: E402
 from identity.testing.fixtures import DatabaseFactory  # noqa: E402
-from identity.testing.mail_server import MailServer  # noqa: E402
 from tests.browser.chromium import MISSING, Chromium, ChromiumProfile, MakeProfile, installed  # noqa: E402
 from tests.browser.example_company import ExampleCompany, acme  # noqa: E402
 from tests.browser.tab import Tab  # noqa: E402
+from tests.mail_server import MailServer  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -23,12 +23,12 @@ from identity.services.commands.users import ChangeProfile, CreateHumanUser
 from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import PASSWORD, set_password
 from identity.testing.clock import TickingClock
-from identity.testing.http_server import loopback_socket, running_http_server
-from identity.testing.mail_server import MailServer, message_text
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
 from identity.testing.world import World
 from tests.browser.chromium import ChromiumProfile
 from tests.browser.tab import Tab
+from tests.http_server import loopback_socket, running_http_server
+from tests.mail_server import MailServer, message_text
 
 
 @dataclass(frozen=True)

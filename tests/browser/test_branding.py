@@ -10,12 +10,12 @@ from PIL import Image
 from identity.domain.branding import DEFAULT_BRANDING
 from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
-from identity.testing.mail_server import message_html
 from tests.browser.branding_pages import BRANDING, MARK, branded
 from tests.browser.chromium import ChromiumProfile
 from tests.browser.example_company import ExampleCompany
 from tests.browser.page_scenarios import BrowserScenario
 from tests.browser.tab import Tab
+from tests.mail_server import message_html
 
 _COLOUR = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
 GREEN, LIGHT_GREEN = "rgb(11, 90, 60)", "rgb(143, 220, 184)"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from identity.testing.mail_server import message_text
 from tests.browser.chromium import ChromiumProfile, MakeProfile
 from tests.browser.example_company import ExampleCompany
 from tests.browser.tab import Tab
+from tests.mail_server import message_text
 
 GRACE = {
     "given_name": "Grace",

@@ -13,10 +13,10 @@ from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import PASSWORD, set_password
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory
-from identity.testing.http_server import loopback_socket, running_https_server, self_signed_certificate
 from identity.testing.relying_party import RelyingParty
 from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import World
+from tests.http_server import loopback_socket, running_https_server, self_signed_certificate
 
 pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 

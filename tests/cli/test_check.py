@@ -19,10 +19,10 @@ from psycopg import sql
 from identity.ini_file import APP_SECTION, read_section
 from identity.plugin_host import installed_plugins
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
-from identity.testing.mail_server import USER as POST_USER
-from identity.testing.mail_server import MailServer
 from identity.testing.postgresql import PostgresqlServer, running_server
 from tests.cli.conftest import INI, Run
+from tests.mail_server import USER as POST_USER
+from tests.mail_server import MailServer
 
 NOWHERE = "/dev/null/nowhere"
 

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 import requests
 
-from identity.testing.http_server import loopback_socket
+from tests.http_server import loopback_socket
 
 
 @contextmanager

@@ -47,9 +47,9 @@ from identity.provider.endpoints import authorization, token
 from identity.settings import PLUGIN_PREFIX
 from identity.storage.contract import StorageContract
 from identity.testing.fixtures import WorldFactory
-from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.world import pkcs1_pem
 from tests.house.docs_programs import find_free_port, running, submitted
+from tests.http_server import loopback_socket, running_http_server
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

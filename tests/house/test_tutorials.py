@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from identity.testing.http_server import self_signed_certificate
 from tests.external_programs import judge
 from tests.house.docs_programs import submitted
 from tests.house.service_processes import DEVELOPMENT, ROOT, free_port
+from tests.http_server import self_signed_certificate
 
 TUTORIALS = ROOT / "docs" / "tutorials"
 EXAMPLES = TUTORIALS / "examples"

@@ -17,8 +17,8 @@ from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import HumanUser
 from identity.services.mails import Mail, MailReason
 from identity.testing.fixtures import WorldFactory
-from identity.testing.mail_server import MailServer
 from identity.testing.world import World
+from tests.mail_server import MailServer
 
 pytestmark = pytest.mark.every_storage
 

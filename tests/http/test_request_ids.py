@@ -11,10 +11,10 @@ import pytest
 from identity.http.environ_keys import PEER_KEY
 from identity.log_formatters import JsonFormatter
 from identity.testing.fixtures import WorldFactory
-from identity.testing.http_server import loopback_socket
 from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
 from tests.asgi_server import serving_asgi
+from tests.http_server import loopback_socket
 
 PROXY = "192.0.2.7"
 SENT = "an-id-of-the-proxy.1:2"

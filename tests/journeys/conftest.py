@@ -10,11 +10,11 @@ from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import Browser
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory, WorldCache
-from identity.testing.http_server import loopback_socket
-from identity.testing.mail_server import MailServer, extract_one_time_link
-from identity.testing.nodes import NodePool
 from identity.testing.world import World
 from tests.asgi_server import serving_asgi
+from tests.http_server import loopback_socket
+from tests.mail_server import MailServer, extract_one_time_link
+from tests.nodes import NodePool
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from identity.domain.users import HumanUser
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE_OWNER_ID
 from identity.testing.browser import PASSWORD, Browser, set_password
-from identity.testing.nodes import PROCESSES, NodePool
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.journeys import account_deletion_view
 from tests.journeys.account_deletion_view import AccountDeletionView
+from tests.nodes import PROCESSES, NodePool
 
 pytestmark = pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
 

@@ -12,8 +12,8 @@ from identity.services.access_control import Principal
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, set_password
-from identity.testing.mail_server import MailServer, extract_one_time_link, message_html, message_text
 from identity.testing.world import World
+from tests.mail_server import MailServer, extract_one_time_link, message_html, message_text
 
 pytestmark = pytest.mark.storages("memory")
 

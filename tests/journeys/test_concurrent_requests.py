@@ -28,9 +28,9 @@ from identity.plugins.sql import SqlBackend
 from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory
-from identity.testing.http_server import loopback_socket
 from identity.testing.service_test_client import encode_form
 from identity.testing.world import World
+from tests.http_server import loopback_socket
 
 pytestmark = pytest.mark.storages("sqlite", "postgresql")
 

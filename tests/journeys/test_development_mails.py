@@ -17,8 +17,8 @@ from identity.ini_file import load_wsgi_app
 from identity.services.commands.users import CreateHumanUser
 from identity.services.mails import Mail
 from identity.settings import Settings
-from identity.testing.http_server import loopback_socket
 from tests.asgi_server import serving_asgi
+from tests.http_server import loopback_socket
 
 pytestmark = pytest.mark.storages("sqlite")
 

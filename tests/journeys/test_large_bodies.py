@@ -16,9 +16,9 @@ from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import Browser
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory
-from identity.testing.http_server import loopback_socket
 from identity.testing.world import World
 from tests.asgi_server import serving_asgi, serving_in_worker
+from tests.http_server import loopback_socket
 
 pytestmark = pytest.mark.thorough
 

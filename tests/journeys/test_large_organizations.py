@@ -20,8 +20,8 @@ from identity.services.commands.users import ChangeHumanUser
 from identity.services.organization_transfer import OrganizationTransfer, StreamedOrganizationImport
 from identity.storage.contract.factories import make_human_user
 from identity.storage.paging import MAX_PAGE_ROWS, iterate_rows
-from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.world import World
+from tests.http_server import loopback_socket, running_http_server
 from tests.plugins.management.api_fixture_data import ApiClient
 
 pytestmark = [pytest.mark.every_storage, pytest.mark.thorough]

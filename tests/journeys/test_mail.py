@@ -11,9 +11,9 @@ from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
-from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
 from identity.testing.world import World
 from tests.journeys.conftest import next_link, shape
+from tests.mail_server import MailServer, extract_one_time_link, message_text
 
 pytestmark = pytest.mark.every_storage
 

@@ -16,9 +16,9 @@ from identity.services.commands.users import ChangeProfile
 from identity.services.container import Services
 from identity.services.policies import INSTANCE_OWNER_ID as OF_ALL
 from identity.testing.browser import Browser, set_password
-from identity.testing.mail_server import MailServer, message_text
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
+from tests.mail_server import MailServer, message_text
 
 pytestmark = pytest.mark.every_storage
 

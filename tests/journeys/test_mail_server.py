@@ -15,10 +15,10 @@ from identity.services.outbox import DeliveryRejected
 from identity.settings import SmtpSecurity, SmtpSettings
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import WorldFactory
-from identity.testing.mail_server import PASSWORD as POST_PASSWORD
-from identity.testing.mail_server import USER as POST_USER
-from identity.testing.mail_server import MailServer, make_certificate, message_text
 from identity.testing.world import World
+from tests.mail_server import PASSWORD as POST_PASSWORD
+from tests.mail_server import USER as POST_USER
+from tests.mail_server import MailServer, make_certificate, message_text
 
 HELLO = Mail(to="ada@acme.example", subject="Hello", text="Hello to you\n", html="<p>Hello to you</p>")
 

@@ -16,10 +16,10 @@ from identity.pages import transactional_mails
 from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser, set_password
-from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.journeys.conftest import shape
+from tests.mail_server import MailServer, extract_one_time_link, message_text
 
 pytestmark = pytest.mark.every_storage
 

@@ -14,8 +14,8 @@ from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import Browser, set_password
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory, WorldFactory
-from identity.testing.nodes import PROCESSES, NodePool
 from identity.testing.world import World
+from tests.nodes import PROCESSES, NodePool
 
 pytestmark = pytest.mark.storages("sqlite", "postgresql", "mariadb")  # memory belongs to one process
 

@@ -8,10 +8,10 @@ import pytest
 from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser
-from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.journeys.conftest import next_link, shape
+from tests.mail_server import MailServer, extract_one_time_link, message_text
 
 pytestmark = pytest.mark.every_storage
 

@@ -22,10 +22,10 @@ from identity.domain.permissions import Resource
 from identity.testing.assembled_service import THREE_HOST_SETTINGS, RsaKeyPool
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory
-from identity.testing.http_server import loopback_socket, self_signed_certificate
 from identity.testing.world import World
 from tests.asgi_server import serving_in_worker
 from tests.external_programs import program
+from tests.http_server import loopback_socket, self_signed_certificate
 from tests.server_conformance.ambiguous_requests import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ from identity.domain.users import TokenFormat
 from identity.services.signing_keys import CACHE_AGE
 from identity.testing.browser import Browser
 from identity.testing.jwt_assertions import decode_jwt_unverified
-from identity.testing.nodes import withdraw_signing_keys
 from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_inactive_token, check_token_response
 from identity.testing.world import World
+from tests.nodes import withdraw_signing_keys
 
 pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough]  # memory belongs to one process
 

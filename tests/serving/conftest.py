@@ -14,8 +14,8 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from identity.testing.process_tree import list_process_tree
 from tests.house.service_processes import ROOT, free_port
+from tests.process_tree import list_process_tree
 
 LONG = 30.0
 PROGRAM = str(Path(sys.executable).with_name("identity"))

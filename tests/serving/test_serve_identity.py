@@ -15,10 +15,10 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from identity.testing.fixtures import DatabaseFactory
-from identity.testing.process_tree import list_process_tree
 from tests.house.service_processes import DEVELOPMENT, free_port
 from tests.plugins.metrics.conftest import ReadMetrics
 from tests.plugins.metrics.test_http_server import request_metrics
+from tests.process_tree import list_process_tree
 from tests.serving.conftest import LONG, PROGRAM, ServeProcess, wait_for
 
 pytestmark = pytest.mark.storages("postgresql")

@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from identity.testing.process_tree import list_process_tree
 from tests.house.service_processes import DEVELOPMENT, free_port
+from tests.process_tree import list_process_tree
 from tests.serving.conftest import LONG, PROGRAM, ServeProcess, wait_for
 
 WORKER_OPTION = ("-k", "identity.serving.asgi_worker.AsgiWorker")

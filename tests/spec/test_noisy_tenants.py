@@ -17,8 +17,8 @@ from identity.services.mails import Mail, MailReason
 from identity.services.organization_transfer import StreamedOrganizationImport
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.fixtures import WorldFactory
-from identity.testing.mail_server import MailServer
 from identity.testing.world import World
+from tests.mail_server import MailServer
 from tests.spec.password_attempts import at_password, enters, known, make_password_user, tried
 
 pytestmark = pytest.mark.storages("memory")

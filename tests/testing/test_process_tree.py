@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from identity.testing.process_tree import list_process_tree, signal_process_tree
+from tests.process_tree import list_process_tree, signal_process_tree
 
 CHILD = "import sys; print(flush=True); sys.stdin.read()"
 PARENT = f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {CHILD!r}]); child.wait()"
@@ -38,7 +38,7 @@ def test_ended_process_is_skipped(parent: "subprocess.Popen[bytes]", monkeypatch
     signal_process_tree(parent.pid, signal.SIGKILL)
     parent.wait()
     psutil.wait_procs([first, child])
-    monkeypatch.setattr("identity.testing.process_tree.list_process_tree", lambda _: [first, child])
+    monkeypatch.setattr("tests.process_tree.list_process_tree", lambda _: [first, child])
     signal_process_tree(parent.pid, signal.SIGTERM)
 
 

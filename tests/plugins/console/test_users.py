@@ -17,8 +17,8 @@ from identity.services.commands import decode
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.fixtures import WorldFactory
-from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
 from identity.testing.world import World
+from tests.mail_server import MailServer, extract_one_time_link, message_text
 
 NEW = {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"}
 

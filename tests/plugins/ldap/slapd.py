@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from identity.testing.http_server import loopback_socket, self_signed_certificate
+from tests.http_server import loopback_socket, self_signed_certificate
 
 SLAPD = shutil.which("slapd", path="/usr/sbin:/usr/lib/openldap:/usr/libexec:/usr/local/libexec:/usr/bin")
 BASE = "dc=example"

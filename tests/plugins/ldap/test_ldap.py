@@ -21,9 +21,9 @@ from identity.services.commands.users import ChangeHumanUser
 from identity.settings_parser import InvalidSetting
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
-from identity.testing.http_server import loopback_socket
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
+from tests.http_server import loopback_socket
 from tests.plugins.ldap import slapd
 from tests.plugins.ldap.slapd import GROUPS, PASSWORD, PEOPLE, SERVICE, Slapd
 

@@ -9,8 +9,8 @@ import pytest
 
 from identity.domain.projects import Project
 from identity.testing.fixtures import WorldFactory
-from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.world import pkcs1_pem
+from tests.http_server import loopback_socket, running_http_server
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "how-to" / "application-developers" / "examples" / "first_project.py"
 

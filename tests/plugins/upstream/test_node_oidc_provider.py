@@ -20,8 +20,8 @@ import requests
 from identity.domain.upstream_providers import UpstreamAuthentication
 from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
-from identity.testing.http_server import loopback_socket
 from identity.testing.relying_party import RelyingParty
+from tests.http_server import loopback_socket
 
 NODE, FOLDER = shutil.which("node"), os.environ.get("OIDC_PROVIDER", "")
 CLIENT_ID, SECRET = "identity", "a secret with: signs/+ %"

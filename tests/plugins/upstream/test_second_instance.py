@@ -11,9 +11,9 @@ from identity.domain.upstream_providers import UpstreamAuthentication
 from identity.outbound_http import OutboundHttpClient
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
-from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
+from tests.http_server import loopback_socket, running_http_server
 
 # The exchange does not depend on the storage.
 pytestmark = pytest.mark.storages("memory")

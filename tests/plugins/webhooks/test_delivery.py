@@ -19,8 +19,8 @@ from identity.services.commands.organizations import CreateOrganization
 from identity.services.mails import Mail, MailReason
 from identity.testing.factories import make_audit_event
 from identity.testing.fixtures import WorldFactory
-from identity.testing.mail_server import MailServer
 from identity.testing.world import World
+from tests.mail_server import MailServer
 from tests.plugins.webhooks.conftest import SECRET, WebhookReceiver, flush, webhook
 
 # --- delivery ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from psycopg import sql
 from identity.plugins.sql import SqlPluginSettings
 from identity.plugins.sql import standby as standby_module
 from identity.testing.postgresql import PostgresqlServer, new_database, running_server, running_standby
-from identity.testing.process_tree import signal_process_tree
+from tests.process_tree import signal_process_tree
 
 Value = TypeVar("Value")
 

@@ -13,8 +13,8 @@ from identity.storage.contract.records import RecordContract
 from identity.storage.contract.refresh_tokens import RefreshTokenContract
 from identity.storage.contract.tokens import AuthorizationCodeContract
 from identity.storage.contract.transactions import BackendContract, TransactionContract
-from identity.testing.pgbouncer import is_installed, running_pgbouncer
 from identity.testing.postgresql import SERIALIZABLE
+from tests.pgbouncer import is_installed, running_pgbouncer
 
 
 class Sql:

@@ -37,8 +37,8 @@ from identity.storage.errors import AlreadyUsed, RowNotFound, StorageError
 
 pytest.importorskip("pymysql")
 
-from identity.testing.galera import NODE_COUNT, GaleraCluster, missing_requirement, running_cluster
 from identity.testing.mariadb import REQUIRED_VARIABLE, require_program
+from tests.galera import NODE_COUNT, GaleraCluster, missing_requirement, running_cluster
 
 pytestmark = pytest.mark.thorough
 

@@ -36,7 +36,7 @@ from identity.storage.contract.harness import add
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import AlreadyUsed, RowNotFound, StorageUnavailable
 from identity.testing.postgresql import SERIALIZABLE, PostgresqlServer, new_database, running_server
-from identity.testing.process_tree import signal_process_tree
+from tests.process_tree import signal_process_tree
 
 
 @pytest.fixture

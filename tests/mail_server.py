@@ -12,7 +12,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from identity.testing.http_server import self_signed_certificate
+from tests.http_server import self_signed_certificate
 
 USER, PASSWORD = "identity", "the mail server's own password"
 

@@ -64,7 +64,7 @@ def running_pgbouncer(server_url: str, *, connections: int = 4) -> Iterator[str]
             os.chown(folder, owner, -1)
             os.chown(file, owner, -1)
             command += ["--user", pwd.getpwuid(owner).pw_name]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             _wait(process, folder)
             yield f"postgresql://postgres@{parts.path}?host={folder}&port={_PORT}"
