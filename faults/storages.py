@@ -7,8 +7,8 @@ from pathlib import Path
 from faults.database import FaultDatabase, SqliteDatabase
 from faults.database_servers import MariadbFaultServer, PgbouncerFaultServer, PostgresqlFaultServer
 from faults.galera_database import GaleraDatabase
-from identity.testing import galera
 from identity.testing.mariadb import find_program
+from tests import galera
 
 _DATABASE_CLASSES: Mapping[str, type[FaultDatabase]] = {
     kind.name: kind

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from identity.testing import nodes
 from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.clock import TickingClock
 from identity.testing.service_test_client import Credentials
 from identity.testing.world import World
+from tests import nodes
 
 
 @dataclass(frozen=True)

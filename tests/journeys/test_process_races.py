@@ -9,12 +9,12 @@ import pytest
 
 from identity.domain.attempts import FREE_ATTEMPTS
 from identity.domain.permissions import INSTANCE_KEY
-from identity.testing import nodes as acts
 from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import Browser, set_password
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory, WorldFactory
 from identity.testing.world import World
+from tests import nodes as acts
 from tests.nodes import PROCESSES, NodePool
 
 pytestmark = pytest.mark.storages("sqlite", "postgresql", "mariadb")  # memory belongs to one process
