@@ -15,7 +15,6 @@ from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
-from identity.plugins.console.console_page import Breadcrumbs
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.impact_labels import impact_labels
 from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
@@ -34,10 +33,10 @@ class Action(Generic[EntityT]):
     """``path`` is relative to the entity's, ``permission`` the last part of its name or, with a dot, all of it.
 
     ``run`` makes the change and may return a response to show instead of the page that ``done`` leads to, by default
-    that of ``back``: a suffix of the entity's path to which Cancel leads. ``label`` and ``button`` are the heading and
-    the button of the link on the entity's page, with ``description``. ``impact`` has one sentence for each kind of
-    affected data. ``confirm`` is the text to type to confirm. ``message_values`` fill the places in all texts.
-    ``parents`` are added to the breadcrumbs. ``page`` is the class of a page that shows more.
+    where Cancel leads: ``back``, which is a suffix of the entity's path, or makes a path. ``label`` and ``button`` are
+    the heading and the button of the link on the entity's page, with ``description``. ``impact`` has one sentence for
+    each kind of affected data. ``confirm`` is the text to type to confirm. ``page`` is the class of a page that shows
+    more. With ``already_done`` the form makes something once, and this is the message the second time.
     """
 
     path: str
@@ -50,14 +49,11 @@ class Action(Generic[EntityT]):
     description: Text[EntityT] = ""
     impact: Sentences[EntityT] = ()
     cancel_label: Text[EntityT] = gettext_lazy("Keep it")
-    back: str = ""
+    back: Text[EntityT] = ""
     done: Callable[[ResourcePage[EntityT], EntityT], str] | None = None
     confirm: Callable[[ResourcePage[EntityT], EntityT], str] | None = None
     is_destructive: bool = True
     is_available: Callable[[ResourcePage[EntityT], EntityT], bool] = lambda page, entity: True
-    message_values: Callable[[ResourcePage[EntityT], EntityT], Mapping[str, object]] | None = None
-    parents: Callable[[ResourcePage[EntityT], EntityT], Breadcrumbs] | None = None
-    #: For actions that make something: the message if the form is sent twice.
     already_done: str = ""
     page: "type[ActionPage[EntityT]] | None" = None
 
@@ -85,7 +81,7 @@ class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
         action: Action[EntityT],
     ) -> None:
         super().__init__(context, request, resource_type=resource_type)
-        self.action, self.is_creation, self.back_path_suffix = action, bool(action.already_done), action.back
+        self.action, self.is_creation = action, bool(action.already_done)
         if action.confirm is not None:
             self.fields = ("confirm_name",)
 
@@ -98,14 +94,9 @@ class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
         return text_of(self.action.submit_label, self)
 
     @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        parents = self.action.parents
-        return [*super().breadcrumbs, *(() if parents is None else parents(self, self.entity))]
-
-    @property
-    def message_values(self) -> Mapping[str, object]:
-        values = self.action.message_values
-        return super().message_values if values is None else values(self, self.entity)
+    def cancel_path(self) -> str:
+        back = self.action.back
+        return f"{self.breadcrumbs[-1][1]}{back}" if isinstance(back, str) else back(self, self.entity)
 
     @cached_property
     def confirmation_text(self) -> str:

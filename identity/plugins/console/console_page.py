@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from markupsafe import Markup, escape
@@ -405,10 +404,12 @@ def path_value(page: ConsolePage, name: str) -> str:
     return found
 
 
-def find_child(page: ConsolePage, found: Iterable[Any], kind: str, name: str = "", attribute: str = "id") -> Any:
-    """The child whose ``attribute`` equals the path value ``name`` (default: ``kind``). Raises NotFound."""
-    identifier = path_value(page, name or kind)
+def find_child(
+    page: ConsolePage, found: Iterable[EntityT], name: str, key: Callable[[EntityT], str], kind: str = ""
+) -> EntityT:
+    """The child whose ``key`` equals the value ``name`` in the URL path. Raises NotFound for ``kind``, or ``name``."""
+    identifier = path_value(page, name)
     for item in found:
-        if attrgetter(attribute)(item) == identifier:
+        if key(item) == identifier:
             return item
-    raise NotFound(kind, identifier)
+    raise NotFound(kind or name, identifier)

@@ -10,7 +10,7 @@ from pyramid.response import Response
 
 from identity.domain.messages import gettext_lazy
 from identity.http.route_contexts import RouteContext
-from identity.pages.forms import FieldValue, Form
+from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.form_fields import FormField, SelectField
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -29,17 +29,19 @@ class CreateForm(Generic[CommandT]):
     title: str
     fields: tuple[FormField, ...]
     command: type[CommandT]
-    create: Callable[[ConsolePage, CommandT], str]
+    create: Callable[["CreatePage", CommandT], str]
     submit_label: str = gettext_lazy("Create")
     lead: str = ""
 
 
 class CreatePage(ConsoleFormPage):
-    """Creates an entity and redirects to its page. The list to which it is added stands above, below the entity of the
-    type ``parent``.
+    """Creates an entity and redirects to its page. ``parent`` is the type of the entity to which the list belongs that
+    gets it.
     """
 
     is_creation = True
+    #: The id that was sent with the form.
+    submission_id: str = ""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class CreatePage(ConsoleFormPage):
         *,
         form: CreateForm[Any],
         resource_list: ResourceList[Any],
-        parent: ResourceType[Any] | None = None,
+        parent: ResourceType[Any],
     ) -> None:
         self.form, self.resource_list, self.parent, self.form_fields = form, resource_list, parent, form.fields
         super().__init__(context, request)
@@ -71,7 +73,7 @@ class CreatePage(ConsoleFormPage):
 
     @property
     def is_instance_page(self) -> bool:
-        return self.resource_list.is_instance_page
+        return self.parent.is_instance_page(self)
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
@@ -90,14 +92,18 @@ class CreatePage(ConsoleFormPage):
     def submit(self, form: Form) -> Response:
         command = self.build_command(self.form.command, form)
         self.redeem_submission_id(form)
+        self.submission_id = form.text(SUBMISSION_ID_FIELD) or self.submission_id
         return self.redirect(self.path_with_flash(self.form.create(self, command)))
 
 
 def create_route(
-    form: CreateForm[CommandT], resource_list: ResourceList[Any], parent: ResourceType[Any]
+    form: CreateForm[Any],
+    resource_list: ResourceList[Any],
+    parent: ResourceType[Any],
+    page: type[CreatePage] = CreatePage,
 ) -> ConsoleRoute:
-    page = partial(CreatePage, form=form, resource_list=resource_list, parent=parent)
-    return parent.route(f"{resource_list.path}/new", page, resource_list.create)
+    made = partial(page, form=form, resource_list=resource_list, parent=parent)
+    return parent.route(f"{resource_list.path}/new", made, resource_list.create)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +139,7 @@ class EditPage(ResourcePage[EntityT], ConsoleFormPage):
 
     def submit(self, form: Form) -> Response:
         command = self.build_command(self.form.command, form)
-        version = form.version()
-        self.form.change(self, self.entity, command, version)
+        self.form.change(self, self.entity, command, form.version())
         return self.redirect(self.path_with_flash(self.success_path))
 
 

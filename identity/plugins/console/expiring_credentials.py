@@ -11,12 +11,13 @@ from identity.domain.expirations import NEVER
 from identity.domain.messages import gettext_lazy
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import ServiceUser
 from identity.pages.forms import Form
 from identity.plugins.console.badges import expiry_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.form_fields import Checkbox, FormField
 from identity.plugins.console.form_page import ConsoleFormPage
-from identity.plugins.console.resource_page import ServiceUserResourcePage
+from identity.plugins.console.resource_types import ResourcePage
 
 EXPIRATION_FIELD, NO_EXPIRATION_FIELD = "expiration_date", "no_expiration"
 
@@ -69,7 +70,7 @@ def no_expiration_checkbox(hint: str) -> FormField:
     return Checkbox(name=NO_EXPIRATION_FIELD, label=gettext_lazy("No expiration date"), hint=hint)
 
 
-class CreateExpiringCredentialPage(ServiceUserResourcePage, ConsoleFormPage):
+class CreateExpiringCredentialPage(ResourcePage[ServiceUser], ConsoleFormPage):
     """Creates a credential with an expiration date. Without expiration only if the service sets no maximum lifetime."""
 
     is_creation = True

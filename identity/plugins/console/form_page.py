@@ -12,10 +12,9 @@ from identity.domain.messages import gettext_lazy
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormPage
-from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
-from identity.plugins.console.form_fields import FormField, SelectField
-from identity.plugins.console.resource_page import ResourcePage
-from identity.services.commands import Command, Decoded, decode
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.form_fields import FormField
+from identity.services.commands import Decoded, decode
 
 
 class ConsoleFormPage(ConsolePage, FormPage):
@@ -23,8 +22,8 @@ class ConsoleFormPage(ConsolePage, FormPage):
     #: In the order of the page. Custom templates may render a part of them.
     form_fields: tuple[FormField, ...] = ()
 
-    def __init__(self, context: RouteContext, request: Request, **arguments: Any) -> None:
-        super().__init__(context, request, **arguments)
+    def __init__(self, context: RouteContext, request: Request) -> None:
+        super().__init__(context, request)
         if self.form_fields:
             first, *following = self.form_fields
             self.form_fields = (replace(first, autofocus=True), *following)
@@ -98,50 +97,18 @@ class ConsoleFormPage(ConsolePage, FormPage):
             empty = {name: missing[name] for name in refused.fields if name in missing and not values.get(name)}
             raise Invalid({**refused.fields, **empty}) from None
 
+    def render_secret(self, title: str, secret: str, client_id: str = "", back: str = "") -> Response:
+        """The page that shows a new secret. It is in this response only, so there is no redirect."""
+        return self.render(
+            {
+                "title": self.translate(title),
+                "client_id": client_id,
+                "secret": secret,
+                "back": back or self.cancel_path,
+            },
+            template="console/client_secret_created.html",
+        )
+
     def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
         """The command for the form and ``known`` further members. Raises Invalid."""
         return self.decode_command(kind, {**self.parse_form(form), **known})
-
-
-class CreatePage(ConsoleFormPage):
-    """Creates an entity and redirects to its page."""
-
-    is_creation = True
-    command: ClassVar[type[Command]]
-    submit_label = gettext_lazy("Create")
-    #: The path of detail pages, without the id.
-    resource_path: ClassVar[str]
-
-    def create(self, command: Any) -> Any:
-        raise NotImplementedError
-
-    def initial_values(self) -> Mapping[str, FieldValue]:
-        """The command's defaults for fields with options."""
-        usual = {name: item.default for name, item in self.command.model_fields.items()}
-        return {
-            form_field.name: form_field.format_value(usual[form_field.command_member])
-            for form_field in self.form_fields
-            if isinstance(form_field, SelectField)
-        }
-
-    def submit(self, form: Form) -> Response:
-        command = self.build_command(self.command, form)
-        self.redeem_submission_id(form)
-        return self.redirect(self.path_with_flash(f"{CONSOLE_PATH}/{self.resource_path}/{self.create(command).id}"))
-
-
-class EditPage(ResourcePage[Any], ConsoleFormPage):
-    """Changes an entity and redirects to its page."""
-
-    path_suffix, permission_verb = "/edit", "write"
-    command: ClassVar[type[Command]]
-    title = gettext_lazy("Change {name}")
-
-    def initial_values(self) -> Mapping[str, FieldValue]:
-        return self.entity_values(self.entity)
-
-    def submit(self, form: Form) -> Response:
-        command = self.build_command(self.command, form)
-        version = form.version()
-        self.service.change(self.entity.id, command, expected_version=version, principal=self.principal)
-        return self.redirect(self.path_with_flash(self.success_path))

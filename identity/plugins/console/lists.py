@@ -52,7 +52,6 @@ class ResourceList(Generic[RowT]):
     action: Callable[[ConsolePage], Markup] = lambda page: Markup()
     #: The navigation section, of lists that are one.
     section: str = ""
-    is_instance_page: bool = False
     #: As a section of another page: its HTML id, the link to the whole list, and texts where they differ.
     section_id: str = ""
     all_label: str = ""
@@ -65,12 +64,12 @@ class ResourceList(Generic[RowT]):
     #: True if creating an entity is the primary action of the section's page.
     is_primary_task: bool = False
 
-    def section_of(self, page: ConsolePage, parent: ResourceType[Any] | None) -> str:
-        return self.section if self.section or parent is None else parent.section_of(page, page.context.entity)
+    def section_of(self, page: ConsolePage, parent: ResourceType[Any]) -> str:
+        return self.section or parent.section_of(page, page.context.entity)
 
-    def parents(self, page: ConsolePage, parent: ResourceType[Any] | None) -> Breadcrumbs:
+    def parents(self, page: ConsolePage, parent: ResourceType[Any]) -> Breadcrumbs:
         """The pages above the list; none above a section of the navigation."""
-        return () if self.section or parent is None else parent.breadcrumbs(page, page.context.entity)
+        return () if self.section else parent.breadcrumbs(page, page.context.entity)
 
     def create_button(self, page: ConsolePage, path: str, kind: str = "primary") -> Markup:
         """The button for callers who may create an entity, else empty. ``path`` is that of the list."""
@@ -94,7 +93,7 @@ class ListColumn:
 
 
 class ListPage(ConsolePage):
-    """``parent`` is the type of the entity to which the rows belong, unless the list is a section of its own."""
+    """``parent`` is the type of the entity to which the rows belong."""
 
     template = "console/list.html"
 
@@ -104,7 +103,7 @@ class ListPage(ConsolePage):
         request: Request,
         *,
         resource_list: ResourceList[Any],
-        parent: ResourceType[Any] | None = None,
+        parent: ResourceType[Any],
     ) -> None:
         super().__init__(context, request)
         self.resource_list, self.parent = resource_list, parent
@@ -119,7 +118,7 @@ class ListPage(ConsolePage):
 
     @property
     def is_instance_page(self) -> bool:
-        return self.resource_list.is_instance_page
+        return self.parent.is_instance_page(self)
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:

@@ -8,7 +8,7 @@ from identity.domain.permissions import ManagerLevel, ResourceKey
 from identity.plugins.console.badges import EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.page_sections import TableSection
-from identity.plugins.console.resource_page import project_grant_name, project_grant_path
+from identity.plugins.console.resource_types import PROJECT_GRANT, project_grant_name
 
 _LEVEL_LABELS = {
     ManagerLevel.INSTANCE: gettext_lazy("Instance"),
@@ -83,5 +83,5 @@ def load_resource_links(page: ConsolePage, keys: Collection[ResourceKey]) -> Map
             grant = grants[key.id]
             if grant.project_id in projects and grant.organization_id in holders:
                 name = project_grant_name(projects[grant.project_id], holders[grant.organization_id])
-                found[key] = EntityLink(page.translator.gettext_plain(name), project_grant_path(grant))
+                found[key] = EntityLink(page.translator.gettext_plain(name), PROJECT_GRANT.path_of(grant))
     return found

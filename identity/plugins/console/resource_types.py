@@ -11,6 +11,7 @@ from pyramid.request import Request
 
 from identity.api.plugins import cached_property
 from identity.domain.applications import Application
+from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
@@ -40,7 +41,7 @@ class ResourceType(Generic[EntityT]):
 
     ``section`` is the navigation link that is current, ``label`` that of its list in breadcrumbs. ``parents`` are the
     pages above the entity's own, by default that list; ``has_page`` is false for entities without a page of their own.
-    ``find`` loads the entity if the path names it by more than its id.
+    ``find`` and ``find_path`` load the entity and make its path if more than one id names it.
     """
 
     model: type[EntityT]
@@ -48,16 +49,21 @@ class ResourceType(Generic[EntityT]):
     context: Callable[[Request], RouteContext]
     permission_prefix: str
     section: str | Callable[[ConsolePage, EntityT], str] = ""
+    is_instance_page: Callable[[ConsolePage], bool] = lambda page: False
     label: str = ""
     name: Callable[[ConsolePage, EntityT], str] = display_name
     message_values: Callable[[ConsolePage, EntityT], Mapping[str, object]] | None = None
     parents: Callable[[ConsolePage, EntityT], Breadcrumbs] | None = None
     has_page: bool = True
     find: Callable[[ConsolePage], EntityT] | None = None
+    find_path: Callable[[ConsolePage, EntityT], str] | None = None
 
     def path_of(self, entity: Any) -> str:
-        """The path of the entity's page."""
+        """The path of the page of an entity that its id names."""
         return f"{CONSOLE_PATH}{self.path.partition('{')[0]}{entity.id}"
+
+    def own_path(self, page: ConsolePage, entity: EntityT) -> str:
+        return self.path_of(entity) if self.find_path is None else self.find_path(page, entity)
 
     def section_of(self, page: ConsolePage, entity: EntityT) -> str:
         return self.section if isinstance(self.section, str) else self.section(page, entity)
@@ -69,8 +75,8 @@ class ResourceType(Generic[EntityT]):
 
     def breadcrumbs(self, page: ConsolePage, entity: EntityT) -> Breadcrumbs:
         """The pages above those about the entity; its own page is the last."""
-        last_breadcrumb = [(self.name(page, entity), self.path_of(entity))] if self.has_page else []
-        return [*self.parents_of(page, entity), *last_breadcrumb]
+        own = [(self.name(page, entity), self.own_path(page, entity))] if self.has_page else []
+        return [*self.parents_of(page, entity), *own]
 
     def route(self, path: str, page: PageFactory, permission: str) -> ConsoleRoute:
         """The route of a page below the entity's; see ``permission``."""
@@ -81,8 +87,8 @@ class ResourceType(Generic[EntityT]):
         return self.route(path, partial(page, resource_type=self), permission)
 
     def permission(self, name: str) -> str:
-        """The name with the prefix of this type, unless it has one."""
-        return name if "." in name else f"{self.permission_prefix}.{name}"
+        """The whole name of a permission; "read", "write" and "delete" get the prefix of this type."""
+        return f"{self.permission_prefix}.{name}" if name in ("read", "write", "delete") else name
 
 
 class ResourcePage(ConsolePage, Generic[EntityT]):
@@ -105,18 +111,30 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
     def entity_name(self) -> str:
         return self.resource_type.name(self, self.entity)
 
-    @property
-    def section(self) -> str:
+    @cached_property
+    def _section(self) -> str:
         return self.resource_type.section_of(self, self.entity)
 
     @property
-    def message_values(self) -> Mapping[str, object]:
+    def section(self) -> str:
+        return self._section
+
+    @property
+    def is_instance_page(self) -> bool:
+        return self.resource_type.is_instance_page(self)
+
+    @cached_property
+    def _message_values(self) -> Mapping[str, object]:
         values = self.resource_type.message_values
         return {"name": self.entity_name} if values is None else values(self, self.entity)
 
     @property
+    def message_values(self) -> Mapping[str, object]:
+        return self._message_values
+
+    @property
     def resource_path(self) -> str:
-        return self.resource_type.path_of(self.entity)
+        return self.resource_type.own_path(self, self.entity)
 
     @cached_property
     def parent_breadcrumbs(self) -> Breadcrumbs:
@@ -132,7 +150,7 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
 
     @property
     def cancel_path(self) -> str:
-        return f"{self.resource_path}{self.back_path_suffix}"
+        return f"{self.breadcrumbs[-1][1]}{self.back_path_suffix}"
 
 
 # --- types that several files need ------------------------------------------------------------------------------------
@@ -178,6 +196,14 @@ def _project_grant_parents(page: ConsolePage, grant: ProjectGrant) -> Breadcrumb
     return []
 
 
+#: For lists of the instance; their paths are complete.
+INSTANCE = ResourceType(
+    model=Instance,
+    path="",
+    context=route_contexts.instance_context,
+    permission_prefix="instance",
+    is_instance_page=lambda page: True,
+)
 ORGANIZATION = ResourceType(
     model=Organization,
     path="/organizations/{organization}",

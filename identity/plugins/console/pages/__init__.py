@@ -18,7 +18,6 @@ _MODULES = tuple(
         "pages.overview",
         "resources.audit_events",
         "resources.user_credentials",
-        "resources.user_factors",
         "resources.users",
         "resources.sessions",
         "resources.connected_applications",

@@ -13,11 +13,12 @@ from identity.domain.applications import Application, ApplicationType, ConsentRu
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
+from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
-from identity.http import route_contexts
 from identity.pages.forms import FieldValue, Form
-from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs
+from identity.plugins.console.console_page import Breadcrumbs
+from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.expiring_credentials import ALREADY_CREATED_MESSAGE
 from identity.plugins.console.fields.applications import (
     APPLICATION_FIELDS,
@@ -25,9 +26,8 @@ from identity.plugins.console.fields.applications import (
     REDIRECT_URI_EXAMPLES,
 )
 from identity.plugins.console.form_fields import FormField, form_fields, format_minutes, split_lines
-from identity.plugins.console.form_page import ConsoleFormPage, EditPage
-from identity.plugins.console.resource_page import ApplicationResourcePage, ProjectResourcePage, resource_routes
-from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.resource_types import APPLICATION, PROJECT, ResourcePage
 from identity.services.commands import Decoded
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 
@@ -162,17 +162,16 @@ class ApplicationFormPage(ConsoleFormPage):
         return typed if timedelta() < typed <= MAX_TOKEN_LIFETIME else None
 
 
-class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
+class RegisterApplicationPage(ResourcePage[Project], ApplicationFormPage):
     """Step 1: choose the type. Step 2: the other settings, with defaults for the type."""
 
-    back_path_suffix = "/applications"
     is_creation = True
     title = gettext_lazy("New application")
     submit_label = gettext_lazy("Register")
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (gettext_lazy("Applications"), self.cancel_path)]
+        return [*super().breadcrumbs, (gettext_lazy("Applications"), f"{self.resource_path}/applications")]
 
     @property
     def application_type(self) -> ApplicationType | None:
@@ -204,18 +203,14 @@ class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
         application, secret = self.services.applications.register_with_secret(
             self.entity.id, command, principal=self.principal
         )
-        href = f"{CONSOLE_PATH}/applications/{application.id}"
+        href = APPLICATION.path_of(application)
         if secret is None:
             return self.redirect(self.path_with_flash(href))
-        variables = {"client_id": application.id, "secret": secret, "back": href}
-        registered = self.translator.gettext("Application registered")
-        return self.render({**variables, "title": registered}, template="console/client_secret_created.html")
+        return self.render_secret(gettext_lazy("Application registered"), secret, application.id, href)
 
 
-class ApplicationEditPage(ApplicationResourcePage, ApplicationFormPage, EditPage):
+class ApplicationEditPage(EditPage[Application], ApplicationFormPage):
     """The type cannot be changed."""
-
-    command = ChangeApplication
 
     @property
     def application_type(self) -> ApplicationType:
@@ -230,12 +225,15 @@ class ApplicationEditPage(ApplicationResourcePage, ApplicationFormPage, EditPage
         return {name: getattr(self.entity, name) for name in _LIFETIME_ERRORS}
 
 
-ROUTES = (
-    ConsoleRoute(
-        "/projects/{project}/applications/new",
-        RegisterApplicationPage,
-        "application.write",
-        route_contexts.project_context,
+_EDIT = EditForm[Application, ChangeApplication](
+    fields=_FIELDS,
+    command=ChangeApplication,
+    change=lambda page, application, command, version: page.services.applications.change(
+        application.id, command, expected_version=version, principal=page.principal
     ),
-    *resource_routes(ApplicationEditPage),
+)
+
+ROUTES = (
+    PROJECT.page_route("/applications/new", RegisterApplicationPage, "application.write"),
+    edit_route(APPLICATION, _EDIT, ApplicationEditPage),
 )

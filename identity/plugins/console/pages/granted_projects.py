@@ -1,60 +1,60 @@
 """Granted projects: projects of other organizations that this one may use."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
 from identity.domain.projects import ProjectGrant
 from identity.http import route_contexts
 from identity.plugins.console.badges import state_badge
-from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.resource_page import project_grant_path
-from identity.plugins.console.routes import ConsoleRoute
-from identity.storage.paging import PageRequest, ResultPage
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.resource_types import ORGANIZATION, PROJECT_GRANT
 
 
-class GrantedProjectListPage(ListPage):
-    """One row per project, newest grant first."""
+def _rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequence[Cells]:
+    storage = page.services.storage
+    projects = storage.projects.find_many({grant.project_id for grant in grants})
+    owners = storage.organizations.find_many({project.organization_id for project in projects.values()})
+    rows = []
+    for grant in grants:
+        project = projects.get(grant.project_id)
+        if project is not None and project.organization_id in owners:
+            rows.append(
+                (
+                    page.template_macros.named(project.name, PROJECT_GRANT.path_of(grant)),
+                    owners[project.organization_id].name,
+                    page.render_role_names(grant.roles) or page.render_placeholder(gettext_lazy("None")),
+                    page.render_badge(state_badge(grant.active, page.translator)),
+                    page.template_macros.when(grant.created_at),
+                )
+            )
+    return rows
 
-    section = "granted-projects"
-    title = gettext_lazy("Granted projects")
-    lead = gettext_lazy("Projects of other organizations, with the roles that you can give to your own users.")
-    columns = (
+
+#: One row per project, newest grant first.
+GRANTED_PROJECTS = ResourceList(
+    path="/granted-projects",
+    permission="project_grant.read",
+    section="granted-projects",
+    title=gettext_lazy("Granted projects"),
+    lead=gettext_lazy("Projects of other organizations, with the roles that you can give to your own users."),
+    columns=(
         gettext_lazy("Project"),
         gettext_lazy("Owner"),
         gettext_lazy("Roles"),
         gettext_lazy("State"),
         gettext_lazy("Since"),
-    )
-    empty_title = gettext_lazy("No granted projects")
-    empty_text = gettext_lazy("No other organization has granted you a project.")
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[ProjectGrant]:
-        return self.services.project_grants.page_received(
-            self.context.entity.id, page_request, principal=self.principal
-        )
-
-    def build_rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
-        storage = self.services.storage
-        projects = storage.projects.find_many({project_grant.project_id for project_grant in found})
-        owners = storage.organizations.find_many({project.organization_id for project in projects.values()})
-        return [
-            (
-                self.template_macros.named(projects[project_grant.project_id].name, project_grant_path(project_grant)),
-                owners[projects[project_grant.project_id].organization_id].name,
-                self.render_role_names(project_grant.roles) or self.render_placeholder(gettext_lazy("None")),
-                self.render_badge(state_badge(project_grant.active, self.translator)),
-                self.template_macros.when(project_grant.created_at),
-            )
-            for project_grant in found
-            if project_grant.project_id in projects and projects[project_grant.project_id].organization_id in owners
-        ]
-
+    ),
+    fetch=lambda page, request: page.services.project_grants.page_received(
+        page.entity_of(Organization).id, request, principal=page.principal
+    ),
+    rows=_rows,
+    empty_title=gettext_lazy("No granted projects"),
+    empty_text=gettext_lazy("No other organization has granted you a project."),
+)
 
 ROUTES = (
-    ConsoleRoute(
-        "/organizations/{organization}/granted-projects",
-        GrantedProjectListPage,
-        "project_grant.read",
-        route_contexts.organization_or_child_context,
-    ),
+    replace(list_route(GRANTED_PROJECTS, ORGANIZATION), context_factory=route_contexts.organization_or_child_context),
 )

@@ -11,8 +11,9 @@ from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.plugins.console.audience_scopes import project_audience_scope
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.lists import list_section
 from identity.plugins.console.pages.overview import overview_sections
-from identity.plugins.console.resources.managers import ManagerListPage
+from identity.plugins.console.resources.managers import MANAGERS
 from identity.plugins.console.routes import ConsoleRoute
 
 
@@ -35,8 +36,11 @@ class InstancePage(ConsolePage):
             "audience_scope": project_audience_scope(self),
             "settings": identity.settings,
             "overview": overview_sections(self, None),
-            "managers": ManagerListPage.bind_to_page(self).build_section(
-                lead=gettext_lazy("Users who manage all organizations and the service itself.")
+            "managers": list_section(
+                self,
+                MANAGERS,
+                f"{CONSOLE_PATH}/instance",
+                lead=gettext_lazy("Users who manage all organizations and the service itself."),
             ),
             "said": self.translate,
             "plugins": Markup(", ").join(map(self.template_macros.code, identity.plugin_host.plugin_names))

@@ -6,16 +6,18 @@ from pyramid.response import Response
 
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
 from identity.http import route_contexts
 from identity.http.error_views import MalformedRequest
 from identity.http.json_stream import parse_json_stream
 from identity.http.large_documents import organization_export_response
 from identity.pages.forms import Form
 from identity.plugins.console.form_page import ConsoleFormPage
-from identity.plugins.console.resource_page import (
+from identity.plugins.console.resource_types import (
+    ORGANIZATION,
     ORGANIZATIONS_BREADCRUMBS,
     ORGANIZATIONS_PATH,
-    OrganizationResourcePage,
+    ResourcePage,
 )
 from identity.plugins.console.routes import ConsoleRoute
 from identity.plugins.console.upload_page import UploadFormPage
@@ -31,7 +33,7 @@ from identity.services.organization_transfer import (
 _DOCUMENT_FIELD, _PRESERVE_IDS_FIELD = "document", "keep_ids"
 
 
-class ExportOrganizationPage(OrganizationResourcePage, ConsoleFormPage):
+class ExportOrganizationPage(ResourcePage[Organization], ConsoleFormPage):
     """Describes the document and serves it as a file."""
 
     template = "console/organization_export.html"
@@ -107,14 +109,9 @@ class ImportOrganizationPage(UploadFormPage):
         return {_DOCUMENT_FIELD: gettext_lazy("Some places in the document need a change."), **messages}
 
 
-_PATH = "/organizations"
-
 ROUTES = (
-    ConsoleRoute(f"{_PATH}/import", ImportOrganizationPage, "organization.create", route_contexts.instance_context),
     ConsoleRoute(
-        f"{_PATH}/{{organization}}/export",
-        ExportOrganizationPage,
-        EXPORT_PERMISSION,
-        route_contexts.organization_context,
+        "/organizations/import", ImportOrganizationPage, "organization.create", route_contexts.instance_context
     ),
+    ORGANIZATION.page_route("/export", ExportOrganizationPage, EXPORT_PERMISSION),
 )

@@ -13,7 +13,7 @@ from identity.pages.event_labels import EventLabels
 from identity.plugins.console.audit_event_names import AuditEventNames
 from identity.plugins.console.badges import Badge, EntityLink, expiry_badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
-from identity.plugins.console.list_page import Cells
+from identity.plugins.console.lists import Cells
 from identity.plugins.console.page_sections import ActionSection, TableSection
 from identity.plugins.console.routes import ConsoleRoute
 from identity.services.overview import ExpiringCredential, ExpiringCredentialKind, RefusalSummary

@@ -15,7 +15,7 @@ from identity.http import route_contexts
 from identity.http.endpoint_routes import request_context
 from identity.http.token_previews import APPLICATION_PARAM, USER_PARAM, build_token_preview, find_application, find_user
 from identity.plugins.console.fields.applications import GRANT_TYPE_DESCRIPTIONS
-from identity.plugins.console.prompt_page import PromptPage
+from identity.plugins.console.query_page import QueryPage
 from identity.plugins.console.routes import ConsoleRoute
 from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.scope import Scope
@@ -64,7 +64,7 @@ class PreviewOptions:
     has_more: bool
 
 
-class TokenPreviewPage(PromptPage):
+class TokenPreviewPage(QueryPage):
     template = "console/token_preview.html"
     section = "token-preview"
     title = gettext_lazy("Token preview")

@@ -3,24 +3,30 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
+from pyramid.request import Request
 
 from identity.crypto.secrets import is_id
 from identity.domain.audit import ERASED, OTHER_ORGANIZATION, AuditEvent, AuditFilter, Result
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
+from identity.domain.organizations import Organization
 from identity.http import route_contexts
 from identity.http.endpoint_routes import request_context
 from identity.http.list_parameters import MAX_QUERY_LENGTH
+from identity.http.route_contexts import RouteContext
 from identity.pages.event_labels import SUBJECT_LABELS, EventLabels
 from identity.plugins.console.audit_event_names import AuditEventNames
 from identity.plugins.console.badges import Badge, EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
-from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.lists import Cells, ListPage, ResourceList
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, TableSection
-from identity.plugins.console.prompt_page import PromptPage
+from identity.plugins.console.query_page import QueryPage
+from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, ResourceType
 from identity.plugins.console.routes import ConsoleRoute
 from identity.storage.paging import PageRequest, ResultPage
 
@@ -46,62 +52,48 @@ _ERASED_NOTE = NoteSection(
 )
 
 
-class AuditEventListPage(PromptPage, ListPage):
+_TITLE, _INSTANCE_TITLE = gettext_lazy("Audit events"), gettext_lazy("All audit events")
+
+
+class AuditEventListPage(QueryPage, ListPage):
     template = "console/audit_events.html"
-    section = SECTION
     fields = (FROM_FIELD, TO_FIELD, EVENT_FIELD, RESULT_FIELD, ACTOR_FIELD, OBJECT_FIELD, REQUEST_FIELD)
-    title = gettext_lazy("Audit events")
-    lead = gettext_lazy("What was done and what was refused, as it was written then. Times are in UTC.")
-    columns = (
-        gettext_lazy("What"),
-        gettext_lazy("When"),
-        gettext_lazy("Who, where from"),
-        gettext_lazy("Object"),
-        gettext_lazy("Result"),
-    )
-    has_state_filter = False
-    empty_title = gettext_lazy("No audit events yet")
-    empty_text = gettext_lazy("Whatever is changed or refused here will be listed.")
+
+    def __init__(self, context: RouteContext, request: Request, *, parent: ResourceType[Any]) -> None:
+        super().__init__(context, request, resource_list=self._events(parent is INSTANCE), parent=parent)
+
+    def _events(self, of_instance: bool) -> ResourceList[AuditEvent]:
+        return ResourceList(
+            path=f"/{SECTION}",
+            permission="audit_event.read",
+            section=SECTION,
+            title=_INSTANCE_TITLE if of_instance else _TITLE,
+            lead=gettext_lazy("What was done and what was refused, as it was written then. Times are in UTC."),
+            columns=(
+                gettext_lazy("What"),
+                gettext_lazy("When"),
+                gettext_lazy("Who, where from"),
+                gettext_lazy("Object"),
+                gettext_lazy("Result"),
+            ),
+            has_state_filter=False,
+            fetch=self._fetch,
+            rows=_rows,
+            empty_title=gettext_lazy("No audit events yet"),
+            empty_text=gettext_lazy("Whatever is changed or refused here will be listed."),
+        )
 
     @property
     def organization_id(self) -> str | None:
         """None for all organizations."""
-        organization_id: str = self.context.entity.id
-        return organization_id
+        return None if self.is_instance_page else self.entity_of(Organization).id
 
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[AuditEvent]:
+    def _fetch(self, page: ConsolePage, page_request: PageRequest) -> ResultPage[AuditEvent]:
         """The events that match the filters; none if a filter is invalid."""
         audit_filter = self._parse_filters()
         if self.problems:
             return ResultPage(())
         return self.filter_page(self.services.audit_trail.page(audit_filter, page_request))
-
-    def build_rows(self, found: Sequence[AuditEvent]) -> Sequence[Cells]:
-        parties, ui = AuditEventNames(self, found), self.template_macros
-        rows = []
-        for event in found:
-            kind, entity_link = (
-                parties.object_kind_label(event.object_kind),
-                parties.object_name(event.object_kind, event.object_id),
-            )
-            event_label = self.translator.gettext(EventLabels.EVENTS.get(event.event, event.event))
-            rows.append(
-                (
-                    ui.named(event_label, f"{CONSOLE_PATH}/{SECTION}/{event.id}", self._object_cell(event)),
-                    ui.moment(event.at),
-                    self._stacked_cell(self.entity_link(parties.actor_link(event)), event.actor.client_address or ""),
-                    self._stacked_cell(self.entity_link(entity_link), kind if entity_link.name != kind else ""),
-                    self._stacked_cell(self.render_badge(result_badge(event, self)), reason_label(event, self)),
-                )
-            )
-        return rows
-
-    def _object_cell(self, event: AuditEvent) -> str:
-        factor = EventLabels.factor(event, request_context(self.request).protocol.factors, self.translator)
-        return " · ".join(filter(None, (event.event, factor)))
-
-    def _stacked_cell(self, content: Markup, below: str) -> Markup:
-        return content + self.template_macros.below(below) if below else content
 
     def is_filtered(self) -> bool:
         return bool(self.query())
@@ -177,13 +169,27 @@ class AuditEventListPage(PromptPage, ListPage):
         return meant[0].id if len(meant) == 1 else text
 
 
-class InstanceAuditEventListPage(AuditEventListPage):
-    is_instance_page = True
-    title = gettext_lazy("All audit events")
+def _rows(page: ConsolePage, events: Sequence[AuditEvent]) -> Sequence[Cells]:
+    names, ui, rows = AuditEventNames(page, events), page.template_macros, []
+    for event in events:
+        kind, named = names.object_kind_label(event.object_kind), names.object_name(event.object_kind, event.object_id)
+        label = page.translator.gettext(EventLabels.EVENTS.get(event.event, event.event))
+        factor = EventLabels.factor(event, request_context(page.request).protocol.factors, page.translator)
+        detail = " · ".join(filter(None, (event.event, factor)))
+        rows.append(
+            (
+                ui.named(label, f"{CONSOLE_PATH}/{SECTION}/{event.id}", detail),
+                ui.moment(event.at),
+                _stacked_cell(page, page.entity_link(names.actor_link(event)), event.actor.client_address or ""),
+                _stacked_cell(page, page.entity_link(named), kind if named.name != kind else ""),
+                _stacked_cell(page, page.render_badge(result_badge(event, page)), reason_label(event, page)),
+            )
+        )
+    return rows
 
-    @property
-    def organization_id(self) -> str | None:
-        return None
+
+def _stacked_cell(page: ConsolePage, content: Markup, below: str) -> Markup:
+    return content + page.template_macros.below(below) if below else content
 
 
 class AuditEventDetailPage(ConsolePage):
@@ -206,8 +212,8 @@ class AuditEventDetailPage(ConsolePage):
     @property
     def breadcrumbs(self) -> Breadcrumbs:
         if self.is_instance_page:
-            return [(InstanceAuditEventListPage.title, f"{CONSOLE_PATH}/{SECTION}")]
-        return [(AuditEventListPage.title, f"{self.base_path}/{SECTION}")]
+            return [(_INSTANCE_TITLE, f"{CONSOLE_PATH}/{SECTION}")]
+        return [(_TITLE, f"{self.base_path}/{SECTION}")]
 
     def template_variables(self) -> Mapping[str, object]:
         erased = self.event.detail == ERASED
@@ -302,7 +308,7 @@ def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None
         )
         for title, text, field in links
     ]
-    return ActionSection(SECTION, AuditEventListPage.title, rows=rows)
+    return ActionSection(SECTION, _TITLE, rows=rows)
 
 
 def result_badge(event: AuditEvent, page: ConsolePage) -> Badge:
@@ -353,17 +359,12 @@ def _format_value(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-_LIST_PATH = f"/{SECTION}"
-
 ROUTES = (
-    ConsoleRoute(
-        f"/organizations/{{organization}}{_LIST_PATH}",
-        AuditEventListPage,
-        "audit_event.read",
-        route_contexts.organization_context,
+    *(
+        parent.route(f"/{SECTION}", partial(AuditEventListPage, parent=parent), "audit_event.read")
+        for parent in (ORGANIZATION, INSTANCE)
     ),
-    ConsoleRoute(_LIST_PATH, InstanceAuditEventListPage, "audit_event.read", route_contexts.instance_context),
     ConsoleRoute(
-        f"{_LIST_PATH}/{{audit_event}}", AuditEventDetailPage, "audit_event.read", route_contexts.audit_event_context
+        f"/{SECTION}/{{audit_event}}", AuditEventDetailPage, "audit_event.read", route_contexts.audit_event_context
     ),
 )

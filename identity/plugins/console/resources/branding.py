@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 from email.utils import parseaddr
-from typing import Any, ClassVar
+from typing import Any
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -26,12 +26,7 @@ from identity.plugins.console.fields.branding import BRANDING_FIELDS
 from identity.plugins.console.form_fields import FormField, TextArea, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, PageSection
-from identity.plugins.console.resource_page import (
-    ApplicationResourcePage,
-    OrganizationResourcePage,
-    ResourcePage,
-    resource_routes,
-)
+from identity.plugins.console.resource_types import APPLICATION, ORGANIZATION, ResourcePage, ResourceType
 from identity.plugins.console.upload_page import UploadFormPage
 from identity.services.commands import decode
 from identity.services.commands.branding import ChangeBranding
@@ -62,19 +57,19 @@ def _branding_fields() -> tuple[FormField, ...]:
     return (*plain, *texts)
 
 
-class BrandingResourcePage(ResourcePage[Any]):
-    permission_verb = "write"
+class BrandingPage(ResourcePage[Any]):
+    """``entity`` is the organization or the application."""
+
+    back_path_suffix = "#looks"
 
     @property
     def branding(self) -> Branding:
         return self.services.branding.own_branding(self.entity)
 
 
-class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
+class BrandingEditPage(BrandingPage, ConsoleFormPage):
     """The second button renders a preview without saving; a script triggers it on input."""
 
-    path_suffix = "/branding"
-    back_path_suffix = "#looks"
     template = "console/branding_edit.html"
     title = gettext_lazy("Branding of {name}")
     form_fields = _branding_fields()
@@ -182,9 +177,7 @@ class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
         }
 
 
-class LogoUploadPage(BrandingResourcePage, UploadFormPage):
-    path_suffix = "/branding/logo"
-    back_path_suffix = "#looks"
+class LogoUploadPage(BrandingPage, UploadFormPage):
     template = "console/logo_upload.html"
     title = gettext_lazy("Logo of {name}")
     fields = (_LOGO_FIELD,)
@@ -193,7 +186,7 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
         "PNG, WebP or SVG, up to {n} KiB. It is shown 40 pixels high, on a light ground. Whatever could run or load"
         " something is left out of it."
     )
-    max_bytes: ClassVar[int] = MAX_UPLOAD_BYTES + _MULTIPART_OVERHEAD_BYTES
+    max_bytes = MAX_UPLOAD_BYTES + _MULTIPART_OVERHEAD_BYTES
 
     @property
     def too_large_message(self) -> str:
@@ -212,7 +205,7 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
             "logo": getattr(looks, self.file_field) if getattr(branding, self.file_field) else "",
             "field": self.file_field,
             "hint": self.translator.gettext(self.hint, n=MAX_UPLOAD_BYTES // 1024),
-            "dark_href": f"{self.resource_path}{DarkLogoUploadPage.path_suffix}"
+            "dark_href": f"{self.resource_path}/branding/logo-dark"
             if branding.logo and self.file_field == _LOGO_FIELD
             else "",
         }
@@ -231,7 +224,6 @@ class LogoUploadPage(BrandingResourcePage, UploadFormPage):
 class DarkLogoUploadPage(LogoUploadPage):
     """Replaces the logo on dark pages, where it would otherwise need a light background."""
 
-    path_suffix = "/branding/logo-dark"
     title = gettext_lazy("Logo of {name} for dark pages")
     fields = (_DARK_LOGO_FIELD,)
     file_field = _DARK_LOGO_FIELD
@@ -264,7 +256,7 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
         *((BRANDING_FIELDS[name].label, page.translator.format_list(found)) for name, found in languages.items()),
     ]
     change = Markup()
-    if page.has_permission(f"{page.permission_subject}.write"):
+    if page.has_permission(page.resource_type.permission("write")):
         change = page.button_link(
             gettext_lazy("Change"), f"{page.resource_path}/branding", hidden_label=gettext_lazy("Branding")
         )
@@ -279,10 +271,14 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
     return DescriptionListSection("looks", gettext_lazy("Branding"), lead, change, facts=facts)
 
 
-ROUTES = resource_routes(
-    *(
-        page.for_resource(kind)
-        for page in (BrandingEditPage, LogoUploadPage, DarkLogoUploadPage)
-        for kind in (OrganizationResourcePage, ApplicationResourcePage)
+_OWNERS: tuple[ResourceType[Any], ...] = (ORGANIZATION, APPLICATION)
+
+ROUTES = tuple(
+    owner.page_route(path, page, "write")
+    for path, page in (
+        ("/branding", BrandingEditPage),
+        ("/branding/logo", LogoUploadPage),
+        ("/branding/logo-dark", DarkLogoUploadPage),
     )
+    for owner in _OWNERS
 )

@@ -1,36 +1,28 @@
 """Applications that a user is connected to, and disconnecting them."""
 
-from collections.abc import Mapping
-
 from identity.domain.messages import gettext_lazy
 from identity.domain.tokens import ConnectedApplication
-from identity.http import route_contexts
-from identity.plugins.console.action_page import ActionPage
-from identity.plugins.console.console_page import find_child
+from identity.domain.users import HumanUser
+from identity.plugins.console.actions import Action, action_routes
+from identity.plugins.console.console_page import ConsolePage, find_child
 from identity.plugins.console.page_sections import TableSection
-from identity.plugins.console.resource_page import UserResourcePage
-from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.resource_types import USER, ResourceType
 
 
-def connected_applications_section(page: UserResourcePage) -> TableSection | None:
+def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableSection | None:
     """None if the caller may not see them."""
     if not page.has_permission("session.read"):
         return None
     ui, may_end = page.template_macros, page.has_permission("session.delete")
     rows = []
-    for connected_application in page.services.users.list_connected_applications(page.entity.id):
-        name, href = (
-            connected_application.client.application.name,
-            f"{page.resource_path}/connections/{connected_application.client.id}",
-        )
-        end = page.row_buttons(href, name, remove=gettext_lazy("Disconnect …"), change=False) if may_end else ""
-        bold = ui.bold(name)
+    for connection in page.services.users.list_connected_applications(user.id):
+        name, path = connection.client.application.name, f"{USER.path_of(user)}/connections/{connection.client.id}"
         rows.append(
             (
-                ui.named(bold, sub=connected_application.client.organization.name),
-                ui.when(connected_application.since),
-                ui.ago(connected_application.last_used_at),
-                end,
+                ui.named(ui.bold(name), sub=connection.client.organization.name),
+                ui.when(connection.since),
+                ui.ago(connection.last_used_at),
+                page.row_buttons(path, name, remove=gettext_lazy("Disconnect …"), change=False) if may_end else "",
             )
         )
     return TableSection(
@@ -44,40 +36,39 @@ def connected_applications_section(page: UserResourcePage) -> TableSection | Non
     )
 
 
-class DisconnectApplicationConsolePage(UserResourcePage, ActionPage):
-    """Revokes the application's access and forgets the person's consent."""
-
-    back_path_suffix = "#connections"
-
-    is_destructive = False
-    title = gettext_lazy("Disconnect {application} from {name}?")
-    impact = (gettext_lazy("It loses access to the account at once, and has to ask the person again."),)
-    submit_label = gettext_lazy("Disconnect application")
-
-    @property
-    def connection(self) -> ConnectedApplication:
-        """Raises NotFound."""
-        connected_applications = self.services.users.list_connected_applications(self.entity.id)
-        connection: ConnectedApplication = find_child(
-            self, connected_applications, "application", attribute="client.id"
-        )
-        return connection
-
-    @property
-    def message_values(self) -> Mapping[str, object]:
-        return {"application": self.connection.client.application.name, "name": self.entity_name}
-
-    def perform(self) -> None:
-        self.services.users.disconnect_application_as_manager(
-            self.entity.id, self.connection.client.id, principal=self.principal
-        )
+def _find_connection(page: ConsolePage) -> ConnectedApplication:
+    """Raises NotFound."""
+    connections = page.services.users.list_connected_applications(page.entity_of(HumanUser).id)
+    return find_child(page, connections, "application", lambda connection: connection.client.id)
 
 
-ROUTES = (
-    ConsoleRoute(
-        "/users/{user}/connections/{application}/delete",
-        DisconnectApplicationConsolePage,
-        "session.delete",
-        route_contexts.user_context,
-    ),
+_CONNECTION = ResourceType(
+    model=ConnectedApplication,
+    path=f"{USER.path}/connections/{{application}}",
+    context=USER.context,
+    permission_prefix="session",
+    section="users",
+    message_values=lambda page, connection: {
+        "application": connection.client.application.name,
+        "name": page.entity_of(HumanUser).display_name,
+    },
+    parents=lambda page, connection: USER.breadcrumbs(page, page.entity_of(HumanUser)),
+    has_page=False,
+    find=_find_connection,
 )
+
+#: Revokes the application's access and forgets the person's consent.
+_DISCONNECT = Action[ConnectedApplication](
+    path="/delete",
+    permission="delete",
+    run=lambda page, connection: page.services.users.disconnect_application_as_manager(
+        page.entity_of(HumanUser).id, connection.client.id, principal=page.principal
+    ),
+    title=gettext_lazy("Disconnect {application} from {name}?"),
+    impact=(gettext_lazy("It loses access to the account at once, and has to ask the person again."),),
+    submit_label=gettext_lazy("Disconnect application"),
+    back="#connections",
+    is_destructive=False,
+)
+
+ROUTES = action_routes(_CONNECTION, _DISCONNECT)

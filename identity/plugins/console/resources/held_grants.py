@@ -13,52 +13,63 @@ from identity.domain.search import matches_query
 from identity.http.list_parameters import MAX_PAGE_SIZE
 from identity.pages.forms import Form
 from identity.plugins.console.badges import EntityLink
-from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs
-from identity.plugins.console.list_page import Cells
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_page import ResourcePage, ServiceUserResourcePage, UserResourcePage
+from identity.plugins.console.resource_types import SERVICE_USER, USER, ResourcePage, ResourceType
 from identity.plugins.console.resources.user_grants import (
+    GRANTS_TITLE,
     ORIGIN_PARAM,
     USER_ORIGIN,
-    UserGrantListPage,
     add_user_grant,
+    grant_cells,
     source_role_options,
 )
 from identity.plugins.console.role_selection import RoleOptions, SelectionCandidate, SelectThenRolesPage
-from identity.plugins.console.routes import ConsoleRoute
 from identity.storage.paging import PageRequest, ResultPage
 
 
-class GranteeGrantListPage(ResourcePage[Any], UserGrantListPage):
-    back_path_suffix = "/grants"
-
-    lead = gettext_lazy("Roles in projects, which applications receive as claims.")
-    columns = (gettext_lazy("Project"), gettext_lazy("Roles"), gettext_lazy("Since"))
-    empty_text = gettext_lazy("Select a project and choose the roles that its applications are to receive.")
-    section_id, always_links_to_list, section_empty = "grants", True, gettext_lazy("None")
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[UserGrant]:
-        return self.filter_page(self.services.storage.user_grants.page("user_id", self.entity.id, page_request))
-
-    def build_rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
-        projects = self.services.storage.projects.find_many({user_grant.project_id for user_grant in found})
-        return [
-            self.grant_cells(
-                user_grant,
-                self._project_link(user_grant, projects.get(user_grant.project_id)),
-                f"?{ORIGIN_PARAM}={USER_ORIGIN}",
-            )
-            for user_grant in found
-        ]
-
-    def _project_link(self, grant: UserGrant, project: Project | None) -> EntityLink:
-        path = f"projects/{grant.project_id}"
-        if grant.project_grant_id is not None:
-            path = f"project-grants/{grant.project_grant_id}"
-        return EntityLink(grant.project_id if project is None else project.name, f"{CONSOLE_PATH}/{path}")
+def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[UserGrant]:
+    return page.filter_page(page.services.storage.user_grants.page("user_id", page.context.entity.id, request))
 
 
-class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
+def _rows(page: ConsolePage, grants: Sequence[UserGrant]) -> Sequence[Cells]:
+    projects = page.services.storage.projects.find_many({grant.project_id for grant in grants})
+    query = f"?{ORIGIN_PARAM}={USER_ORIGIN}"
+    return [grant_cells(page, grant, _project_link(grant, projects.get(grant.project_id)), query) for grant in grants]
+
+
+def _project_link(grant: UserGrant, project: Project | None) -> EntityLink:
+    path = f"projects/{grant.project_id}"
+    if grant.project_grant_id is not None:
+        path = f"project-grants/{grant.project_grant_id}"
+    return EntityLink(grant.project_id if project is None else project.name, f"{CONSOLE_PATH}/{path}")
+
+
+#: Of a person or a service user.
+HELD_GRANTS = ResourceList(
+    path="/grants",
+    permission="user_grant.read",
+    title=GRANTS_TITLE,
+    lead=gettext_lazy("Roles in projects, which applications receive as claims."),
+    columns=(gettext_lazy("Project"), gettext_lazy("Roles"), gettext_lazy("Since")),
+    has_row_buttons=True,
+    fetch=_fetch,
+    rows=_rows,
+    empty_title=gettext_lazy("No user grants yet"),
+    empty_text=gettext_lazy("Select a project and choose the roles that its applications are to receive."),
+    create="user_grant.write",
+    entity_label=gettext_lazy("user grant"),
+    section_id="grants",
+    all_label=gettext_lazy("All user grants …"),
+    section_empty=gettext_lazy("None"),
+    always_links_to_list=True,
+)
+
+
+class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
+    """``entity`` is the user."""
+
     selection_param = "project_id"
     selection_title = gettext_lazy("Select a project")
     reselect_label = gettext_lazy("Select another project")
@@ -67,7 +78,7 @@ class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (UserGrantListPage.title, f"{self.resource_path}/grants")]
+        return [*super().breadcrumbs, (GRANTS_TITLE, f"{self.resource_path}/grants")]
 
     @property
     def title_suffix(self) -> str:
@@ -141,21 +152,9 @@ class GrantProjectToUserPage(ResourcePage[Any], SelectThenRolesPage):
         return add_user_grant(self, form, self.entity.id, self.selected_project.id)
 
 
-_USERS = (UserResourcePage, ServiceUserResourcePage)
-HELD_GRANTS = {kind: GranteeGrantListPage.for_resource(kind) for kind in _USERS}
+_USERS: tuple[ResourceType[Any], ...] = (USER, SERVICE_USER)
 
 ROUTES = (
-    *(
-        ConsoleRoute(f"{user.path}/grants", HELD_GRANTS[user], "user_grant.read", user.context_factory)
-        for user in _USERS
-    ),
-    *(
-        ConsoleRoute(
-            f"{user.path}/grants/new",
-            GrantProjectToUserPage.for_resource(user),
-            "user_grant.write",
-            user.context_factory,
-        )
-        for user in _USERS
-    ),
+    *(list_route(HELD_GRANTS, user) for user in _USERS),
+    *(user.page_route("/grants/new", GrantProjectPage, "user_grant.write") for user in _USERS),
 )

@@ -1,34 +1,36 @@
 """Legal holds: the list, sections of user and organization pages, placing and lifting."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 from markupsafe import Markup
+from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.api.plugins import cached_property
 from identity.domain.legal_holds import ALL_TARGETS, LegalHold, LegalHoldKind
 from identity.domain.messages import gettext_lazy
-from identity.http import route_contexts
+from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
 from identity.pages.line_breaks import with_line_breaks
-from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge, EntityLink
-from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage, path_value
 from identity.plugins.console.form_fields import TextArea
 from identity.plugins.console.form_page import ConsoleFormPage
-from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import ActionSection
-from identity.plugins.console.resource_page import (
+from identity.plugins.console.resource_types import (
+    INSTANCE,
+    ORGANIZATION,
     ORGANIZATIONS_PATH,
-    OrganizationResourcePage,
+    USER,
     ResourcePage,
-    UserResourcePage,
-    resource_routes,
+    ResourceType,
 )
 from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.legal_holds import CreateLegalHold
-from identity.storage.paging import PageRequest, ResultPage
+from identity.storage.paging import ResultPage
 
 SECTION = "instance/legal-holds"
 _LIST_PATH = f"{CONSOLE_PATH}/{SECTION}"
@@ -44,50 +46,48 @@ _RETENTION_MESSAGE = gettext_lazy(
 )
 
 
-class LegalHoldListPage(ListPage):
-    """Oldest first."""
-
-    section = SECTION
-    is_instance_page = True
-    title = gettext_lazy("Legal holds")
-    lead = gettext_lazy(
-        "Who has to stay, with audit events, sessions and tokens, as long as a court or an inquiry needs them."
-    )
-    columns = (gettext_lazy("Held"), gettext_lazy("Kind"), gettext_lazy("Since"), gettext_lazy("Reason"))
-    has_row_buttons = True
-    is_searchable = False
-    empty_title = gettext_lazy("No legal holds")
-    empty_text = gettext_lazy("They are placed on the pages of users and organizations.")
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[LegalHold]:
-        """Not paged: there are few."""
-        return ResultPage(tuple(self.services.legal_holds.list_holds().values()))
-
-    def build_rows(self, found: Sequence[LegalHold]) -> Sequence[Cells]:
-        named = _target_links(self, found)
-        return [
-            (
-                self.entity_cell(named[legal_hold.id]),
-                Markup('<span class="nowrap">{}</span>').format(self.translator.gettext(_KIND_LABELS[legal_hold.kind])),
-                self.template_macros.when(legal_hold.since),
-                legal_hold.reason,
-                self.button_link(
-                    gettext_lazy("Lift"),
-                    f"{_LIST_PATH}/{legal_hold.id}/lift",
-                    hidden_label=named[legal_hold.id].name,
-                    small=True,
-                )
-                if self.has_permission(_WRITE_PERMISSION)
-                else "",
+def _rows(page: ConsolePage, holds: Sequence[LegalHold]) -> Sequence[Cells]:
+    named, may_write = _target_links(page, holds), page.has_permission(_WRITE_PERMISSION)
+    return [
+        (
+            page.entity_cell(named[hold.id]),
+            Markup('<span class="nowrap">{}</span>').format(page.translator.gettext(_KIND_LABELS[hold.kind])),
+            page.template_macros.when(hold.since),
+            hold.reason,
+            page.button_link(
+                gettext_lazy("Lift"), f"{_LIST_PATH}/{hold.id}/lift", hidden_label=named[hold.id].name, small=True
             )
-            for legal_hold in found
-        ]
+            if may_write
+            else "",
+        )
+        for hold in holds
+    ]
 
-    def filter_variables(self) -> Mapping[str, object]:
-        may = self.has_permission(_WRITE_PERMISSION) and ALL_TARGETS not in self.services.legal_holds.list_holds()
-        return {
-            "beside": self.button_link(gettext_lazy("Hold everything …"), f"{_LIST_PATH}/everything") if may else ""
-        }
+
+def _hold_everything_button(page: ConsolePage) -> Markup:
+    if not page.has_permission(_WRITE_PERMISSION) or ALL_TARGETS in page.services.legal_holds.list_holds():
+        return Markup()
+    return page.button_link(gettext_lazy("Hold everything …"), f"{_LIST_PATH}/everything")
+
+
+#: Oldest first; not paged, because there are few.
+LEGAL_HOLDS = ResourceList(
+    path=f"/{SECTION}",
+    permission=_READ_PERMISSION,
+    section=SECTION,
+    title=gettext_lazy("Legal holds"),
+    lead=gettext_lazy(
+        "Who has to stay, with audit events, sessions and tokens, as long as a court or an inquiry needs them."
+    ),
+    columns=(gettext_lazy("Held"), gettext_lazy("Kind"), gettext_lazy("Since"), gettext_lazy("Reason")),
+    has_row_buttons=True,
+    is_searchable=False,
+    fetch=lambda page, request: ResultPage(tuple(page.services.legal_holds.list_holds().values())),
+    rows=_rows,
+    empty_title=gettext_lazy("No legal holds"),
+    empty_text=gettext_lazy("They are placed on the pages of users and organizations."),
+    action=_hold_everything_button,
+)
 
 
 def _target_links(page: ConsolePage, holds: Sequence[LegalHold]) -> Mapping[str, EntityLink]:
@@ -118,48 +118,46 @@ def _target_links(page: ConsolePage, holds: Sequence[LegalHold]) -> Mapping[str,
     return named
 
 
-class LiftLegalHoldPage(ActionPage):
-    section = SECTION
-    is_instance_page = True
-    breadcrumbs = ((LegalHoldListPage.title, _LIST_PATH),)
-    title = gettext_lazy("Lift the legal hold on “{name}”?")
-    submit_label = gettext_lazy("Lift legal hold")
-    cancel_label = gettext_lazy("Keep the legal hold")
-
-    @cached_property
-    def legal_hold(self) -> LegalHold:
-        """Raises NotFound."""
-        return self.services.legal_holds.get(self.request.matchdict["legal_hold"])
-
-    @property
-    def message_values(self) -> Mapping[str, object]:
-        return {"name": self._target_link.name}
-
-    @cached_property
-    def _target_link(self) -> EntityLink:
-        return _target_links(self, [self.legal_hold])[self.legal_hold.id]
-
-    @property
-    def cancel_path(self) -> str:
-        return self._target_link.href or _LIST_PATH
-
-    @property
-    def impact(self) -> Sequence[str]:
-        return (
-            gettext_lazy(
-                "It was placed on {day}: {reason}",
-                day=self.template_macros.when(self.legal_hold.since),
-                reason=self.legal_hold.reason,
-            ),
-            gettext_lazy("What is old enough is deleted, as the settings say, unless another hold keeps it."),
-            gettext_lazy("Accounts that people asked to have deleted go when their time is over."),
-        )
-
-    def perform(self) -> None:
-        self.services.legal_holds.release(self.legal_hold.id)
+def _target_link(page: ConsolePage, hold: LegalHold) -> EntityLink:
+    return _target_links(page, [hold])[hold.id]
 
 
-class _LegalHoldFormPage(ConsoleFormPage):
+_LEGAL_HOLD = ResourceType(
+    model=LegalHold,
+    path=f"/{SECTION}/{{legal_hold}}",
+    context=INSTANCE.context,
+    permission_prefix="legal_hold",
+    section=SECTION,
+    is_instance_page=INSTANCE.is_instance_page,
+    message_values=lambda page, hold: {"name": _target_link(page, hold).name},
+    parents=lambda page, hold: [(LEGAL_HOLDS.title, _LIST_PATH)],
+    has_page=False,
+    find=lambda page: page.services.legal_holds.get(path_value(page, "legal_hold")),
+)
+
+
+def _lifting_impact(page: ConsolePage, hold: LegalHold) -> Sequence[str]:
+    return (
+        gettext_lazy("It was placed on {day}: {reason}", day=page.template_macros.when(hold.since), reason=hold.reason),
+        gettext_lazy("What is old enough is deleted, as the settings say, unless another hold keeps it."),
+        gettext_lazy("Accounts that people asked to have deleted go when their time is over."),
+    )
+
+
+_LIFT = Action[LegalHold](
+    path="/lift",
+    run=lambda page, hold: page.services.legal_holds.release(hold.id),
+    title=gettext_lazy("Lift the legal hold on “{name}”?"),
+    impact=_lifting_impact,
+    submit_label=gettext_lazy("Lift legal hold"),
+    cancel_label=gettext_lazy("Keep the legal hold"),
+    back=lambda page, hold: _target_link(page, hold).href or _LIST_PATH,
+)
+
+
+class CreateLegalHoldPage(ResourcePage[Any], ConsoleFormPage):
+    """``entity`` is the user or the organization; the instance for a hold on everything."""
+
     form_fields = (
         TextArea(
             "reason",
@@ -168,41 +166,33 @@ class _LegalHoldFormPage(ConsoleFormPage):
             required_message=gettext_lazy("Say why."),
         ),
     )
+    title = gettext_lazy("Place a legal hold on “{name}”?")
     lead = _RETENTION_MESSAGE
     submit_label = gettext_lazy("Place legal hold")
-    legal_hold_kind: ClassVar[LegalHoldKind]
+
+    def __init__(
+        self, context: RouteContext, request: Request, *, resource_type: ResourceType[Any], kind: LegalHoldKind
+    ) -> None:
+        super().__init__(context, request, resource_type=resource_type)
+        self.kind = kind
 
     @property
     def target_id(self) -> str | None:
-        return None
+        return str(self.entity.id)
 
     def submit(self, form: Form) -> Response:
-        values = {**self.parse_form(form), "kind": self.legal_hold_kind, "held_id": self.target_id}
+        values = {**self.parse_form(form), "kind": self.kind, "held_id": self.target_id}
         self.services.legal_holds.create(self.decode_command(CreateLegalHold, values))
         return self.redirect(self.path_with_flash(self.cancel_path))
 
 
-class CreateInstanceLegalHoldPage(_LegalHoldFormPage):
+class HoldEverythingPage(CreateLegalHoldPage):
     """A hold on all organizations and on data of the instance."""
 
-    section = SECTION
-    is_instance_page = True
-    legal_hold_kind = LegalHoldKind.INSTANCE
-    breadcrumbs = LiftLegalHoldPage.breadcrumbs
     title = gettext_lazy("Place a legal hold on everything?")
-
-
-class CreateLegalHoldPage(ResourcePage[Any], _LegalHoldFormPage):
-    path_suffix = "/legal-hold"
-    title = gettext_lazy("Place a legal hold on “{name}”?")
-
-    @classmethod
-    def permission(cls) -> str:
-        return _WRITE_PERMISSION
-
-    @property
-    def target_id(self) -> str:
-        return str(self.context.entity.id)
+    section = SECTION
+    breadcrumbs: Breadcrumbs = ((LEGAL_HOLDS.title, _LIST_PATH),)
+    target_id = None
 
 
 def legal_hold_badges(page: ResourcePage[Any], *above: str) -> Sequence[Badge]:
@@ -224,9 +214,7 @@ def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | 
         lift = page.button_link(gettext_lazy("Lift …"), f"{_LIST_PATH}/{legal_hold.id}/lift") if writes else Markup()
         rows.append((_hold_description(page, gettext_lazy("Held since {day}"), legal_hold), legal_hold.reason, lift))
     elif writes:
-        place_button = page.button_link(
-            gettext_lazy("Place …"), f"{page.resource_path}{CreateLegalHoldPage.path_suffix}"
-        )
+        place_button = page.button_link(gettext_lazy("Place …"), f"{page.resource_path}/legal-hold")
         rows.append((gettext_lazy("Place a legal hold"), _RETENTION_MESSAGE, place_button))
     for hold in (holds[key] for key in (*above, ALL_TARGETS) if key in holds):
         message = gettext_lazy("Everything is held since {day}")
@@ -240,16 +228,16 @@ def _hold_description(page: ConsolePage, message: str, hold: LegalHold) -> Marku
     return page.translator.gettext(message, day=page.template_macros.when(hold.since))
 
 
+def _hold_route(
+    kind: ResourceType[Any], path: str, page: type[CreateLegalHoldPage], hold: LegalHoldKind
+) -> ConsoleRoute:
+    return kind.route(path, partial(page, resource_type=kind, kind=hold), _WRITE_PERMISSION)
+
+
 ROUTES = (
-    ConsoleRoute(f"/{SECTION}", LegalHoldListPage, _READ_PERMISSION, route_contexts.instance_context),
-    ConsoleRoute(
-        f"/{SECTION}/everything", CreateInstanceLegalHoldPage, _WRITE_PERMISSION, route_contexts.instance_context
-    ),
-    ConsoleRoute(
-        f"/{SECTION}/{{legal_hold}}/lift", LiftLegalHoldPage, _WRITE_PERMISSION, route_contexts.instance_context
-    ),
-    *resource_routes(
-        CreateLegalHoldPage.for_resource(UserResourcePage, legal_hold_kind=LegalHoldKind.USER),
-        CreateLegalHoldPage.for_resource(OrganizationResourcePage, legal_hold_kind=LegalHoldKind.ORGANIZATION),
-    ),
+    list_route(LEGAL_HOLDS, INSTANCE),
+    _hold_route(INSTANCE, f"/{SECTION}/everything", HoldEverythingPage, LegalHoldKind.INSTANCE),
+    *action_routes(_LEGAL_HOLD, _LIFT),
+    _hold_route(USER, "/legal-hold", CreateLegalHoldPage, LegalHoldKind.USER),
+    _hold_route(ORGANIZATION, "/legal-hold", CreateLegalHoldPage, LegalHoldKind.ORGANIZATION),
 )

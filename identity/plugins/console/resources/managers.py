@@ -1,6 +1,8 @@
 """Managers of instance, organization, project and project grant: add in two steps, change, remove."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pyramid.response import Response
 
@@ -10,100 +12,118 @@ from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.permissions import ManagerLevel
 from identity.domain.users import Subject
 from identity.http import route_contexts
-from identity.pages.forms import Form
-from identity.plugins.console.action_page import ResourceActionPage
+from identity.pages.forms import FieldValue, Form
+from identity.plugins.console.actions import Action, ActionPage, action_routes
 from identity.plugins.console.badges import EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
-from identity.plugins.console.form_page import EditPage
-from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
+from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.memberships import load_resource_links
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_page import ResourcePage, resource_routes
+from identity.plugins.console.resource_types import ResourcePage, ResourceType
 from identity.plugins.console.role_selection import RoleOptions, RolesFormPage, SelectUserThenRolesPage
-from identity.plugins.console.routes import ConsoleRoute
 from identity.plugins.console.user_display import display_user, display_users
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.storage.paging import PageRequest, ResultPage
 
 
-class ResourceManagersPage(ConsolePage):
-    @property
-    def is_instance_page(self) -> bool:
-        return self.level is ManagerLevel.INSTANCE
-
-    @property
-    def section(self) -> str:
-        return {ManagerLevel.INSTANCE: "instance", ManagerLevel.ORGANIZATION: ""}.get(self.level, "projects")
-
-    @property
-    def level(self) -> ManagerLevel:
-        return self.resource.key.level
-
-    @property
-    def title_suffix(self) -> str:
-        return self.managed_resource_link.name
-
-    @cached_property
-    def managed_resource_link(self) -> EntityLink:
-        key = self.resource.key
-        return load_resource_links(self, {key})[key]
-
-    @property
-    def list_path(self) -> str:
-        return f"{self.managed_resource_link.href}/managers"
-
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return [(self.managed_resource_link.name, self.managed_resource_link.href)]
+def _rows(page: ConsolePage, managers: Sequence[Manager]) -> Sequence[Cells]:
+    users, may_write = display_users(page, managers), page.has_permission("manager.write")
+    return [
+        (
+            page.entity_cell(user := users[manager.user_id]),
+            page.render_role_names(manager.roles),
+            page.template_macros.when(manager.created_at),
+            page.row_buttons(f"{CONSOLE_PATH}/managers/{manager.id}", user.name, remove=gettext_lazy("Remove …"))
+            if may_write
+            else "",
+        )
+        for manager in managers
+        if manager.user_id in users
+    ]
 
 
-class ManagerListPage(ResourceManagersPage, ListPage):
-    title = gettext_lazy("Managers")
-    lead = gettext_lazy("Users who manage it, here and everything below.")
-    columns = (gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since"))
-    has_row_buttons = True
-    is_searchable = False
-    empty_title = gettext_lazy("No managers yet")
-    empty_text = gettext_lazy("Add a user and choose what it may do here.")
-    read_permission, create_permission, create_label = "manager.read", "manager.write", gettext_lazy("Add manager")
-    section_id, all_link_label = "managers", gettext_lazy("All managers …")
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[Manager]:
-        return self.services.managers.page(self.resource, page_request, principal=self.principal)
-
-    def build_rows(self, found: Sequence[Manager]) -> Sequence[Cells]:
-        users, may_write = display_users(self, found), self.has_permission("manager.write")
-        return [
-            (
-                self.entity_cell(user := users[manager.user_id]),
-                self.render_role_names(manager.roles),
-                self.template_macros.when(manager.created_at),
-                self.row_buttons(f"{CONSOLE_PATH}/managers/{manager.id}", user.name, remove=gettext_lazy("Remove …"))
-                if may_write
-                else "",
-            )
-            for manager in found
-            if manager.user_id in users
-        ]
+def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[Manager]:
+    return page.services.managers.page(page.resource, request, principal=page.principal)
 
 
-class _ManagerSubpage(ResourceManagersPage):
-    @property
-    def cancel_path(self) -> str:
-        return self.list_path
+MANAGERS = ResourceList(
+    path="/managers",
+    permission="manager.read",
+    title=gettext_lazy("Managers"),
+    lead=gettext_lazy("Users who manage it, here and everything below."),
+    columns=(gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since")),
+    has_row_buttons=True,
+    is_searchable=False,
+    fetch=_fetch,
+    rows=_rows,
+    empty_title=gettext_lazy("No managers yet"),
+    empty_text=gettext_lazy("Add a user and choose what it may do here."),
+    create="manager.write",
+    create_label=gettext_lazy("Add manager"),
+    section_id="managers",
+    all_label=gettext_lazy("All managers …"),
+)
 
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (ManagerListPage.title, self.list_path)]
+
+def _managed_resource(page: ConsolePage) -> EntityLink:
+    key = page.resource.key
+    return load_resource_links(page, {key})[key]
 
 
-class ManagerRolesPage(_ManagerSubpage, RolesFormPage):
+def _section(page: ConsolePage, entity: object) -> str:
+    sections = {ManagerLevel.INSTANCE: "instance", ManagerLevel.ORGANIZATION: ""}
+    return sections.get(page.resource.key.level, "projects")
+
+
+def _is_instance_page(page: ConsolePage) -> bool:
+    return page.resource.key.level is ManagerLevel.INSTANCE
+
+
+def _list_breadcrumbs(resource: EntityLink) -> Breadcrumbs:
+    return [(resource.name, resource.href), (MANAGERS.title, f"{resource.href}{MANAGERS.path}")]
+
+
+#: What can be managed, as the pages about its managers show it.
+_MANAGED = tuple(
+    ResourceType[Any](
+        model=object,
+        path=path,
+        context=context,
+        permission_prefix="manager",
+        section=_section,
+        is_instance_page=_is_instance_page,
+        parents=lambda page, entity: _list_breadcrumbs(_managed_resource(page))[:1],
+        has_page=False,
+    )
+    for path, context in (
+        ("/instance", route_contexts.instance_context),
+        ("/organizations/{organization}", route_contexts.organization_context),
+        ("/projects/{project}", route_contexts.project_context),
+        ("/project-grants/{project_grant}", route_contexts.project_grant_context),
+    )
+)
+
+
+class ManagerRolesPage(RolesFormPage):
     hint = gettext_lazy("You can grant roles whose permissions you hold yourself.")
     no_options_message = gettext_lazy("There is no role here whose permissions you hold yourself.")
 
+    @cached_property
+    def managed_resource(self) -> EntityLink:
+        return _managed_resource(self)
+
     @property
     def lead(self) -> str:
-        return self.managed_resource_link.name
+        return self.managed_resource.name
+
+    @property
+    def title_suffix(self) -> str:
+        return self.managed_resource.name
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return _list_breadcrumbs(self.managed_resource)
 
     def role_options(self) -> RoleOptions:
         roles: Sequence[ManagerRole] = self.services.access_control.list_grantable_roles(self.principal, self.resource)
@@ -111,15 +131,15 @@ class ManagerRolesPage(_ManagerSubpage, RolesFormPage):
 
     @property
     def success_path(self) -> str:
-        return f"{self.managed_resource_link.href}#managers"
+        return f"{self.managed_resource.href}#managers"
 
 
-class AddManagerPage(ManagerRolesPage, SelectUserThenRolesPage):
+class AddManagerPage(ManagerRolesPage, ResourcePage[Any], SelectUserThenRolesPage):
     includes_other_organizations = True
 
     @property
     def title_suffix(self) -> str:
-        return gettext_lazy("Managers of {resource}", resource=self.managed_resource_link.name)
+        return gettext_lazy("Managers of {resource}", resource=self.managed_resource.name)
 
     def is_selectable(self, subject: Subject) -> bool:
         home, holder = subject.organization.id, self.resource.grantee
@@ -150,7 +170,7 @@ class AddManagerPage(ManagerRolesPage, SelectUserThenRolesPage):
                 organization=subject.organization.name,
             )
             messages.append(message)
-        if self.level is ManagerLevel.INSTANCE:
+        if self.resource.key.level is ManagerLevel.INSTANCE:
             messages.append(
                 gettext_lazy("People with a role at the instance sign in only in ways that the instance allows.")
             )
@@ -168,62 +188,79 @@ class AddManagerPage(ManagerRolesPage, SelectUserThenRolesPage):
         return self.redirect(self.path_with_flash(self.success_path))
 
 
-class ManagerResourcePage(_ManagerSubpage, ResourcePage[Manager]):
-    path, context_factory = "/managers/{manager}", route_contexts.manager_context
-    permission_subject, service_name = "manager", "managers"
+@dataclass(frozen=True)
+class _OpenedManager:
+    """A manager with their user, named as far as the caller may see them, and what they manage."""
 
-    @cached_property
-    def user(self) -> EntityLink:
-        """Named as far as the caller may see them."""
-        subject = self.services.storage.users.find_subject(self.entity.user_id)
-        return EntityLink(self.entity.user_id) if subject is None else display_user(self, subject)
-
-    @property
-    def message_values(self) -> Mapping[str, object]:
-        roles = ", ".join(sorted(self.entity.roles))
-        return {"name": self.user.name, "resource": self.managed_resource_link.name, "roles": roles}
+    manager: Manager
+    user: EntityLink
+    resource: EntityLink
 
 
-class ManagerEditPage(ManagerResourcePage, ManagerRolesPage, EditPage):
-    title = gettext_lazy("Choose roles for {name}")
-    command = ChangeManager
+def _open_manager(page: ConsolePage) -> _OpenedManager:
+    manager = page.entity_of(Manager)
+    subject = page.services.storage.users.find_subject(manager.user_id)
+    user = EntityLink(manager.user_id) if subject is None else display_user(page, subject)
+    return _OpenedManager(manager, user, _managed_resource(page))
+
+
+_MANAGER = ResourceType(
+    model=_OpenedManager,
+    path="/managers/{manager}",
+    context=route_contexts.manager_context,
+    permission_prefix="manager",
+    section=_section,
+    is_instance_page=_is_instance_page,
+    message_values=lambda page, opened: {
+        "name": opened.user.name,
+        "resource": opened.resource.name,
+        "roles": ", ".join(sorted(opened.manager.roles)),
+    },
+    parents=lambda page, opened: _list_breadcrumbs(opened.resource),
+    has_page=False,
+    find=_open_manager,
+)
+
+
+class ManagerEditPage(ManagerRolesPage, EditPage[_OpenedManager]):
+    def initial_values(self) -> dict[str, FieldValue]:
+        return self.entity_values(self.entity.manager)
 
     @property
     def facts(self) -> Descriptions:
-        return (
-            [(gettext_lazy("User"), self.user.name), (gettext_lazy("Login name"), self.user.secondary_text)]
-            if self.user.secondary_text
-            else []
-        )
+        user = self.entity.user
+        if not user.secondary_text:
+            return []
+        return [(gettext_lazy("User"), user.name), (gettext_lazy("Login name"), user.secondary_text)]
 
 
-class RemoveManagerPage(ManagerResourcePage, ResourceActionPage):
-    path_suffix, permission_verb = "/delete", "write"
-    title = gettext_lazy("Remove the manager {name} of {resource}?")
-    impact = (gettext_lazy("{name} loses {roles} of {resource} at once."),)
-    submit_label = gettext_lazy("Remove manager")
-
-    def perform(self) -> str:
-        done_at = f"{self.managed_resource_link.href}#managers"
-        self.services.managers.remove(self.entity.id, principal=self.principal)
-        return done_at
+class RemoveManagerPage(ActionPage[_OpenedManager]):
+    @property
+    def title_suffix(self) -> str:
+        return self.entity.resource.name
 
 
-_LEVEL_TARGETS = {
-    "/instance": route_contexts.instance_context,
-    "/organizations/{organization}": route_contexts.organization_context,
-    "/projects/{project}": route_contexts.project_context,
-    "/project-grants/{project_grant}": route_contexts.project_grant_context,
-}
+_EDIT = EditForm[_OpenedManager, ChangeManager](
+    title=gettext_lazy("Choose roles for {name}"),
+    command=ChangeManager,
+    change=lambda page, opened, command, version: page.services.managers.change(
+        opened.manager.id, command, expected_version=version, principal=page.principal
+    ),
+)
+
+_REMOVE = Action[_OpenedManager](
+    path="/delete",
+    run=lambda page, opened: page.services.managers.remove(opened.manager.id, principal=page.principal),
+    done=lambda page, opened: f"{opened.resource.href}#managers",
+    title=gettext_lazy("Remove the manager {name} of {resource}?"),
+    impact=(gettext_lazy("{name} loses {roles} of {resource} at once."),),
+    submit_label=gettext_lazy("Remove manager"),
+    page=RemoveManagerPage,
+)
 
 ROUTES = (
-    *(
-        ConsoleRoute(f"{path}/managers", ManagerListPage, "manager.read", target)
-        for path, target in _LEVEL_TARGETS.items()
-    ),
-    *(
-        ConsoleRoute(f"{path}/managers/new", AddManagerPage, "manager.write", target)
-        for path, target in _LEVEL_TARGETS.items()
-    ),
-    *resource_routes(ManagerEditPage, RemoveManagerPage),
+    *(list_route(MANAGERS, managed) for managed in _MANAGED),
+    *(managed.page_route("/managers/new", AddManagerPage, "write") for managed in _MANAGED),
+    edit_route(_MANAGER, _EDIT, ManagerEditPage),
+    *action_routes(_MANAGER, _REMOVE),
 )

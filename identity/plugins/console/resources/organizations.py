@@ -1,38 +1,33 @@
 """Organizations: list, create, detail page, edit, deactivate and delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
 
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.entity import EntityField
 from identity.domain.messages import Message, gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
-from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.forms import Form
-from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, DeletePage, ReactivatePage
-from identity.plugins.console.badges import Badge, state_badge
+from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
+from identity.plugins.console.badges import state_badge
 from identity.plugins.console.console_page import ConsolePage
-from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.entity_forms import CreateForm, CreatePage, EditForm, EditPage, create_route, edit_route
 from identity.plugins.console.fields.organizations import ORGANIZATION_FIELDS
 from identity.plugins.console.form_fields import FormField, form_fields
-from identity.plugins.console.form_page import ConsoleFormPage, CreatePage, EditPage
-from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.page_sections import Descriptions, NoteSection, PageSection
-from identity.plugins.console.resource_page import (
-    ORGANIZATIONS_BREADCRUMBS,
-    ORGANIZATIONS_PATH,
-    OrganizationResourcePage,
-    resource_routes,
-)
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.page_sections import Descriptions, NoteSection
+from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge, format_value
+from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, ORGANIZATIONS_PATH
 from identity.plugins.console.resources.branding import branding_section
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
-from identity.plugins.console.resources.managers import ManagerListPage
+from identity.plugins.console.resources.managers import MANAGERS
 from identity.plugins.console.resources.organization_domains import domains_section
-from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.organization_transfer import OrganizationTransfer
 from identity.storage.paging import PageRequest, ResultPage
@@ -42,47 +37,61 @@ def fetch_visible_organizations(page: ConsolePage, page_request: PageRequest) ->
     return page.services.access_control.page_organizations(page.principal, page_request)
 
 
-class OrganizationListPage(ListPage):
-    """By name; organizations of which the caller manages only a part have no link."""
+def _rows(page: ConsolePage, organizations: Sequence[Organization]) -> Sequence[Cells]:
+    """Organizations of which the caller manages only a part have no link."""
+    ui, access = page.template_macros, page.services.access_control
+    return [
+        (
+            ui.named(
+                organization.name,
+                ORGANIZATION.path_of(organization)
+                if access.is_permitted(page.principal, "organization.read", Resource.of_organization(organization.id))
+                else "",
+            ),
+            organization.primary_domain,
+            page.render_badge(state_badge(organization.active, page.translator)),
+            ui.when(organization.created_at),
+        )
+        for organization in organizations
+    ]
 
-    section = "organizations"
-    is_instance_page = True
-    title = gettext_lazy("Organizations")
-    lead = gettext_lazy("Each has its own users and projects.")
-    columns = (gettext_lazy("Name"), gettext_lazy("Primary domain"), gettext_lazy("State"), gettext_lazy("Created"))
-    sort_orders = (
+
+def _import_button(page: ConsolePage) -> Markup:
+    if not page.has_permission("organization.create"):
+        return Markup()
+    return page.button_link(
+        gettext_lazy("Import"), f"{ORGANIZATIONS_PATH}/import", hidden_label=gettext_lazy("organization")
+    )
+
+
+#: By name.
+ORGANIZATIONS = ResourceList(
+    path="/organizations",
+    permission=ANY_MANAGER_PERMISSION,
+    section="organizations",
+    title=gettext_lazy("Organizations"),
+    lead=gettext_lazy("Each has its own users and projects."),
+    columns=(gettext_lazy("Name"), gettext_lazy("Primary domain"), gettext_lazy("State"), gettext_lazy("Created")),
+    sort_orders=(
         ("name", gettext_lazy("Name")),
         ("primary_domain", gettext_lazy("Primary domain")),
         ("created_at", gettext_lazy("Created")),
-    )
-    empty_title = gettext_lazy("No organizations yet")
-    empty_text = gettext_lazy(
+    ),
+    fetch=fetch_visible_organizations,
+    rows=_rows,
+    empty_title=gettext_lazy("No organizations yet"),
+    empty_text=gettext_lazy(
         "An organization holds users and projects. Create one, then add a manager who looks after it."
-    )
-    create_permission, entity_label = "organization.create", gettext_lazy("organization")
+    ),
+    create="organization.create",
+    entity_label=gettext_lazy("organization"),
+    action=_import_button,
+)
 
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[Organization]:
-        return fetch_visible_organizations(self, page_request)
-
-    def build_cells(self, organization: Organization) -> Cells:
-        reads = self.services.access_control.is_permitted(
-            self.principal, "organization.read", Resource.of_organization(organization.id)
-        )
-        return (
-            self.template_macros.named(organization.name, f"{ORGANIZATIONS_PATH}/{organization.id}" if reads else ""),
-            organization.primary_domain,
-            self.render_badge(state_badge(organization.active, self.translator)),
-            self.template_macros.when(organization.created_at),
-        )
-
-    def filter_variables(self) -> Mapping[str, object]:
-        may, href = self.can_create(), f"{ORGANIZATIONS_PATH}/import"
-        return {"beside": self.button_link(gettext_lazy("Import"), href, hidden_label=self.entity_label) if may else ""}
+_FIELDS = form_fields(Organization, ORGANIZATION_FIELDS)
 
 
 class OrganizationFormPage(ConsoleFormPage):
-    form_fields = form_fields(Organization, ORGANIZATION_FIELDS)
-
     def visible_fields(self) -> Sequence[FormField]:
         proof = gettext_lazy("A domain of one's own waits until it is proven; until then another one counts.")
         if self.services.domains.can_assert(self.principal):
@@ -99,15 +108,8 @@ class OrganizationFormPage(ConsoleFormPage):
         raise NotImplementedError
 
 
-class OrganizationCreatePage(OrganizationFormPage, CreatePage):
+class OrganizationCreatePage(CreatePage, OrganizationFormPage):
     """Without a primary domain one is derived from the name."""
-
-    section = "organizations"
-    is_instance_page = True
-    title = gettext_lazy("New organization")
-    breadcrumbs = ORGANIZATIONS_BREADCRUMBS
-    command = CreateOrganization
-    resource_path = "organizations"
 
     def domain_hint(self) -> Message:
         default = self.request.registry.application.settings.default_domain
@@ -118,13 +120,15 @@ class OrganizationCreatePage(OrganizationFormPage, CreatePage):
     def parse_form(self, form: Form) -> dict[str, object]:
         return {**super().parse_form(form), "primary_domain": form.text("primary_domain") or None}
 
-    def create(self, command: CreateOrganization) -> Any:
-        return self.services.organizations.create(command, principal=self.principal)
+
+def _create(page: ConsolePage, command: CreateOrganization) -> str:
+    return ORGANIZATION.path_of(page.services.organizations.create(command, principal=page.principal))
 
 
-class OrganizationEditPage(OrganizationResourcePage, OrganizationFormPage, EditPage):
-    command = ChangeOrganization
+_CREATE = CreateForm(title=gettext_lazy("New organization"), fields=_FIELDS, command=CreateOrganization, create=_create)
 
+
+class OrganizationEditPage(EditPage[Organization], OrganizationFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         """Callers who may not change more than the name see only that."""
         needed = {"primary_domain": "organization_domain.write", "registration": "organization_policy.write"}
@@ -138,111 +142,130 @@ class OrganizationEditPage(OrganizationResourcePage, OrganizationFormPage, EditP
         return gettext_lazy("Part of every login name: with another domain all of them change.")
 
 
-def _is_own_organization(page: OrganizationResourcePage) -> bool:
-    return bool(page.subject.organization.id == page.entity.id)
+_EDIT = EditForm[Organization, ChangeOrganization](
+    fields=_FIELDS,
+    command=ChangeOrganization,
+    change=lambda page, organization, command, version: page.services.organizations.change(
+        organization.id, command, expected_version=version, principal=page.principal
+    ),
+)
 
 
-def _sign_out_message(page: OrganizationResourcePage) -> str:
+def _is_own(page: ConsolePage, organization: Organization) -> bool:
+    return page.subject.organization.id == organization.id
+
+
+def _sign_out_message(page: ConsolePage, organization: Organization) -> str:
     return (
-        gettext_lazy("You belong to this organization: you are signed out too.") if _is_own_organization(page) else ""
+        gettext_lazy("You belong to this organization: you are signed out too.") if _is_own(page, organization) else ""
     )
 
 
-def _deactivation_impact(page: OrganizationResourcePage) -> Sequence[str]:
-    later = (
-        gettext_lazy("A manager of the instance can reactivate it later.")
-        if _is_own_organization(page)
-        else REACTIVATION_HINT
-    )
+def _deactivation_impact(page: ConsolePage, organization: Organization) -> Sequence[str]:
+    later = gettext_lazy("A manager of the instance can reactivate it later.")
     return [
         gettext_lazy("Nobody of it signs in, and its programs lose access at once."),
-        _sign_out_message(page),
-        later,
+        _sign_out_message(page, organization),
+        later if _is_own(page, organization) else REACTIVATION_HINT,
     ]
 
 
 _ACTIONS = (
-    DeactivatePage.for_resource(
-        OrganizationResourcePage,
-        permission_verb="delete",
+    Deactivation[Organization](
+        permission="delete",
+        run=lambda page, organization: page.services.organizations.deactivate(
+            organization.id, principal=page.principal
+        ),
         title=gettext_lazy("Deactivate the organization “{name}”?"),
         description=gettext_lazy("Nobody of it signs in. You can reactivate it later."),
         impact=_deactivation_impact,
         submit_label=gettext_lazy("Deactivate organization"),
     ),
-    ReactivatePage.for_resource(
-        OrganizationResourcePage,
-        permission_verb="delete",
+    Reactivation[Organization](
+        permission="delete",
+        run=lambda page, organization: page.services.organizations.reactivate(
+            organization.id, principal=page.principal
+        ),
         title=gettext_lazy("Reactivate the organization “{name}”?"),
         description=gettext_lazy("Its users and programs can sign in again."),
         impact=(gettext_lazy("Its users and programs can sign in again."),),
         submit_label=gettext_lazy("Reactivate organization"),
     ),
-    DeletePage.for_resource(
-        OrganizationResourcePage,
+    Deletion[Organization](
+        run=lambda page, organization: page.services.organizations.remove(organization.id, principal=page.principal),
+        target=DeletionTarget.ORGANIZATION,
         title=gettext_lazy("Delete the organization “{name}”?"),
         description=gettext_lazy("Removes the organization with its users, projects and grants for ever."),
-        undone=gettext_lazy("This cannot be undone. Everything in it is deleted with it."),
-        also=_sign_out_message,
+        impact=lambda page, organization: [
+            gettext_lazy("This cannot be undone. Everything in it is deleted with it."),
+            _sign_out_message(page, organization),
+        ],
         submit_label=gettext_lazy("Delete organization"),
     ),
 )
 
 
-class OrganizationDetailPage(OrganizationResourcePage, ResourceDetailPage):
-    actions = _ACTIONS
-    label_overrides = {"registration": gettext_lazy("Registration")}  # noqa: RUF012
-
-    @property
-    def lead(self) -> Sequence[str]:
-        return [gettext_lazy("Organization"), self.entity.primary_domain]
-
-    @property
-    def badges(self) -> Sequence[Badge]:
-        return [*super().badges, *legal_hold_badges(self)]
-
-    @property
-    def header_links(self) -> Sequence[Markup]:
-        if not OrganizationTransfer(self.services).can_export(self.entity.id, principal=self.principal):
-            return super().header_links
-        return [
-            self.button_link(gettext_lazy("Export"), f"{self.resource_path}/export", hidden_label=self.entity_name),
-            *super().header_links,
-        ]
-
-    @property
-    def descriptions(self) -> Descriptions:
-        return [
-            (gettext_lazy("Organization id"), self.template_macros.identifier(self.entity.id)),
-            *self.field_descriptions(self.entity, ORGANIZATION_FIELDS),
-            (gettext_lazy("Created"), self.template_macros.when(self.entity.created_at, relative=True)),
-        ]
-
-    def format_value(self, setting: EntityField, value: Any) -> object:
-        organization = self.entity
-        switched_on = setting.name == "registration" and organization.registration and organization.active
-        if switched_on and not self.services.registration.is_open(organization):
-            return gettext_lazy("Switched on here, but the sign-in policy lets nobody register")
-        return super().format_value(setting, value)
-
-    @property
-    def sections(self) -> Sequence[PageSection | NoteSection | None]:
-        lead = gettext_lazy("Users who manage this organization and everything in it.")
-        managers = ManagerListPage.bind_to_page(self).build_section(lead=lead)
-        return [domains_section(self), branding_section(self), managers, legal_hold_section(self)]
-
-    def actions_section(self) -> PageSection | NoteSection | None:
-        instance = self.services.find_instance()
-        if instance is None or instance.organization_id != self.entity.id:
-            return super().actions_section()
-        stays = gettext_lazy("This organization holds the service itself: it cannot be deactivated or deleted.")
-        return NoteSection(stays, is_secondary=True) if self.has_permission("organization.delete") else None
+def _export_link(page: DetailPage[Organization], organization: Organization) -> Sequence[Markup]:
+    if not OrganizationTransfer(page.services).can_export(organization.id, principal=page.principal):
+        return []
+    return [page.button_link(gettext_lazy("Export"), f"{page.resource_path}/export", hidden_label=organization.name)]
 
 
-_LIST = "/organizations"
+def _descriptions(page: DetailPage[Organization], organization: Organization) -> Descriptions:
+    return [
+        (gettext_lazy("Organization id"), page.template_macros.identifier(organization.id)),
+        *page.field_descriptions(organization, ORGANIZATION_FIELDS),
+        (gettext_lazy("Created"), page.template_macros.when(organization.created_at, relative=True)),
+    ]
+
+
+def _format_value(
+    page: DetailPage[Organization], organization: Organization, setting: EntityField, value: Any
+) -> object:
+    switched_on = setting.name == "registration" and organization.registration and organization.active
+    if switched_on and not page.services.registration.is_open(organization):
+        return gettext_lazy("Switched on here, but the sign-in policy lets nobody register")
+    return format_value(page, organization, setting, value)
+
+
+def _sections(page: DetailPage[Organization], organization: Organization) -> Sections:
+    lead = gettext_lazy("Users who manage this organization and everything in it.")
+    return [
+        domains_section(page, organization),
+        branding_section(page),
+        page.list_section(MANAGERS, lead=lead),
+        legal_hold_section(page),
+    ]
+
+
+def _own_organization_note(page: DetailPage[Organization], organization: Organization) -> NoteSection | None:
+    instance = page.services.find_instance()
+    if (
+        instance is None
+        or instance.organization_id != organization.id
+        or not page.has_permission("organization.delete")
+    ):
+        return None
+    stays = gettext_lazy("This organization holds the service itself: it cannot be deactivated or deleted.")
+    return NoteSection(stays, is_secondary=True)
+
+
+_PAGES = ResourcePages(
+    type=ORGANIZATION,
+    lead=lambda page, organization: [gettext_lazy("Organization"), organization.primary_domain],
+    badges=lambda page, organization: [*active_badge(page, organization), *legal_hold_badges(page)],
+    header=_export_link,
+    descriptions=_descriptions,
+    sections=_sections,
+    actions=_ACTIONS,
+    note=_own_organization_note,
+    label_overrides={"registration": gettext_lazy("Registration")},
+    format_value=_format_value,
+)
 
 ROUTES = (
-    ConsoleRoute(_LIST, OrganizationListPage, ANY_MANAGER_PERMISSION, route_contexts.instance_context),
-    ConsoleRoute(f"{_LIST}/new", OrganizationCreatePage, "organization.create", route_contexts.instance_context),
-    *resource_routes(OrganizationDetailPage, OrganizationEditPage, *_ACTIONS),
+    list_route(ORGANIZATIONS, INSTANCE),
+    create_route(_CREATE, ORGANIZATIONS, INSTANCE, OrganizationCreatePage),
+    edit_route(ORGANIZATION, _EDIT, OrganizationEditPage),
+    *_PAGES.routes(),
 )

@@ -9,23 +9,17 @@ from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
-from identity.domain.projects import ProjectGrant
-from identity.http import route_contexts
+from identity.domain.projects import Project, ProjectGrant
 from identity.pages.forms import Form
-from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, ReactivatePage, ResourceActionPage
+from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Reactivation
 from identity.plugins.console.badges import EntityLink, state_badge
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
-from identity.plugins.console.detail_page import ResourceDetailPage
-from identity.plugins.console.form_page import EditPage
-from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.page_sections import Descriptions, NoteSection, PageSection
-from identity.plugins.console.resource_page import (
-    ProjectGrantResourcePage,
-    ProjectResourcePage,
-    project_grant_path,
-    resource_routes,
-)
-from identity.plugins.console.resources.managers import ManagerListPage
+from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
+from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.page_sections import Descriptions
+from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge
+from identity.plugins.console.resource_types import PROJECT, PROJECT_GRANT, ResourcePage, holder_organization
+from identity.plugins.console.resources.managers import MANAGERS
 from identity.plugins.console.resources.organizations import fetch_visible_organizations
 from identity.plugins.console.resources.user_grants import USER_GRANTS
 from identity.plugins.console.role_selection import (
@@ -35,7 +29,6 @@ from identity.plugins.console.role_selection import (
     SelectThenRolesPage,
     role_options,
 )
-from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.storage.paging import PageRequest, ResultPage
 
@@ -46,44 +39,47 @@ def load_holder_names(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Mapp
     return {key: organization.name for key, organization in holders.items()}
 
 
-class ProjectGrantListPage(ProjectResourcePage, ListPage):
-    back_path_suffix = "/grants"
+def _rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequence[Cells]:
+    ui, names = page.template_macros, load_holder_names(page, grants)
+    return [
+        (
+            ui.named(names[grant.organization_id], PROJECT_GRANT.path_of(grant)),
+            page.render_role_names(grant.roles) or page.render_placeholder(gettext_lazy("None")),
+            page.render_badge(state_badge(grant.active, page.translator)),
+            ui.when(grant.created_at),
+        )
+        for grant in grants
+        if grant.organization_id in names
+    ]
 
-    title = gettext_lazy("Project grants")
-    lead = gettext_lazy("Organizations that may give roles of the project to their own users.")
-    columns = (gettext_lazy("Organization"), gettext_lazy("Roles"), gettext_lazy("State"), gettext_lazy("Since"))
-    empty_title = gettext_lazy("No project grants yet")
-    empty_text = gettext_lazy(
+
+def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[ProjectGrant]:
+    return page.filter_page(
+        page.services.storage.project_grants.page("project_id", page.entity_of(Project).id, request)
+    )
+
+
+PROJECT_GRANTS = ResourceList(
+    path="/grants",
+    permission="project_grant.read",
+    title=gettext_lazy("Project grants"),
+    lead=gettext_lazy("Organizations that may give roles of the project to their own users."),
+    columns=(gettext_lazy("Organization"), gettext_lazy("Roles"), gettext_lazy("State"), gettext_lazy("Since")),
+    fetch=_fetch,
+    rows=_rows,
+    empty_title=gettext_lazy("No project grants yet"),
+    empty_text=gettext_lazy(
         "Grant the project to another organization, so that its managers give the roles to their users."
-    )
-    read_permission, create_permission, entity_label = (
-        "project_grant.read",
-        "project_grant.write",
-        gettext_lazy("project grant"),
-    )
-    section_id, all_link_label = "grants", gettext_lazy("All project grants …")
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[ProjectGrant]:
-        return self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, page_request))
-
-    def build_rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
-        names = load_holder_names(self, found)
-        return [
-            (
-                self.template_macros.named(names[project_grant.organization_id], project_grant_path(project_grant)),
-                self.render_role_names(project_grant.roles) or self.render_placeholder(gettext_lazy("None")),
-                self.render_badge(state_badge(project_grant.active, self.translator)),
-                self.template_macros.when(project_grant.created_at),
-            )
-            for project_grant in found
-            if project_grant.organization_id in names
-        ]
+    ),
+    create="project_grant.write",
+    entity_label=gettext_lazy("project grant"),
+    section_id="grants",
+    all_label=gettext_lazy("All project grants …"),
+)
 
 
-class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
+class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
     """Step 1: select an organization. Step 2: choose the roles that it may grant."""
-
-    back_path_suffix = "/grants"
 
     selection_param = "organization_id"
     selection_title = gettext_lazy("Select an organization")
@@ -97,7 +93,7 @@ class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (ProjectGrantListPage.title, self.cancel_path)]
+        return [*super().breadcrumbs, (PROJECT_GRANTS.title, f"{self.resource_path}/grants")]
 
     @property
     def lead(self) -> str:
@@ -153,126 +149,133 @@ class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
         command = self.decode_command(AddProjectGrant, values)
         self.redeem_submission_id(form)
         grant = self.services.project_grants.add(self.entity.id, command, principal=self.principal)
-        return self.redirect(self.path_with_flash(project_grant_path(grant)))
+        return self.redirect(self.path_with_flash(PROJECT_GRANT.path_of(grant)))
 
 
-class ProjectGrantEditPage(ProjectGrantResourcePage, RolesFormPage, EditPage):
+class ProjectGrantEditPage(RolesFormPage, EditPage[ProjectGrant]):
     requires_role = False
-    title = gettext_lazy("Choose roles for {name}")
     hint = gettext_lazy("Users of the organization lose a role at once that is not granted any more.")
-    command = ChangeProjectGrant
 
     @property
     def lead(self) -> str:
-        return self.project.name
+        return self.services.projects.get(self.entity.project_id).name
 
     def role_options(self) -> RoleOptions:
         return role_options(self, self.entity.project_id)
 
 
-def _access_loss_message(page: ProjectGrantResourcePage) -> str:
+_EDIT = EditForm[ProjectGrant, ChangeProjectGrant](
+    title=gettext_lazy("Choose roles for {name}"),
+    command=ChangeProjectGrant,
+    change=lambda page, grant, command, version: page.services.project_grants.change(
+        grant.id, command, expected_version=version, principal=page.principal
+    ),
+)
+
+
+def _access_loss_message(page: ConsolePage, grant: ProjectGrant) -> str:
     """How many users lose access."""
     return ngettext_lazy(
         "{n} user of {organization} loses access at once.",
         "{n} users of {organization} lose access at once.",
-        page.services.deletion_impact(DeletionTarget.PROJECT_GRANT, page.entity.id).users,
-        organization=page.holder_organization.name,
+        page.services.deletion_impact(DeletionTarget.PROJECT_GRANT, grant.id).users,
+        organization=holder_organization(page, grant).name,
     )
 
 
-class WithdrawProjectGrantPage(ProjectGrantResourcePage, ResourceActionPage):
-    path_suffix, permission_verb = "/delete", "delete"
-    action_labels = (gettext_lazy("Withdraw"), gettext_lazy("Withdraw …"))
-    title = gettext_lazy("Withdraw the grant of {project} to {organization}?")
-    description = gettext_lazy("Removes the grant, its user grants and its managers for ever.")
-    submit_label = gettext_lazy("Withdraw project grant")
-
-    @property
-    def impact(self) -> Sequence[str]:
-        return [_access_loss_message(self), gettext_lazy("Its user grants and managers are removed for ever.")]
-
-    def perform(self) -> str:
-        self.services.project_grants.remove(self.entity.id, principal=self.principal)
-        return f"{CONSOLE_PATH}/projects/{self.entity.project_id}/grants"
-
-
 _ACTIONS = (
-    DeactivatePage.for_resource(
-        ProjectGrantResourcePage,
+    Deactivation[ProjectGrant](
+        run=lambda page, grant: page.services.project_grants.deactivate(grant.id, principal=page.principal),
         title=gettext_lazy("Deactivate the grant of {project} to {organization}?"),
         description=gettext_lazy("Its users lose access at once. You can reactivate it later."),
-        impact=lambda page: [_access_loss_message(page), REACTIVATION_HINT],
+        impact=lambda page, grant: [_access_loss_message(page, grant), REACTIVATION_HINT],
         submit_label=gettext_lazy("Deactivate project grant"),
     ),
-    ReactivatePage.for_resource(
-        ProjectGrantResourcePage,
+    Reactivation[ProjectGrant](
+        run=lambda page, grant: page.services.project_grants.reactivate(grant.id, principal=page.principal),
         title=gettext_lazy("Reactivate the grant of {project} to {organization}?"),
         description=gettext_lazy("Its users have their roles again."),
         impact=(gettext_lazy("Users of {organization} have their roles in the project again."),),
         submit_label=gettext_lazy("Reactivate project grant"),
     ),
-    WithdrawProjectGrantPage,
+    Action[ProjectGrant](
+        path="/delete",
+        permission="delete",
+        run=lambda page, grant: page.services.project_grants.remove(grant.id, principal=page.principal),
+        done=lambda page, grant: f"{CONSOLE_PATH}/projects/{grant.project_id}/grants",
+        label=gettext_lazy("Withdraw"),
+        button=gettext_lazy("Withdraw …"),
+        title=gettext_lazy("Withdraw the grant of {project} to {organization}?"),
+        description=gettext_lazy("Removes the grant, its user grants and its managers for ever."),
+        impact=lambda page, grant: [
+            _access_loss_message(page, grant),
+            gettext_lazy("Its user grants and managers are removed for ever."),
+        ],
+        submit_label=gettext_lazy("Withdraw project grant"),
+    ),
 )
-
 
 _MANAGERS_LEAD = gettext_lazy(
     "Users who give the granted roles to users of the organization. Each of the two organizations sees its own."
 )
 
 
-class ProjectGrantDetailPage(ProjectGrantResourcePage, ResourceDetailPage):
-    lead = (gettext_lazy("Project grant"),)
-    actions = _ACTIONS
-    actions_title = gettext_lazy("Deactivate or withdraw")
-
-    @property
-    def descriptions(self) -> Descriptions:
-        grant, holder, project = self.entity, self.holder_organization, self.project
-        reads_project, of_holder = self.has_permission("project.read"), Resource.of_organization(holder.id)
-        reads_holder = self.services.access_control.is_permitted(self.principal, "organization.read", of_holder)
+def _descriptions(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Descriptions:
+    holder, project = holder_organization(page, grant), page.services.projects.get(grant.project_id)
+    reads_project, of_holder = page.has_permission("project.read"), Resource.of_organization(holder.id)
+    reads_holder = page.services.access_control.is_permitted(page.principal, "organization.read", of_holder)
+    consent = gettext_lazy(
+        "Users of the organization are asked before they use the project's applications, until one of its managers"
+        " has given a role here."
+    )
+    if grant.accepted:
         consent = gettext_lazy(
-            "Users of the organization are asked before they use the project's applications, until one of its managers"
-            " has given a role here."
+            "Users of the organization are not asked whether they want to use the project's applications."
         )
-        if grant.accepted:
-            consent = gettext_lazy(
-                "Users of the organization are not asked whether they want to use the project's applications."
-            )
-        return [
-            (gettext_lazy("Project grant id"), self.template_macros.identifier(grant.id)),
-            (gettext_lazy("Project"), self._resource_link(project.name, "projects", project.id, reads_project)),
-            (gettext_lazy("Owner"), self.services.organizations.get(project.organization_id).name),
-            (gettext_lazy("Granted to"), self._resource_link(holder.name, "organizations", holder.id, reads_holder)),
-            (gettext_lazy("Roles"), self.render_role_names(grant.roles) or gettext_lazy("None")),
-            (gettext_lazy("Consent"), consent),
-            (gettext_lazy("Managers of the other organization"), self._other_managers),
-            (gettext_lazy("Since"), self.template_macros.when(grant.created_at, relative=True)),
-        ]
-
-    @property
-    def _other_managers(self) -> str:
-        """The number of managers on the other side, who are visible to their own organization only."""
-        row_total = self.services.managers.count_hidden(self.resource, principal=self.principal)
-        if not row_total.count and row_total.is_exact:
-            return ""
-        return str(row_total.count) if row_total.is_exact else gettext_lazy("More than {n}", n=row_total.count)
-
-    def _resource_link(self, name: str, pages: str, identifier: str, reads: bool) -> Markup:
-        return self.entity_link(EntityLink(name, f"{CONSOLE_PATH}/{pages}/{identifier}" if reads else ""))
-
-    @property
-    def sections(self) -> Sequence[PageSection | NoteSection | None]:
-        users = USER_GRANTS[ProjectGrantResourcePage].bind_to_page(self)
-        return [
-            users.build_section(lead=gettext_lazy("Users of the organization with roles of the project.")),
-            ManagerListPage.bind_to_page(self).build_section(lead=_MANAGERS_LEAD),
-        ]
+    return [
+        (gettext_lazy("Project grant id"), page.template_macros.identifier(grant.id)),
+        (gettext_lazy("Project"), _resource_link(page, project.name, "projects", project.id, reads_project)),
+        (gettext_lazy("Owner"), page.services.organizations.get(project.organization_id).name),
+        (gettext_lazy("Granted to"), _resource_link(page, holder.name, "organizations", holder.id, reads_holder)),
+        (gettext_lazy("Roles"), page.render_role_names(grant.roles) or gettext_lazy("None")),
+        (gettext_lazy("Consent"), consent),
+        (gettext_lazy("Managers of the other organization"), _other_managers(page)),
+        (gettext_lazy("Since"), page.template_macros.when(grant.created_at, relative=True)),
+    ]
 
 
-_LIST = "/projects/{project}/grants"
+def _other_managers(page: ConsolePage) -> str:
+    """The number of managers on the other side, who are visible to their own organization only."""
+    total = page.services.managers.count_hidden(page.resource, principal=page.principal)
+    if not total.count and total.is_exact:
+        return ""
+    return str(total.count) if total.is_exact else gettext_lazy("More than {n}", n=total.count)
+
+
+def _resource_link(page: ConsolePage, name: str, pages: str, identifier: str, reads: bool) -> Markup:
+    return page.entity_link(EntityLink(name, f"{CONSOLE_PATH}/{pages}/{identifier}" if reads else ""))
+
+
+def _sections(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Sections:
+    return [
+        page.list_section(USER_GRANTS, lead=gettext_lazy("Users of the organization with roles of the project.")),
+        page.list_section(MANAGERS, lead=_MANAGERS_LEAD),
+    ]
+
+
+_PAGES = ResourcePages(
+    type=PROJECT_GRANT,
+    lead=lambda page, grant: [gettext_lazy("Project grant")],
+    badges=active_badge,
+    descriptions=_descriptions,
+    sections=_sections,
+    actions=_ACTIONS,
+    actions_title=gettext_lazy("Deactivate or withdraw"),
+)
 
 ROUTES = (
-    ConsoleRoute(_LIST, ProjectGrantListPage, "project_grant.read", route_contexts.project_context),
-    ConsoleRoute(f"{_LIST}/new", ProjectGrantCreatePage, "project_grant.write", route_contexts.project_context),
-    *resource_routes(ProjectGrantDetailPage, ProjectGrantEditPage, *_ACTIONS),
+    list_route(PROJECT_GRANTS, PROJECT),
+    PROJECT.page_route("/grants/new", ProjectGrantCreatePage, "project_grant.write"),
+    edit_route(PROJECT_GRANT, _EDIT, ProjectGrantEditPage),
+    *_PAGES.routes(),
 )

@@ -17,13 +17,12 @@ from identity.plugins.console.fields.projects import PROJECT_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions, NoteSection
-from identity.plugins.console.resource_page import ProjectResourcePage
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge
 from identity.plugins.console.resource_types import ORGANIZATION, PROJECT
-from identity.plugins.console.resources.applications import ApplicationListPage
-from identity.plugins.console.resources.managers import ManagerListPage
-from identity.plugins.console.resources.project_grants import ProjectGrantListPage
-from identity.plugins.console.resources.project_roles import ProjectRoleListPage
+from identity.plugins.console.resources.applications import APPLICATIONS
+from identity.plugins.console.resources.managers import MANAGERS
+from identity.plugins.console.resources.project_grants import PROJECT_GRANTS
+from identity.plugins.console.resources.project_roles import ROLES
 from identity.plugins.console.resources.user_grants import USER_GRANTS
 from identity.services.commands.projects import ChangeProject, CreateProject
 
@@ -123,16 +122,12 @@ def _descriptions(page: DetailPage[Project], project: Project) -> Descriptions:
 
 def _sections(page: DetailPage[Project], project: Project) -> Sections:
     return [
-        ApplicationListPage.bind_to_page(page).build_section(),
-        ProjectRoleListPage.bind_to_page(page).build_section(),
-        ProjectGrantListPage.bind_to_page(page).build_section(),
-        USER_GRANTS[ProjectResourcePage]
-        .bind_to_page(page)
-        .build_section(lead=gettext_lazy("Users with roles in the project.")),
-        ManagerListPage.bind_to_page(page).build_section(lead=gettext_lazy("Users who manage this project.")),
-        DescriptionListSection(
-            "settings", gettext_lazy("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)
-        ),
+        page.list_section(APPLICATIONS),
+        page.list_section(ROLES),
+        page.list_section(PROJECT_GRANTS),
+        page.list_section(USER_GRANTS, lead=gettext_lazy("Users with roles in the project.")),
+        page.list_section(MANAGERS, lead=gettext_lazy("Users who manage this project.")),
+        DescriptionListSection("settings", gettext_lazy("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)),
     ]
 
 
@@ -143,7 +138,7 @@ def _own_project_note(page: DetailPage[Project], project: Project) -> NoteSectio
     return NoteSection(stays, is_secondary=True)
 
 
-PROJECT_PAGES = ResourcePages(
+_PAGES = ResourcePages(
     type=PROJECT,
     lead=lambda page, project: [gettext_lazy("Project"), *([page.organization.name] if page.organization else [])],
     badges=active_badge,
@@ -157,5 +152,5 @@ ROUTES = (
     replace(list_route(PROJECTS, ORGANIZATION), context_factory=route_contexts.organization_or_child_context),
     create_route(_CREATE, PROJECTS, ORGANIZATION),
     edit_route(PROJECT, _EDIT),
-    *PROJECT_PAGES.routes(),
+    *_PAGES.routes(),
 )

@@ -11,9 +11,8 @@ from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import ServiceUser
-from identity.http import route_contexts
 from identity.pages.forms import Form
-from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.console_page import ConsolePage, path_value
 from identity.plugins.console.expiring_credentials import (
     ALREADY_CREATED_MESSAGE,
@@ -27,11 +26,9 @@ from identity.plugins.console.expiring_credentials import (
     parse_expiration,
 )
 from identity.plugins.console.form_fields import RadioField, SelectField, TextArea
-from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.resource_page import ServiceUserResourcePage
-from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.resource_types import SERVICE_USER, ResourceType
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
-from identity.storage.paging import PageRequest, ResultPage
 
 _SOURCE_FIELD, _PUBLIC_KEY_FIELD, _KEY_SIZE_FIELD = "source", "public_key", "key_size"
 _GENERATE, _UPLOAD = "generate", "upload"
@@ -40,35 +37,40 @@ _MORE_LABEL = gettext_lazy("More")
 _SIGNATURE_HINT = gettext_lazy("A program signs its assertion with the private key; we keep the public key only.")
 
 
-class ServiceUserKeyListPage(ServiceUserResourcePage, ListPage):
-    back_path_suffix = "/keys"
-
-    columns = (gettext_lazy("Key id"), *EXPIRY_COLUMNS)
-    has_row_buttons = True
-    is_searchable = False
-    title = gettext_lazy("Keys")
-    empty_title = gettext_lazy("No keys yet")
-    empty_text = _SIGNATURE_HINT
-    section_lead = _SIGNATURE_HINT
-    create_permission, entity_label = "service_user.write", gettext_lazy("key")
-    section_id, all_link_label, is_primary_task, is_created_from_section = (
-        "keys",
-        gettext_lazy("All keys …"),
-        True,
-        True,
-    )
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[ServiceUserKey]:
-        return self.services.service_users.page_keys(self.entity.id, page_request)
-
-    def build_cells(self, key: ServiceUserKey) -> Cells:
-        href = f"{self.list_path}/{key.id}"
-        remove = self.row_buttons(href, key.id, remove=gettext_lazy("Remove …"), change=False)
-        return (
-            self.template_macros.identifier(key.id),
-            *expiration_cells(self, key),
-            remove if self.has_permission(self.create_permission) else "",
+def _rows(page: ConsolePage, keys: Sequence[ServiceUserKey]) -> Sequence[Cells]:
+    path = f"{SERVICE_USER.path_of(page.entity_of(ServiceUser))}/keys"
+    may_write = page.has_permission("service_user.write")
+    return [
+        (
+            page.template_macros.identifier(key.id),
+            *expiration_cells(page, key),
+            page.row_buttons(f"{path}/{key.id}", key.id, remove=gettext_lazy("Remove …"), change=False)
+            if may_write
+            else "",
         )
+        for key in keys
+    ]
+
+
+KEYS = ResourceList(
+    path="/keys",
+    permission="service_user.read",
+    title=gettext_lazy("Keys"),
+    columns=(gettext_lazy("Key id"), *EXPIRY_COLUMNS),
+    has_row_buttons=True,
+    is_searchable=False,
+    fetch=lambda page, request: page.services.service_users.page_keys(page.entity_of(ServiceUser).id, request),
+    rows=_rows,
+    empty_title=gettext_lazy("No keys yet"),
+    empty_text=_SIGNATURE_HINT,
+    create="service_user.write",
+    entity_label=gettext_lazy("key"),
+    section_id="keys",
+    all_label=gettext_lazy("All keys …"),
+    section_lead=_SIGNATURE_HINT,
+    is_created_from_section=True,
+    is_primary_task=True,
+)
 
 
 def _source_options(page: ConsolePage) -> Sequence[Sequence[object]]:
@@ -149,44 +151,45 @@ def _key_file_variables(file: KeyFile, user: ServiceUser) -> dict[str, object]:
     }
 
 
-class RemoveServiceUserKeyPage(ServiceUserResourcePage, ActionPage):
-    back_path_suffix = "#keys"
-
-    title = gettext_lazy("Remove the key {id} of {name}?")
-    submit_label = gettext_lazy("Remove key")
-
-    @property
-    def key(self) -> ServiceUserKey:
-        """Raises NotFound."""
-        return self.services.service_users.get_key(self.entity.id, path_value(self, "key"))
-
-    @property
-    def message_values(self) -> Mapping[str, object]:
-        return {"id": self.key.id, "name": self.entity_name}
-
-    @property
-    def impact(self) -> Sequence[str]:
-        live = self.services.deletion_impact(DeletionTarget.KEY, self.key.id).live_tokens
-        lost = gettext_lazy("Programs that use it lose access at once.")
-        if live:
-            lost = ngettext_lazy(
-                "Programs that use it lose access at once: its {n} live token stops working.",
-                "Programs that use it lose access at once: its {n} live tokens stop working.",
-                live,
-            )
-        return [lost, last_used_label(self.key.last_used_at)]
-
-    def perform(self) -> str:
-        self.services.service_users.remove_key(self.entity.id, self.key.id, principal=self.principal)
-        return self.resource_path
+_KEY = ResourceType(
+    model=ServiceUserKey,
+    path=f"{SERVICE_USER.path}/keys/{{key}}",
+    context=SERVICE_USER.context,
+    permission_prefix="service_user",
+    section="service-users",
+    message_values=lambda page, key: {"id": key.id, "name": page.entity_of(ServiceUser).display_name},
+    parents=lambda page, key: SERVICE_USER.breadcrumbs(page, page.entity_of(ServiceUser)),
+    has_page=False,
+    find=lambda page: page.services.service_users.get_key(page.entity_of(ServiceUser).id, path_value(page, "key")),
+)
 
 
-_ALL = "/service-users/{service_user}/keys"
+def _removal_impact(page: ConsolePage, key: ServiceUserKey) -> Sequence[str]:
+    live = page.services.deletion_impact(DeletionTarget.KEY, key.id).live_tokens
+    lost = gettext_lazy("Programs that use it lose access at once.")
+    if live:
+        lost = ngettext_lazy(
+            "Programs that use it lose access at once: its {n} live token stops working.",
+            "Programs that use it lose access at once: its {n} live tokens stop working.",
+            live,
+        )
+    return [lost, last_used_label(key.last_used_at)]
+
+
+_REMOVE = Action[ServiceUserKey](
+    path="/delete",
+    run=lambda page, key: page.services.service_users.remove_key(
+        page.entity_of(ServiceUser).id, key.id, principal=page.principal
+    ),
+    done=lambda page, key: SERVICE_USER.path_of(page.entity_of(ServiceUser)),
+    title=gettext_lazy("Remove the key {id} of {name}?"),
+    impact=_removal_impact,
+    submit_label=gettext_lazy("Remove key"),
+    back="#keys",
+)
 
 ROUTES = (
-    ConsoleRoute(_ALL, ServiceUserKeyListPage, "service_user.read", route_contexts.service_user_context),
-    ConsoleRoute(f"{_ALL}/new", ServiceUserKeyCreatePage, "service_user.write", route_contexts.service_user_context),
-    ConsoleRoute(
-        f"{_ALL}/{{key}}/delete", RemoveServiceUserKeyPage, "service_user.write", route_contexts.service_user_context
-    ),
+    list_route(KEYS, SERVICE_USER),
+    SERVICE_USER.page_route("/keys/new", ServiceUserKeyCreatePage, "write"),
+    *action_routes(_KEY, _REMOVE),
 )

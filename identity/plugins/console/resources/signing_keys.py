@@ -10,17 +10,18 @@ from identity.api.plugins import Settings
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.signing_keys import KeyState
-from identity.http import route_contexts
 from identity.pages.forms import Form
-from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge
-from identity.plugins.console.console_page import CONSOLE_PATH, find_child
-from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage, find_child
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.resource_types import INSTANCE, ResourceType
 from identity.services.signing_keys import EMERGENCY_DELAY, SigningKeyState
-from identity.storage.paging import PageRequest, ResultPage
+from identity.storage.paging import ResultPage
 
 SECTION = "instance/signing-keys"
+_LIST_PATH = f"{CONSOLE_PATH}/{SECTION}"
 MODE_FIELD = "mode"
 _NORMAL, _EMERGENCY = "normal", "emergency"
 _MINUTE = timedelta(minutes=1)
@@ -33,72 +34,78 @@ _STATE_LABELS = {
 }
 
 
-class SigningKeyListPage(ListPage):
-    section = SECTION
-    is_instance_page = True
-    title = gettext_lazy("Signing keys")
-    lead = gettext_lazy(
+def _rows(page: ConsolePage, states: Sequence[SigningKeyState]) -> Sequence[Cells]:
+    ui = page.template_macros
+    return [
+        (
+            ui.identifier(state.key.id),
+            page.render_badge(
+                Badge(
+                    page.translator.gettext(_STATE_LABELS[state.state]),
+                    "success" if state.state is KeyState.ACTIVE else "",
+                )
+            ),
+            ui.when(state.key.active_at, clock=True),
+            _format_moment(page, state.retires_at, gettext_lazy("Not before its successor")),
+            _format_moment(page, state.published_until, gettext_lazy("No end yet")),
+            _withdraw_button(page, state),
+        )
+        for state in states
+    ]
+
+
+def _withdraw_button(page: ConsolePage, state: SigningKeyState) -> Markup:
+    if state.state is KeyState.REMOVED or not page.has_permission("signing_key.write"):
+        return Markup()
+    key = state.key.id
+    return page.row_buttons(f"{_LIST_PATH}/{key}", key, remove=gettext_lazy("Withdraw …"), change=False)
+
+
+def _format_moment(page: ConsolePage, moment: datetime | None, absent: str) -> Markup:
+    drawn: Markup = page.render_placeholder(absent) if moment is None else page.template_macros.when(moment, clock=True)
+    return drawn
+
+
+def _rotate_button(page: ConsolePage) -> Markup:
+    if not page.has_permission("signing_key.write"):
+        return Markup()
+    return page.button_link(gettext_lazy("Rotate now …"), f"{_LIST_PATH}/rotate")
+
+
+#: Not paged, because there are few.
+SIGNING_KEYS = ResourceList(
+    path=f"/{SECTION}",
+    permission="signing_key.read",
+    section=SECTION,
+    title=gettext_lazy("Signing keys"),
+    lead=gettext_lazy(
         "The service signs tokens with the active key. Clients find the published ones in the key list (JWKS)."
-    )
-    columns = (
+    ),
+    columns=(
         gettext_lazy("Key id"),
         gettext_lazy("State"),
         gettext_lazy("Active from"),
         gettext_lazy("Retires"),
         gettext_lazy("Published until"),
-    )
-    has_row_buttons = True
-    is_searchable = False
-    empty_title = gettext_lazy("No signing keys yet")
-    empty_text = gettext_lazy("The operator makes the first one with identity bootstrap.")
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[SigningKeyState]:
-        """Not paged: there are few."""
-        return ResultPage(self.services.signing_keys.list_key_states())
-
-    def build_cells(self, state: SigningKeyState) -> Cells:
-        badge = Badge(
-            self.translator.gettext(_STATE_LABELS[state.state]), "success" if state.state is KeyState.ACTIVE else ""
-        )
-        return (
-            self.template_macros.identifier(state.key.id),
-            self.render_badge(badge),
-            self.template_macros.when(state.key.active_at, clock=True),
-            self._format_moment(state.retires_at, gettext_lazy("Not before its successor")),
-            self._format_moment(state.published_until, gettext_lazy("No end yet")),
-            self._withdraw_button(state),
-        )
-
-    def _withdraw_button(self, key_state: SigningKeyState) -> Markup:
-        if key_state.state is KeyState.REMOVED or not self.has_permission("signing_key.write"):
-            return Markup()
-        return self.row_buttons(
-            f"{self.list_path}/{key_state.key.id}", key_state.key.id, remove=gettext_lazy("Withdraw …"), change=False
-        )
-
-    def _format_moment(self, moment: datetime | None, absent: str) -> Markup:
-        drawn: Markup = (
-            self.render_placeholder(absent) if moment is None else self.template_macros.when(moment, clock=True)
-        )
-        return drawn
-
-    def filter_variables(self) -> Mapping[str, object]:
-        may = self.has_permission("signing_key.write")
-        return {
-            "beside": self.button_link(gettext_lazy("Rotate now …"), f"{CONSOLE_PATH}/{SECTION}/rotate") if may else ""
-        }
+    ),
+    has_row_buttons=True,
+    is_searchable=False,
+    fetch=lambda page, request: ResultPage(page.services.signing_keys.list_key_states()),
+    rows=_rows,
+    empty_title=gettext_lazy("No signing keys yet"),
+    empty_text=gettext_lazy("The operator makes the first one with identity bootstrap."),
+    action=_rotate_button,
+)
 
 
-class RotateSigningKeyPage(ActionPage):
+class RotateSigningKeyPage(ConsoleFormPage):
     template = "console/rotate_signing_keys.html"
     section = SECTION
     is_instance_page = True
+    breadcrumbs: Breadcrumbs = ((SIGNING_KEYS.title, _LIST_PATH),)
     fields = (MODE_FIELD,)
-
     title = gettext_lazy("Rotate the signing key?")
-    breadcrumbs = ((SigningKeyListPage.title, f"{CONSOLE_PATH}/{SECTION}"),)
     submit_label = gettext_lazy("Rotate signing key")
-    cancel_label = gettext_lazy("Keep the active key")
 
     def initial_values(self) -> Mapping[str, str]:
         return {MODE_FIELD: _NORMAL}
@@ -108,6 +115,8 @@ class RotateSigningKeyPage(ActionPage):
         waiting = next((state.key for state in states if state.state is KeyState.WAITING), None)
         return {
             **super().template_variables(),
+            "danger": True,
+            "keep": self.translate(gettext_lazy("Keep the active key")),
             "waiting": waiting,
             "modes": [
                 (_NORMAL, t("Normal"), self._normal_hint()),
@@ -152,45 +161,43 @@ class RotateSigningKeyPage(ActionPage):
         return self.redirect(self.path_with_flash(self.cancel_path))
 
 
-class WithdrawSigningKeyPage(ActionPage):
-    """Withdrawal makes everything invalid that the key signed."""
-
-    section = SECTION
-    is_instance_page = True
-    title = gettext_lazy("Withdraw this signing key?")
-    breadcrumbs = ((SigningKeyListPage.title, f"{CONSOLE_PATH}/{SECTION}"),)
-    submit_label = gettext_lazy("Withdraw signing key")
-
-    @property
-    def signing_key_state(self) -> SigningKeyState:
-        """Raises NotFound."""
-        key_state: SigningKeyState = find_child(
-            self, self.services.signing_keys.list_key_states(), "signing_key", attribute="key.id"
-        )
-        return key_state
-
-    @property
-    def impact(self) -> Sequence[str]:
-        key_state = self.signing_key_state
-        return [
-            gettext_lazy("Key id: {id}", id=key_state.key.id),
-            gettext_lazy("Do this if others may know the private key. It cannot be undone."),
-            gettext_lazy(
-                "Tokens that it signed are refused here at once, and by applications when they fetch the keys again."
-            ),
-            gettext_lazy("A new key signs from now on.") if key_state.state is KeyState.ACTIVE else "",
-        ]
-
-    def perform(self) -> None:
-        self.services.signing_keys.withdraw([self.signing_key_state.key.id])
+def _withdrawal_impact(page: ConsolePage, state: SigningKeyState) -> Sequence[str]:
+    return [
+        gettext_lazy("Key id: {id}", id=state.key.id),
+        gettext_lazy("Do this if others may know the private key. It cannot be undone."),
+        gettext_lazy(
+            "Tokens that it signed are refused here at once, and by applications when they fetch the keys again."
+        ),
+        gettext_lazy("A new key signs from now on.") if state.state is KeyState.ACTIVE else "",
+    ]
 
 
-_LIST = f"/{SECTION}"
+_SIGNING_KEY = ResourceType(
+    model=SigningKeyState,
+    path=f"/{SECTION}/{{signing_key}}",
+    context=INSTANCE.context,
+    permission_prefix="signing_key",
+    section=SECTION,
+    is_instance_page=INSTANCE.is_instance_page,
+    name=lambda page, state: state.key.id,
+    parents=lambda page, state: [(SIGNING_KEYS.title, _LIST_PATH)],
+    has_page=False,
+    find=lambda page: find_child(
+        page, page.services.signing_keys.list_key_states(), "signing_key", lambda state: state.key.id
+    ),
+)
+
+#: Withdrawal makes everything invalid that the key signed.
+_WITHDRAW = Action[SigningKeyState](
+    path="/delete",
+    run=lambda page, state: page.services.signing_keys.withdraw([state.key.id]),
+    title=gettext_lazy("Withdraw this signing key?"),
+    impact=_withdrawal_impact,
+    submit_label=gettext_lazy("Withdraw signing key"),
+)
 
 ROUTES = (
-    ConsoleRoute(_LIST, SigningKeyListPage, "signing_key.read", route_contexts.instance_context),
-    ConsoleRoute(
-        f"{_LIST}/{{signing_key}}/delete", WithdrawSigningKeyPage, "signing_key.write", route_contexts.instance_context
-    ),
-    ConsoleRoute(f"{_LIST}/rotate", RotateSigningKeyPage, "signing_key.write", route_contexts.instance_context),
+    list_route(SIGNING_KEYS, INSTANCE),
+    *action_routes(_SIGNING_KEY, _WITHDRAW),
+    INSTANCE.route(f"/{SECTION}/rotate", RotateSigningKeyPage, "signing_key.write"),
 )

@@ -2,34 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.api.plugins import cached_property
 from identity.crypto.secrets import derive_id, new_id
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind, UpstreamProvider
-from identity.http import route_contexts
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
-from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, ReactivatePage, ResourceActionPage
+from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Reactivation
 from identity.plugins.console.badges import Badge, state_badge
-from identity.plugins.console.console_page import CONSOLE_PATH
-from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.entity_forms import CreateForm, CreatePage, EditForm, EditPage, create_route, edit_route
 from identity.plugins.console.fields.upstream_providers import UPSTREAM_PROVIDER_FIELDS
 from identity.plugins.console.form_fields import FormField, TextArea, form_fields
-from identity.plugins.console.form_page import ConsoleFormPage, CreatePage, EditPage
-from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_page import UpstreamProviderResourcePage, resource_routes
-from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.resource_pages import DetailPage, ResourcePages, active_badge
+from identity.plugins.console.resource_types import ORGANIZATION, UPSTREAM_PROVIDER
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.upstream_providers import INSTANCE_WRITE
-from identity.storage.paging import PageRequest, ResultPage
 
 _DECLARED = entity_fields(UpstreamProvider)
 _KIND_LABELS = UPSTREAM_PROVIDER_FIELDS["kind"].value_labels
@@ -39,27 +36,34 @@ def _kind_label(provider: UpstreamProvider) -> str:
     return str(_KIND_LABELS[provider.kind])
 
 
-class UpstreamProviderListPage(ListPage):
-    section = "upstream-providers"
-    title = gettext_lazy("Identity providers")
-    lead = gettext_lazy("Where people can sign in instead of here: at an OpenID provider, or at GitHub.")
-    columns = (gettext_lazy("Name"), gettext_lazy("Kind"), gettext_lazy("State"), gettext_lazy("Since"))
-    empty_title = gettext_lazy("No identity providers yet")
-    empty_text = gettext_lazy(
-        "Let people sign in with an account that they have already, such as that of your company or of Google."
-    )
-    create_permission, entity_label = "upstream_provider.write", gettext_lazy("identity provider")
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
-        return self.services.storage.upstream_providers.page(self.context.entity.id, page_request)
-
-    def build_cells(self, provider: UpstreamProvider) -> Cells:
-        return (
-            self.template_macros.named(provider.name, f"{CONSOLE_PATH}/upstream-providers/{provider.id}"),
-            self.translate(_kind_label(provider)),
-            self.render_badge(state_badge(provider.active, self.translator)),
-            self.template_macros.when(provider.created_at),
+def _rows(page: ConsolePage, providers: Sequence[UpstreamProvider]) -> Sequence[Cells]:
+    return [
+        (
+            page.template_macros.named(provider.name, UPSTREAM_PROVIDER.path_of(provider)),
+            page.translate(_kind_label(provider)),
+            page.render_badge(state_badge(provider.active, page.translator)),
+            page.template_macros.when(provider.created_at),
         )
+        for provider in providers
+    ]
+
+
+UPSTREAM_PROVIDERS = ResourceList(
+    path="/upstream-providers",
+    permission="upstream_provider.read",
+    section="upstream-providers",
+    title=gettext_lazy("Identity providers"),
+    lead=gettext_lazy("Where people can sign in instead of here: at an OpenID provider, or at GitHub."),
+    columns=(gettext_lazy("Name"), gettext_lazy("Kind"), gettext_lazy("State"), gettext_lazy("Since")),
+    fetch=lambda page, request: page.services.storage.upstream_providers.page(page.entity_of(Organization).id, request),
+    rows=_rows,
+    empty_title=gettext_lazy("No identity providers yet"),
+    empty_text=gettext_lazy(
+        "Let people sign in with an account that they have already, such as that of your company or of Google."
+    ),
+    create="upstream_provider.write",
+    entity_label=gettext_lazy("identity provider"),
+)
 
 
 #: A client secret, or the PEM text of a private key; never sent back to the browser.
@@ -107,24 +111,17 @@ def _requires_instance_permission(form_field: FormField) -> bool:
     return declared is not None and bool(declared.options.permission)
 
 
-class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
+class UpstreamProviderCreatePage(CreatePage, UpstreamProviderFormPage):
     """Adds a provider. The form shows its redirect URI from the start, because providers ask for it before they
     issue a client id and secret.
     """
 
-    section, section_label = "upstream-providers", gettext_lazy("Identity providers")
-    title = gettext_lazy("New identity provider")
-    form_fields = _provider_fields()
-    command = CreateUpstreamProvider
-    resource_path = "upstream-providers"
-    submit_label = gettext_lazy("Add")
-
     def initial_values(self) -> Mapping[str, FieldValue]:
-        return {**super().initial_values(), SUBMISSION_ID_FIELD: self._submission_id}
+        return {**super().initial_values(), SUBMISSION_ID_FIELD: self.submission_id}
 
     def template_variables(self) -> Mapping[str, object]:
         login_url = self.request.registry.application.settings.login_url
-        redirect = f"{login_url}{UpstreamProvider.CALLBACK_PATH}/{self._provider_id}"
+        redirect = f"{login_url}{UpstreamProvider.CALLBACK_PATH}/{_provider_id(self)}"
         about = Markup("{} {}").format(
             self.translator.gettext(
                 "First register this service at the provider, with this redirect URI. It stays the same after saving."
@@ -133,8 +130,12 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
         )
         return {**super().template_variables(), "about": about}
 
+    def get(self) -> Response:
+        self.submission_id = new_id()
+        return super().get()
+
     def post(self) -> Response:
-        self._submission_id = self._read_form().text(SUBMISSION_ID_FIELD) or self._submission_id
+        self.submission_id = self._read_form().text(SUBMISSION_ID_FIELD) or new_id()
         return super().post()
 
     def submit(self, form: Form) -> Response:
@@ -143,31 +144,34 @@ class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
         )
         if needs_secret and not form.text(_SECRET_FIELD.name):
             # Report other errors first: the redisplayed form would lose the secret.
-            self.build_command(self.command, form)
+            self.build_command(CreateUpstreamProvider, form)
             raise Invalid({_SECRET_FIELD.name: gettext_lazy("Enter the client secret.")})
         return super().submit(form)
 
-    def create(self, command: CreateUpstreamProvider) -> Any:
-        return self.services.upstream_providers.create(
-            self.context.entity.id, command, principal=self.principal, id=self._provider_id
-        )
 
-    @cached_property
-    def _submission_id(self) -> str:
-        return new_id()
-
-    @property
-    def _provider_id(self) -> str:
-        """Stable over redisplays of the form, and not chosen by the client."""
-        return derive_id("upstream_provider", self.principal.id or "", self.context.entity.id, self._submission_id)
+def _provider_id(page: CreatePage) -> str:
+    """Stable over redisplays of the form, and not chosen by the client."""
+    organization = page.entity_of(Organization)
+    return derive_id("upstream_provider", page.principal.id or "", organization.id, page.submission_id)
 
 
-class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFormPage, EditPage):
-    """The kind cannot be changed."""
+def _create(page: CreatePage, command: CreateUpstreamProvider) -> str:
+    provider = page.services.upstream_providers.create(
+        page.entity_of(Organization).id, command, principal=page.principal, id=_provider_id(page)
+    )
+    return UPSTREAM_PROVIDER.path_of(provider)
 
-    form_fields = _provider_fields("kind")
-    command = ChangeUpstreamProvider
 
+_CREATE = CreateForm(
+    title=gettext_lazy("New identity provider"),
+    fields=_provider_fields(),
+    command=CreateUpstreamProvider,
+    create=_create,
+    submit_label=gettext_lazy("Add"),
+)
+
+
+class UpstreamProviderEditPage(EditPage[UpstreamProvider], UpstreamProviderFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         if not self.entity.secret_changed_at:
             return super().visible_fields()
@@ -185,26 +189,18 @@ class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFor
         return {**values, Form.VERSION_FIELD: str(self.entity.version)}
 
 
-class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPage):
-    path_suffix, permission_verb = "/delete", "delete"
-    action_labels = (gettext_lazy("Delete"), gettext_lazy("Delete …"))
-    title = gettext_lazy("Delete the identity provider “{name}”?")
-    description = gettext_lazy("Removes it and its links to accounts for ever. The accounts stay.")
-    impact = (
-        gettext_lazy("Nobody signs in there any more. People who have no password here ask for one by mail."),
-        gettext_lazy("The accounts of people stay. Their links to it are gone for ever."),
-    )
-    submit_label = gettext_lazy("Delete identity provider")
-
-    def perform(self) -> str:
-        back = self.parent_breadcrumbs[-1][1]
-        self.services.upstream_providers.remove(self.entity.id, principal=self.principal)
-        return back
-
+#: The kind cannot be changed.
+_EDIT = EditForm[UpstreamProvider, ChangeUpstreamProvider](
+    fields=_provider_fields("kind"),
+    command=ChangeUpstreamProvider,
+    change=lambda page, provider, command, version: page.services.upstream_providers.change(
+        provider.id, command, expected_version=version, principal=page.principal
+    ),
+)
 
 _ACTIONS = (
-    DeactivatePage.for_resource(
-        UpstreamProviderResourcePage,
+    Deactivation[UpstreamProvider](
+        run=lambda page, provider: page.services.upstream_providers.deactivate(provider.id, principal=page.principal),
         title=gettext_lazy("Deactivate the identity provider “{name}”?"),
         description=gettext_lazy("Nobody signs in there any more. You can reactivate it later."),
         impact=(
@@ -213,59 +209,66 @@ _ACTIONS = (
         ),
         submit_label=gettext_lazy("Deactivate identity provider"),
     ),
-    ReactivatePage.for_resource(
-        UpstreamProviderResourcePage,
+    Reactivation[UpstreamProvider](
+        run=lambda page, provider: page.services.upstream_providers.reactivate(provider.id, principal=page.principal),
         title=gettext_lazy("Reactivate the identity provider “{name}”?"),
         description=gettext_lazy("People can sign in there again."),
         impact=(gettext_lazy("People can sign in there again."),),
         submit_label=gettext_lazy("Reactivate identity provider"),
     ),
-    DeleteUpstreamProviderPage,
+    Action[UpstreamProvider](
+        path="/delete",
+        permission="delete",
+        run=lambda page, provider: page.services.upstream_providers.remove(provider.id, principal=page.principal),
+        done=lambda page, provider: page.parent_breadcrumbs[-1][1],
+        label=gettext_lazy("Delete"),
+        button=gettext_lazy("Delete …"),
+        title=gettext_lazy("Delete the identity provider “{name}”?"),
+        description=gettext_lazy("Removes it and its links to accounts for ever. The accounts stay."),
+        impact=(
+            gettext_lazy("Nobody signs in there any more. People who have no password here ask for one by mail."),
+            gettext_lazy("The accounts of people stay. Their links to it are gone for ever."),
+        ),
+        submit_label=gettext_lazy("Delete identity provider"),
+    ),
 )
 
 
-class UpstreamProviderDetailPage(UpstreamProviderResourcePage, ResourceDetailPage):
-    actions = _ACTIONS
-    hidden_fields = ("name", "kind", "claims")
-
-    @property
-    def lead(self) -> Sequence[str]:
-        return [gettext_lazy("Identity provider"), _kind_label(self.entity)]
-
-    @property
-    def badges(self) -> Sequence[Badge]:
-        waits = [] if self.entity.is_usable or not self.entity.active else [gettext_lazy("Client secret is missing")]
-        return [*super().badges, *(Badge(self.translator.gettext(message), "warning") for message in waits)]
-
-    @property
-    def descriptions(self) -> Descriptions:
-        provider = self.entity
-        settings = self.field_descriptions(
-            provider if provider.issuer else replace(provider, issuer=provider.effective_issuer),
-            UPSTREAM_PROVIDER_FIELDS,
-        )
-        redirect = f"{self.request.registry.application.settings.login_url}{provider.callback_path}"
-        return [
-            (gettext_lazy("Id"), self.template_macros.identifier(provider.id)),
-            (gettext_lazy("Redirect URI"), self.template_macros.identifier(redirect)),
-            *settings,
-            (gettext_lazy("Claims"), ", ".join(provider.claims)),
-            (
-                gettext_lazy("Client secret"),
-                self.template_macros.when(provider.secret_changed_at)
-                if provider.secret_changed_at
-                else gettext_lazy("None"),
-            ),
-            (gettext_lazy("Since"), self.template_macros.when(provider.created_at, relative=True)),
-        ]
+def _badges(page: DetailPage[UpstreamProvider], provider: UpstreamProvider) -> Sequence[Badge]:
+    waits = [] if provider.is_usable or not provider.active else [gettext_lazy("Client secret is missing")]
+    return [
+        *active_badge(page, provider),
+        *(Badge(page.translator.gettext(message), "warning") for message in waits),
+    ]
 
 
-_LIST = "/organizations/{organization}/upstream-providers"
+def _descriptions(page: DetailPage[UpstreamProvider], provider: UpstreamProvider) -> Descriptions:
+    ui = page.template_macros
+    shown = provider if provider.issuer else replace(provider, issuer=provider.effective_issuer)
+    redirect = f"{page.request.registry.application.settings.login_url}{provider.callback_path}"
+    changed_at = provider.secret_changed_at
+    return [
+        (gettext_lazy("Id"), ui.identifier(provider.id)),
+        (gettext_lazy("Redirect URI"), ui.identifier(redirect)),
+        *page.field_descriptions(shown, UPSTREAM_PROVIDER_FIELDS),
+        (gettext_lazy("Claims"), ", ".join(provider.claims)),
+        (gettext_lazy("Client secret"), ui.when(changed_at) if changed_at else gettext_lazy("None")),
+        (gettext_lazy("Since"), ui.when(provider.created_at, relative=True)),
+    ]
+
+
+_PAGES = ResourcePages(
+    type=UPSTREAM_PROVIDER,
+    lead=lambda page, provider: [gettext_lazy("Identity provider"), _kind_label(provider)],
+    badges=_badges,
+    descriptions=_descriptions,
+    actions=_ACTIONS,
+    hidden_fields=("name", "kind", "claims"),
+)
 
 ROUTES = (
-    ConsoleRoute(_LIST, UpstreamProviderListPage, "upstream_provider.read", route_contexts.organization_context),
-    ConsoleRoute(
-        f"{_LIST}/new", UpstreamProviderCreatePage, "upstream_provider.write", route_contexts.organization_context
-    ),
-    *resource_routes(UpstreamProviderDetailPage, UpstreamProviderEditPage, *_ACTIONS),
+    list_route(UPSTREAM_PROVIDERS, ORGANIZATION),
+    create_route(_CREATE, UPSTREAM_PROVIDERS, ORGANIZATION, UpstreamProviderCreatePage),
+    edit_route(UPSTREAM_PROVIDER, _EDIT, UpstreamProviderEditPage),
+    *_PAGES.routes(),
 )

@@ -2,22 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Final
 
 from pyramid.response import Response
 
 from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Profile, Subject
-from identity.http import route_contexts
 from identity.pages.forms import Form
 from identity.pages.transactional_mails import TransactionalMails
-from identity.plugins.console.action_page import ResourceActionPage
-from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.actions import Action
+from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
 from identity.plugins.console.form_fields import FormField, RadioField, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
-from identity.plugins.console.resource_page import UserResourcePage, resource_routes
-from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.resource_types import ORGANIZATION, USER
 from identity.services.commands.users import InviteHumanUser
 from identity.services.users import InitialCredential
 
@@ -36,22 +35,26 @@ def _can_mail_credential(page: ConsolePage, email: str) -> bool:
     return page.services.mails.is_enabled and bool(email)
 
 
+def user_subject(page: ConsolePage, user: HumanUser) -> Subject:
+    """The user with their organization."""
+    if page.organization is None:
+        raise ValueError("a user belongs to an organization")
+    return Subject(user, page.organization)
+
+
 def _render_credential(
     page: ConsolePage, user: HumanUser, initial: InitialCredential, title: str, *, new: bool, hidden: bool
 ) -> Response:
     """The credential is in this response only, so there is no redirect. A ``hidden`` link is mailed but not shown,
     because using it proves access to the mailbox. A one-time password is shown, and mailed if possible.
     """
-    if page.organization is None:
-        raise ValueError("a user belongs to an organization")
-    subject = Subject(user, page.organization)
+    subject = user_subject(page, user)
     actor = page.principal.subject
     is_mailed = hidden or initial.kind == _PASSWORD_KIND
     mailed = is_mailed and TransactionalMails(page.request, page.language).queue_initial_credential(
         subject, initial, new=new, inviter=actor
     )
     lifetime = page.services.passwords.reset_link_lifetime(user.id)
-    back = f"{CONSOLE_PATH}/users/{user.id}"
     variables = {
         "title": page.translate(title),
         "login_name": subject.login_name,
@@ -61,8 +64,8 @@ def _render_credential(
         "email": user.profile.email,
         "mailed": mailed,
         "to_change": page.services.passwords.requires_change_after_reset(subject),
-        "back": back,
-        "hand_over": f"{back}{CreateHandOverLinkPage.path_suffix}",
+        "back": USER.path_of(user),
+        "hand_over": f"{USER.path_of(user)}{_HAND_OVER_LINK.path}",
     }
     return page.render(variables, template="console/initial_credential.html")
 
@@ -119,116 +122,100 @@ class UserCreatePage(ConsoleFormPage):
         self.redeem_submission_id(form, _ALREADY_CREATED_MESSAGE)
         hidden = command.initial == _LINK_KIND and _can_mail_credential(self, command.email)
         user, initial = self.services.users.invite(
-            self.context.entity.id, command, principal=self.principal, mailed=hidden
+            self.entity_of(Organization).id, command, principal=self.principal, mailed=hidden
         )
         return _render_credential(self, user, initial, gettext_lazy("User created"), new=True, hidden=hidden)
 
 
-class _NewCredentialPage(UserResourcePage, ResourceActionPage):
-    back_path_suffix = "#password"
-    permission_verb = "write"
-    is_destructive = False
-    is_creation = True
-    #: The heading of the page with the credential.
-    created_label: ClassVar[str]
-
-    @property
-    def is_mailed(self) -> bool:
-        """True if the credential is mailed and not shown."""
-        return False
-
-    def create_credential(self) -> InitialCredential:
-        raise NotImplementedError
-
-    def submit(self, form: Form) -> Response:
-        self.redeem_submission_id(form, _ALREADY_CREATED_MESSAGE)
-        return _render_credential(
-            self, self.entity, self.create_credential(), self.created_label, new=False, hidden=self.is_mailed
-        )
+def _make_link(page: ConsolePage, user: HumanUser, *, hidden: bool) -> Response:
+    # The mail goes to this address, even if it was changed meanwhile.
+    to = user.profile.email if hidden else ""
+    link = page.services.users.issue_password_link(user.id, principal=page.principal, mailed_to=to)
+    initial, title = InitialCredential(_LINK_KIND, link), gettext_lazy("New password link")
+    return _render_credential(page, user, initial, title, new=False, hidden=hidden)
 
 
-class _PasswordLinkPage(_NewCredentialPage):
-    title = gettext_lazy("Make a new password link for {name}?")
-    cancel_label = gettext_lazy("Cancel")
-    created_label = gettext_lazy("New password link")
-    link_impact: ClassVar[tuple[str, ...]] = (
-        gettext_lazy("Nothing ends before the link is used: the present password and all sessions stay."),
-        gettext_lazy("Links that were made before stop working."),
-    )
-
-    def create_credential(self) -> InitialCredential:
-        # The mail goes to this address, even if it was changed meanwhile.
-        to = self.entity.profile.email if self.is_mailed else ""
-        link = self.services.users.issue_password_link(self.entity.id, principal=self.principal, mailed_to=to)
-        return InitialCredential(_LINK_KIND, link)
-
-
-class CreatePasswordLinkPage(_PasswordLinkPage):
-    """Creates a link to choose a new password. It is mailed if possible."""
-
-    path_suffix = "/password-link"
-    action_labels = (gettext_lazy("New password link"), gettext_lazy("Make link …"))
-    description = gettext_lazy(
-        "A link by which the person chooses a new password. The present one stays valid until then."
-    )
-
-    @property
-    def is_mailed(self) -> bool:
-        return _can_mail_credential(self, self.entity.profile.email)
-
-    @property
-    def impact(self) -> Sequence[str]:
-        sent = gettext_lazy("The link is sent to {email}. Nobody else sees it.", email=self.entity.profile.email)
-        return (sent, *self.link_impact) if self.is_mailed else self.link_impact
-
-    @property
-    def submit_label(self) -> str:
-        return gettext_lazy("Send link") if self.is_mailed else gettext_lazy("Make link")
-
-
-class CreateHandOverLinkPage(_PasswordLinkPage):
-    """The link is shown here, so using it proves no access to the mailbox."""
-
-    path_suffix = "/link-to-hand-over"
-    title = gettext_lazy("Make a link to hand over to {name}?")
-    action_labels = (gettext_lazy("Link to hand over"), gettext_lazy("Make link …"))
-    description = gettext_lazy("A link that you give to the person yourself. It does not confirm their email address.")
-    submit_label = gettext_lazy("Make link")
-    impact = (*_PasswordLinkPage.link_impact, gettext_lazy("You see the link. It does not confirm the email address."))
-
-    @property
-    def is_available(self) -> bool:
-        return _can_mail_credential(self, self.entity.profile.email)
-
-
-class SetOneTimePasswordPage(_NewCredentialPage):
-    path_suffix = "/one-time-password"
-    action_labels = (gettext_lazy("One-time password"), gettext_lazy("Set password …"))
-    description = gettext_lazy("Replaces the present password at once.")
-    title = gettext_lazy("Set a one-time password for {name}?")
-    submit_label = gettext_lazy("Set one-time password")
-    cancel_label = gettext_lazy("Keep the present password")
-    created_label = gettext_lazy("One-time password")
-
-    @property
-    def impact(self) -> Sequence[str]:
-        to_change = self.services.passwords.requires_change_after_reset(self.person)
-        return (
-            gettext_lazy(
-                "The present password stops working at once. All sessions, links and tokens of the person end."
-            ),
-            gettext_lazy("The new one has to be changed at the next sign-in.") if to_change else _VALIDITY_MESSAGE,
-        )
-
-    def create_credential(self) -> InitialCredential:
-        return InitialCredential(
-            _PASSWORD_KIND, self.services.users.set_one_time_password(self.entity.id, principal=self.principal)
-        )
-
-
-ROUTES = (
-    ConsoleRoute(
-        "/organizations/{organization}/users/new", UserCreatePage, "user.write", route_contexts.organization_context
-    ),
-    *resource_routes(CreatePasswordLinkPage, CreateHandOverLinkPage, SetOneTimePasswordPage),
+_LINK_IMPACT = (
+    gettext_lazy("Nothing ends before the link is used: the present password and all sessions stay."),
+    gettext_lazy("Links that were made before stop working."),
 )
+
+
+def _is_mailed(page: ConsolePage, user: HumanUser) -> bool:
+    """True if a new link is mailed and not shown."""
+    return _can_mail_credential(page, user.profile.email)
+
+
+def _link_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
+    sent = gettext_lazy("The link is sent to {email}. Nobody else sees it.", email=user.profile.email)
+    return (sent, *_LINK_IMPACT) if _is_mailed(page, user) else _LINK_IMPACT
+
+
+#: Creates a link to choose a new password. It is mailed if possible.
+_PASSWORD_LINK = Action[HumanUser](
+    path="/password-link",
+    run=lambda page, user: _make_link(page, user, hidden=_is_mailed(page, user)),
+    already_done=_ALREADY_CREATED_MESSAGE,
+    label=gettext_lazy("New password link"),
+    button=gettext_lazy("Make link …"),
+    description=gettext_lazy(
+        "A link by which the person chooses a new password. The present one stays valid until then."
+    ),
+    title=gettext_lazy("Make a new password link for {name}?"),
+    impact=_link_impact,
+    submit_label=lambda page, user: gettext_lazy("Send link") if _is_mailed(page, user) else gettext_lazy("Make link"),
+    cancel_label=gettext_lazy("Cancel"),
+    back="#password",
+    is_destructive=False,
+)
+
+#: The link is shown here, so using it proves no access to the mailbox.
+_HAND_OVER_LINK = Action[HumanUser](
+    path="/link-to-hand-over",
+    run=lambda page, user: _make_link(page, user, hidden=False),
+    already_done=_ALREADY_CREATED_MESSAGE,
+    is_available=_is_mailed,
+    label=gettext_lazy("Link to hand over"),
+    button=gettext_lazy("Make link …"),
+    description=gettext_lazy("A link that you give to the person yourself. It does not confirm their email address."),
+    title=gettext_lazy("Make a link to hand over to {name}?"),
+    impact=(*_LINK_IMPACT, gettext_lazy("You see the link. It does not confirm the email address.")),
+    submit_label=gettext_lazy("Make link"),
+    cancel_label=gettext_lazy("Cancel"),
+    back="#password",
+    is_destructive=False,
+)
+
+
+def _password_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
+    to_change = page.services.passwords.requires_change_after_reset(user_subject(page, user))
+    return (
+        gettext_lazy("The present password stops working at once. All sessions, links and tokens of the person end."),
+        gettext_lazy("The new one has to be changed at the next sign-in.") if to_change else _VALIDITY_MESSAGE,
+    )
+
+
+def _set_one_time_password(page: ConsolePage, user: HumanUser) -> Response:
+    password = page.services.users.set_one_time_password(user.id, principal=page.principal)
+    initial, title = InitialCredential(_PASSWORD_KIND, password), gettext_lazy("One-time password")
+    return _render_credential(page, user, initial, title, new=False, hidden=False)
+
+
+_ONE_TIME_PASSWORD = Action[HumanUser](
+    path="/one-time-password",
+    run=_set_one_time_password,
+    already_done=_ALREADY_CREATED_MESSAGE,
+    label=gettext_lazy("One-time password"),
+    button=gettext_lazy("Set password …"),
+    description=gettext_lazy("Replaces the present password at once."),
+    title=gettext_lazy("Set a one-time password for {name}?"),
+    impact=_password_impact,
+    submit_label=gettext_lazy("Set one-time password"),
+    cancel_label=gettext_lazy("Keep the present password"),
+    back="#password",
+    is_destructive=False,
+)
+
+CREDENTIAL_ACTIONS = (_PASSWORD_LINK, _HAND_OVER_LINK, _ONE_TIME_PASSWORD)
+
+ROUTES = (ORGANIZATION.route("/users/new", UserCreatePage, "user.write"),)

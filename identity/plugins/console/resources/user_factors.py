@@ -6,24 +6,26 @@ from markupsafe import Markup
 
 from identity.domain.enrolments import Enrolment
 from identity.domain.messages import gettext_lazy
+from identity.domain.users import HumanUser
 from identity.http.endpoint_routes import request_context
-from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.actions import Action
+from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.page_sections import TableSection
-from identity.plugins.console.resource_page import UserResourcePage, resource_routes
+from identity.plugins.console.resource_types import USER
 
 _SECTION_ID = "second-factors"
 
 
-def factors_section(page: UserResourcePage) -> TableSection:
+def factors_section(page: ConsolePage, user: HumanUser) -> TableSection:
     """The enrolments, with a button to reset them if permitted."""
-    ui, enrolments = page.template_macros, page.services.factors.list_enrolments(page.entity.id)
+    ui, enrolments = page.template_macros, page.services.factors.list_enrolments(user.id)
     rows = [
         (*_enrolment_labels(page, enrolment), ui.when(enrolment.added_at), page.relative_time(enrolment.last_used_at))
         for enrolment in enrolments
     ]
     reset = page.button_link(
         gettext_lazy("Reset …"),
-        f"{page.resource_path}{ResetFactorsPage.path_suffix}",
+        f"{USER.path_of(user)}{RESET_FACTORS.path}",
         hidden_label=page.translator.gettext("Second factors"),
     )
     return TableSection(
@@ -39,7 +41,7 @@ def factors_section(page: UserResourcePage) -> TableSection:
     )
 
 
-def _enrolment_labels(page: UserResourcePage, enrolment: Enrolment) -> tuple[str, str]:
+def _enrolment_labels(page: ConsolePage, enrolment: Enrolment) -> tuple[str, str]:
     """The label and its details."""
     factor = request_context(page.request).protocol.factors.get(enrolment.factor)
     label = enrolment.factor if factor is None else page.translator.gettext(factor.label)
@@ -48,30 +50,26 @@ def _enrolment_labels(page: UserResourcePage, enrolment: Enrolment) -> tuple[str
     return label, "" if factor is None else page.translator.gettext(factor.status_text(enrolment))
 
 
-class ResetFactorsPage(UserResourcePage, ActionPage):
-    """Removes all factors of a person who lost them."""
-
-    path_suffix, permission_verb = "/factors/reset", "write"
-    back_path_suffix = f"#{_SECTION_ID}"
-    title = gettext_lazy("Reset the second factors of {name}?")
-    submit_label = gettext_lazy("Reset second factors")
-    cancel_label = gettext_lazy("Keep them")
-
-    @property
-    def impact(self) -> Sequence[str]:
-        enrolments = self.services.factors.list_enrolments(self.entity.id)
-        if not enrolments:
-            return [gettext_lazy("The person has set up none.")]
-        named = self.translator.format_list([_enrolment_labels(self, enrolment)[0] for enrolment in enrolments])
-        return [
-            gettext_lazy("They are removed: {factors}.", factors=named),
-            gettext_lazy("Browsers that are remembered count no more."),
-            gettext_lazy("Where one is needed, the person sets up another at the next sign-in, by the password alone."),
-            gettext_lazy("Password and sessions stay as they are. The person is told by mail."),
-        ]
-
-    def perform(self) -> None:
-        self.services.users.reset_factors(self.entity.id, principal=self.principal)
+def _impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
+    enrolments = page.services.factors.list_enrolments(user.id)
+    if not enrolments:
+        return [gettext_lazy("The person has set up none.")]
+    named = page.translator.format_list([_enrolment_labels(page, enrolment)[0] for enrolment in enrolments])
+    return [
+        gettext_lazy("They are removed: {factors}.", factors=named),
+        gettext_lazy("Browsers that are remembered count no more."),
+        gettext_lazy("Where one is needed, the person sets up another at the next sign-in, by the password alone."),
+        gettext_lazy("Password and sessions stay as they are. The person is told by mail."),
+    ]
 
 
-ROUTES = resource_routes(ResetFactorsPage)
+#: Removes all factors of a person who lost them.
+RESET_FACTORS = Action[HumanUser](
+    path="/factors/reset",
+    run=lambda page, user: page.services.users.reset_factors(user.id, principal=page.principal),
+    title=gettext_lazy("Reset the second factors of {name}?"),
+    impact=_impact,
+    submit_label=gettext_lazy("Reset second factors"),
+    cancel_label=gettext_lazy("Keep them"),
+    back=f"#{_SECTION_ID}",
+)

@@ -2,102 +2,103 @@
 and from its project. Links from the user carry a query parameter, so that the page leads back there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyramid.response import Response
 
-from identity.api.plugins import cached_property
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.users import HumanUser, ServiceUser, Subject
+from identity.domain.users import HumanUser, Subject
 from identity.http import route_contexts
+from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
-from identity.plugins.console.action_page import ResourceActionPage
+from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge, EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
-from identity.plugins.console.form_page import EditPage
-from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.resource_page import (
-    ProjectGrantResourcePage,
-    ProjectResourcePage,
+from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
+from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.resource_types import (
+    PROJECT,
+    PROJECT_GRANT,
+    SERVICE_USER,
+    USER,
     ResourcePage,
-    ServiceUserResourcePage,
-    UserResourcePage,
-    resource_routes,
+    ResourceType,
 )
 from identity.plugins.console.role_selection import RoleOptions, RolesFormPage, SelectUserThenRolesPage, role_options
-from identity.plugins.console.routes import ConsoleRoute
 from identity.plugins.console.user_display import display_user, display_users
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import PageRequest, ResultPage
 
 ORIGIN_PARAM, USER_ORIGIN = "of", "user"
+GRANTS_TITLE = gettext_lazy("User grants")
 
 
-class UserGrantListPage(ListPage):
-    title = gettext_lazy("User grants")
-    has_row_buttons = True
-    empty_title = gettext_lazy("No user grants yet")
-    read_permission, create_permission, entity_label = "user_grant.read", "user_grant.write", gettext_lazy("user grant")
-    all_link_label = gettext_lazy("All user grants …")
-
-    def grant_cells(self, grant: UserGrant, named: EntityLink, query: str = "") -> Cells:
-        href = f"{CONSOLE_PATH}/user-grants/{grant.id}"
-        role_names = self.render_role_names(grant.roles) or self.render_placeholder(gettext_lazy("None"))
-        return (
-            self.entity_cell(named),
-            role_names
-            if grant.active
-            else role_names + " " + self.render_badge(Badge(self.translator.gettext("Deactivated"))),
-            self.template_macros.when(grant.created_at),
-            self.row_buttons(href, named.name, remove=gettext_lazy("Remove …"), query=query)
-            if self.has_permission("user_grant.write")
-            else "",
-        )
+def grant_cells(page: ConsolePage, grant: UserGrant, named: EntityLink, query: str = "") -> Cells:
+    roles = page.render_role_names(grant.roles) or page.render_placeholder(gettext_lazy("None"))
+    if not grant.active:
+        roles += " " + page.render_badge(Badge(page.translator.gettext("Deactivated")))
+    buttons = page.row_buttons(
+        f"{CONSOLE_PATH}/user-grants/{grant.id}", named.name, remove=gettext_lazy("Remove …"), query=query
+    )
+    return (
+        page.entity_cell(named),
+        roles,
+        page.template_macros.when(grant.created_at),
+        buttons if page.has_permission("user_grant.write") else "",
+    )
 
 
-class GrantSourcePage(ResourcePage[Any]):
-    back_path_suffix = "/user-grants"
-
-    def can_add_grant(self) -> bool:
-        """True if the caller may see users to whom roles can be granted."""
-        value = self.entity
-        sees: bool = self.services.access_control.can_see_organization(self.principal, value.organization_id)
-        return sees and self.has_permission("user_grant.write") and (isinstance(value, Project) or value.active)
+def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[UserGrant]:
+    grants, key = page.services.user_grants, page.resource.key
+    if key.level is ManagerLevel.PROJECT_GRANT:
+        return grants.page_by_project_grant(key.id, request, principal=page.principal)
+    return grants.page_by_project(key.id, request, principal=page.principal)
 
 
-class SourceGrantListPage(GrantSourcePage, UserGrantListPage):
-    lead = gettext_lazy("Users with roles of the project, which applications receive as claims.")
-    columns = (gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since"))
-    empty_text = gettext_lazy("Select a user and choose the roles that applications are to receive.")
-    section_id = "user-grants"
-
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[UserGrant]:
-        grants, key = self.services.user_grants, self.resource.key
-        fetch = grants.page_by_project_grant if key.level is ManagerLevel.PROJECT_GRANT else grants.page_by_project
-        page: ResultPage[UserGrant] = fetch(key.id, page_request, principal=self.principal)
-        return page
-
-    def build_rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
-        """Users whom the caller may not see have no name."""
-        users = display_users(self, found)
-        return [
-            self.grant_cells(user_grant, users[user_grant.user_id])
-            for user_grant in found
-            if user_grant.user_id in users
-        ]
-
-    def can_create(self) -> bool:
-        return self.can_add_grant()
+def _rows(page: ConsolePage, grants: Sequence[UserGrant]) -> Sequence[Cells]:
+    """Users whom the caller may not see have no name."""
+    users = display_users(page, grants)
+    return [grant_cells(page, grant, users[grant.user_id]) for grant in grants if grant.user_id in users]
 
 
-class GrantUserPage(GrantSourcePage, SelectUserThenRolesPage):
+def _can_add_grant(page: ConsolePage) -> bool:
+    """True if the caller may see users to whom roles of the project or project grant can be granted."""
+    source: Project | ProjectGrant = page.context.entity
+    sees = page.services.access_control.can_see_organization(page.principal, source.organization_id)
+    return sees and page.has_permission("user_grant.write") and (isinstance(source, Project) or source.active)
+
+
+#: Of a project or a project grant.
+USER_GRANTS = ResourceList(
+    path="/user-grants",
+    permission="user_grant.read",
+    title=GRANTS_TITLE,
+    lead=gettext_lazy("Users with roles of the project, which applications receive as claims."),
+    columns=(gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since")),
+    has_row_buttons=True,
+    fetch=_fetch,
+    rows=_rows,
+    empty_title=gettext_lazy("No user grants yet"),
+    empty_text=gettext_lazy("Select a user and choose the roles that applications are to receive."),
+    create="user_grant.write",
+    entity_label=gettext_lazy("user grant"),
+    can_create=_can_add_grant,
+    section_id="user-grants",
+    all_label=gettext_lazy("All user grants …"),
+)
+
+
+class GrantUserPage(ResourcePage[Any], SelectUserThenRolesPage):
+    """``entity`` is the project or the project grant."""
+
     @property
     def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (UserGrantListPage.title, self.list_path)]
+        return [*super().breadcrumbs, (GRANTS_TITLE, f"{self.resource_path}/user-grants")]
 
     @property
     def title_suffix(self) -> str:
@@ -105,13 +106,13 @@ class GrantUserPage(GrantSourcePage, SelectUserThenRolesPage):
 
     @property
     def lead(self) -> str:
-        return source_project(self, self.entity).name
+        return _source_project(self, self.entity).name
 
     def is_selectable(self, subject: Subject) -> bool:
-        return subject.organization.id == self.entity.organization_id and self.can_add_grant()
+        return subject.organization.id == self.entity.organization_id and _can_add_grant(self)
 
     def candidates(self, page_request: PageRequest) -> ResultPage:  # type: ignore[type-arg]
-        return super().candidates(page_request) if self.can_add_grant() else ResultPage(())
+        return super().candidates(page_request) if _can_add_grant(self) else ResultPage(())
 
     @property
     def search_organization_id(self) -> str | None:
@@ -126,7 +127,7 @@ class GrantUserPage(GrantSourcePage, SelectUserThenRolesPage):
         return f"{self.resource_path}#user-grants"
 
     def submit(self, form: Form) -> Response:
-        return add_user_grant(self, form, self.selected_subject.user.id, source_project(self, self.entity).id)
+        return add_user_grant(self, form, self.selected_subject.user.id, _source_project(self, self.entity).id)
 
 
 def add_user_grant(page: RolesFormPage, form: Form, user_id: str, project_id: str) -> Response:
@@ -137,7 +138,7 @@ def add_user_grant(page: RolesFormPage, form: Form, user_id: str, project_id: st
     return page.redirect(page.path_with_flash(page.success_path))
 
 
-def source_project(page: ConsolePage, source: Project | ProjectGrant) -> Project:
+def _source_project(page: ConsolePage, source: Project | ProjectGrant) -> Project:
     return source if isinstance(source, Project) else page.services.projects.get(source.project_id)
 
 
@@ -148,113 +149,102 @@ def source_role_options(page: ConsolePage, source: Project | ProjectGrant) -> Ro
     return role_options(page, source.id)
 
 
-class UserGrantResourcePage(ResourcePage[UserGrant]):
-    path, context_factory = "/user-grants/{user_grant}", route_contexts.user_grant_context
-    permission_subject, service_name = "user_grant", "user_grants"
-    permission_verb = "write"
+@dataclass(frozen=True)
+class _OpenedGrant:
+    """A grant with what its pages show. ``source`` is the project or the project grant that the roles derive from;
+    ``origin`` is the page from which the grant was opened, ``origin_path`` the section there.
+    """
 
-    @property
-    def project(self) -> Project:
-        return self.services.projects.get(self.entity.project_id)
-
-    @property
-    def source(self) -> Project | ProjectGrant:
-        """The project, or the project grant that the roles derive from."""
-        if self.entity.project_grant_id is None:
-            return self.project
-        return self.services.project_grants.get(self.entity.project_grant_id)
-
-    @cached_property
-    def grantee(self) -> Subject:
-        """Raises NotFound."""
-        subject: Subject | None = self.services.storage.users.find_subject(self.entity.user_id)
-        if subject is None:
-            raise NotFound("user", self.entity.user_id)
-        return subject
-
-    @property
-    def entity_name(self) -> str:
-        return display_user(self, self.grantee).name
-
-    @property
-    def message_values(self) -> Mapping[str, object]:
-        roles = ", ".join(sorted(self.entity.roles))
-        return {"name": self.entity_name, "project": self.project.name, "roles": roles}
-
-    @cached_property
-    def is_opened_from_user(self) -> bool:
-        return bool(self.request.GET.get(ORIGIN_PARAM) == USER_ORIGIN and display_user(self, self.grantee).href)
-
-    @cached_property
-    def origin_entity(self) -> ResourcePage[Any]:
-        """The entity whose page linked here: user, project or project grant."""
-        entity: Any = self.grantee.user if self.is_opened_from_user else self.source
-        page: ResourcePage[Any] = _KINDS[type(entity)](route_contexts.RouteContext(self.resource, entity), self.request)
-        page.organization = self.grantee.organization if self.is_opened_from_user else self.organization
-        return page
-
-    @property
-    def section(self) -> str:
-        return self.origin_entity.section
-
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return self.origin_entity.breadcrumbs
-
-    @property
-    def cancel_path(self) -> str:
-        return f"{self.origin_entity.resource_path}#{'grants' if self.is_opened_from_user else 'user-grants'}"
+    grant: UserGrant
+    name: str
+    project: Project
+    source: Project | ProjectGrant
+    origin: ResourcePage[Any]
+    origin_path: str
 
 
-_KINDS: Mapping[type, type[ResourcePage[Any]]] = {
-    HumanUser: UserResourcePage,
-    ServiceUser: ServiceUserResourcePage,
-    Project: ProjectResourcePage,
-    ProjectGrant: ProjectGrantResourcePage,
-}
+def _open_grant(page: ConsolePage) -> _OpenedGrant:
+    """Raises NotFound."""
+    grant = page.entity_of(UserGrant)
+    project = page.services.projects.get(grant.project_id)
+    source: Project | ProjectGrant = project
+    if grant.project_grant_id is not None:
+        source = page.services.project_grants.get(grant.project_grant_id)
+    grantee = page.services.storage.users.find_subject(grant.user_id)
+    if grantee is None:
+        raise NotFound("user", grant.user_id)
+    user = display_user(page, grantee)
+    if page.request.GET.get(ORIGIN_PARAM) == USER_ORIGIN and user.href:
+        kind: ResourceType[Any] = USER if isinstance(grantee.user, HumanUser) else SERVICE_USER
+        origin, section = _origin_page(page, kind, grantee.user), "grants"
+        origin.organization = grantee.organization
+    else:
+        origin = _origin_page(page, PROJECT if isinstance(source, Project) else PROJECT_GRANT, source)
+        origin.organization, section = page.organization, "user-grants"
+    return _OpenedGrant(grant, user.name, project, source, origin, f"{origin.resource_path}#{section}")
 
 
-class UserGrantEditPage(UserGrantResourcePage, RolesFormPage, EditPage):
-    title = gettext_lazy("Choose roles for {name}")
-    command = ChangeUserGrant
+def _origin_page(page: ConsolePage, kind: ResourceType[Any], entity: object) -> ResourcePage[Any]:
+    return ResourcePage(RouteContext(page.resource, entity), page.request, resource_type=kind)
+
+
+_USER_GRANT = ResourceType(
+    model=_OpenedGrant,
+    path="/user-grants/{user_grant}",
+    context=route_contexts.user_grant_context,
+    permission_prefix="user_grant",
+    section=lambda page, opened: opened.origin.section,
+    message_values=lambda page, opened: {
+        "name": opened.name,
+        "project": opened.project.name,
+        "roles": ", ".join(sorted(opened.grant.roles)),
+    },
+    parents=lambda page, opened: opened.origin.breadcrumbs,
+    has_page=False,
+    find=_open_grant,
+)
+
+
+class UserGrantEditPage(RolesFormPage, EditPage[_OpenedGrant]):
+    def initial_values(self) -> dict[str, Any]:
+        return self.entity_values(self.entity.grant)
 
     @property
     def lead(self) -> str:
-        return self.project.name
-
-    def role_options(self) -> RoleOptions:
-        return source_role_options(self, self.source)
-
-
-class RemoveUserGrantPage(UserGrantResourcePage, ResourceActionPage):
-    path_suffix = "/delete"
-    title = gettext_lazy("Remove the user grant of {name} in {project}?")
-    submit_label = gettext_lazy("Remove user grant")
+        return self.entity.project.name
 
     @property
-    def impact(self) -> Sequence[str]:
-        return [gettext_lazy("{name} loses {roles} in {project} at once.")] if self.entity.roles else []
+    def cancel_path(self) -> str:
+        return self.entity.origin_path
 
-    def perform(self) -> None:
-        self.services.user_grants.remove(self.entity.id, principal=self.principal)
+    def role_options(self) -> RoleOptions:
+        return source_role_options(self, self.entity.source)
 
 
-_SOURCES = (ProjectResourcePage, ProjectGrantResourcePage)
-USER_GRANTS = {kind: SourceGrantListPage.for_resource(kind) for kind in _SOURCES}
+_EDIT = EditForm[_OpenedGrant, ChangeUserGrant](
+    title=gettext_lazy("Choose roles for {name}"),
+    command=ChangeUserGrant,
+    change=lambda page, opened, command, version: page.services.user_grants.change(
+        opened.grant.id, command, expected_version=version, principal=page.principal
+    ),
+)
+
+_REMOVE = Action[_OpenedGrant](
+    path="/delete",
+    run=lambda page, opened: page.services.user_grants.remove(opened.grant.id, principal=page.principal),
+    title=gettext_lazy("Remove the user grant of {name} in {project}?"),
+    submit_label=gettext_lazy("Remove user grant"),
+    impact=lambda page, opened: (
+        [gettext_lazy("{name} loses {roles} in {project} at once.")] if opened.grant.roles else []
+    ),
+    back=lambda page, opened: opened.origin_path,
+)
+
+_SOURCES: tuple[ResourceType[Any], ...] = (PROJECT, PROJECT_GRANT)
 
 ROUTES = (
-    *(
-        ConsoleRoute(f"{source.path}/user-grants", USER_GRANTS[source], "user_grant.read", source.context_factory)
-        for source in _SOURCES
-    ),
-    *(
-        ConsoleRoute(
-            f"{source.path}/user-grants/new",
-            GrantUserPage.for_resource(source),
-            "user_grant.write",
-            source.context_factory,
-        )
-        for source in _SOURCES
-    ),
-    *resource_routes(UserGrantEditPage, RemoveUserGrantPage),
+    *(list_route(USER_GRANTS, source) for source in _SOURCES),
+    *(source.page_route("/user-grants/new", GrantUserPage, "user_grant.write") for source in _SOURCES),
+    edit_route(_USER_GRANT, _EDIT, UserGrantEditPage),
+    *action_routes(_USER_GRANT, _REMOVE),
 )

@@ -1,24 +1,25 @@
 """Pages with a form that is sent by GET, so that each result has a URL."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pyramid.response import Response
 
+from identity.api.plugins import cached_property
 from identity.pages.forms import FormState
 from identity.plugins.console.console_page import ConsolePage
 
 
-class PromptPage(ConsolePage):
+class QueryPage(ConsolePage):
     """Redisplays the submitted values with the problems beside their fields."""
 
     #: In the order of the form.
     fields: ClassVar[tuple[str, ...]]
 
-    def __init__(self, context: Any, request: Any) -> None:
-        super().__init__(context, request)
-        #: Problems by field, filled while rendering.
-        self.problems: dict[str, str] = {}
+    @cached_property
+    def problems(self) -> dict[str, str]:
+        """Problems by field, filled while rendering."""
+        return {}
 
     def query(self) -> Mapping[str, str]:
         """Submitted values by field, without empty ones."""
