@@ -22,7 +22,7 @@ MOST_NAMES = 200
 
 #: Plugins that are parts of the service, with its packages and modules that they use besides the public names.
 PARTS_OF_THE_SERVICE = {
-    "console": ("annotations", "crypto", "domain", "http", "pages", "provider", "services", "storage"),
+    "console": ("crypto", "domain", "http", "pages", "provider", "services", "storage"),
     "management": ("domain", "http", "provider", "services", "storage"),
     "sql": ("concurrency", "domain", "instrumentation", "storage", "testing", "transaction_manager"),
     "end_session": ("pages", "provider", "services"),

@@ -1,8 +1,9 @@
 """Services are constructed when they are first used, and open the storage when they first read or write."""
 
+from typing import get_type_hints
+
 import pytest
 
-from identity.annotations import annotated_names
 from identity.application import IdentityApplication
 from identity.cached_property import cached_property
 from identity.domain.audit import OPERATOR, Actor
@@ -28,7 +29,7 @@ def test_storage_is_opened_once_and_has_every_store(identity: IdentityApplicatio
             return storage
 
         services = identity.create_services(open_storage, OPERATOR)
-        for name in annotated_names(Storage):
+        for name in get_type_hints(Storage):
             assert getattr(services.storage, name) is getattr(storage, name)
     assert opened == [storage]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from markupsafe import Markup
 from pyramid.request import Request
@@ -21,14 +21,19 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import TableSection
 from identity.plugins.console.resource_types import ResourcePage, ResourceType
 from identity.plugins.console.routes import ConsoleRoute
-from identity.services.applications import ApplicationService
+from identity.services.access_control import Principal
 from identity.services.container import Services
-from identity.services.service_users import ServiceUserService
 
 #: Two, so that secrets can be rotated.
 _MAX_SECRETS = 2
 
 Secret = ClientSecret | ServiceUserSecret
+
+
+class SecretService(Protocol):
+    def list_secrets(self, owner_id: str, /) -> Sequence[Secret]: ...
+    def add_secret(self, owner_id: str, /, *, principal: Principal) -> tuple[Secret, str]: ...
+    def remove_secret(self, owner_id: str, secret_id: str, /, *, principal: Principal) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +44,7 @@ class ClientSecrets:
     """
 
     owner: ResourceType[Any]
-    service: Callable[[Services], ApplicationService | ServiceUserService]
+    service: Callable[[Services], SecretService]
     section_id: str
     title: str
     lead: str

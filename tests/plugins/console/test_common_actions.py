@@ -5,8 +5,6 @@ from urllib.parse import urlencode
 
 import pytest
 
-from identity.plugins.console.action_page import DeletePage
-from identity.plugins.console.resource_page import ProjectResourcePage
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ROLE, ApiFixtureData, make_fixture_data
@@ -255,8 +253,3 @@ def test_list_search_and_empty_state(instance_owner: Browser, estate: ApiFixture
         page = instance_owner.open(f"{href}?q=zebra")
         assert "Nothing here has “zebra” in it." in page, path
         assert page.html.select("tbody tr") == []
-
-
-def test_for_resource_refuses_unknown_attributes() -> None:
-    with pytest.raises(TypeError, match="DeletePage says nothing of lable, wya"):
-        DeletePage.for_resource(ProjectResourcePage, lable="Delete project", wya=())

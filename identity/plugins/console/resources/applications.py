@@ -12,10 +12,10 @@ from identity.domain.entity import EntityField
 from identity.domain.messages import gettext_lazy
 from identity.domain.projects import Project
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
-from identity.plugins.console.fields.applications import APPLICATION_FIELDS, APPLICATION_TYPE_OPTIONS
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
 from identity.plugins.console.client_secrets import ClientSecrets
 from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.fields.applications import APPLICATION_FIELDS, APPLICATION_TYPE_OPTIONS
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge, format_value

@@ -145,8 +145,12 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
         return source_role_options(self, (None if is_owner else self._find_project_grant) or self.selected_project)
 
     @property
+    def cancel_path(self) -> str:
+        return self.resource_path
+
+    @property
     def success_path(self) -> str:
-        return f"{self.cancel_path}#grants"
+        return f"{self.resource_path}#grants"
 
     def submit(self, form: Form) -> Response:
         return add_user_grant(self, form, self.entity.id, self.selected_project.id)

@@ -127,7 +127,9 @@ def _sections(page: DetailPage[Project], project: Project) -> Sections:
         page.list_section(PROJECT_GRANTS),
         page.list_section(USER_GRANTS, lead=gettext_lazy("Users with roles in the project.")),
         page.list_section(MANAGERS, lead=gettext_lazy("Users who manage this project.")),
-        DescriptionListSection("settings", gettext_lazy("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)),
+        DescriptionListSection(
+            "settings", gettext_lazy("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)
+        ),
     ]
 
 

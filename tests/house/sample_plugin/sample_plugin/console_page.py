@@ -1,45 +1,54 @@
 """A page of the console: who of an organization has chosen a code for the door."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from identity.api.entities import Organization, User
 from identity.api.pages import NavigationItem, gettext_lazy
 from identity.plugins.console.api import (
     CONSOLE_PATH,
+    ORGANIZATION,
     Cells,
-    ConsoleRoute,
-    ListPage,
+    ConsolePage,
     PageRequest,
+    ResourceList,
     ResultPage,
     UserKind,
-    organization_context,
+    list_route,
 )
 from sample_plugin.page import CODES
 
 
-class DoorPinListPage(ListPage):
-    """One row per person. The codes are never shown."""
+def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[Any]:
+    """The people of the organization that the address names."""
+    return page.services.storage.users.page(page.entity_of(Organization).id, UserKind.HUMAN, request)
 
-    title = gettext_lazy("Door codes")
-    lead = gettext_lazy("Who has chosen a code for the door of the department.")
-    columns = (gettext_lazy("User"), gettext_lazy("Code"))
-    sort_orders = (("user_name", gettext_lazy("User")),)
-    empty_title = gettext_lazy("No users yet")
-    empty_text = gettext_lazy("People choose a code when they sign in for the first time.")
 
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
-        """The people of the organization that the address names."""
-        return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, page_request)
+def _rows(page: ConsolePage, users: Sequence[User]) -> Sequence[Cells]:
+    """Name and state of each."""
+    records = page.services.record_service(page.request.registry.sample_record_namespace)
+    ui, rows = page.template_macros, []
+    for user in users:
+        record = records.find(CODES, user.id)
+        chosen = page.render_placeholder(gettext_lazy("None yet")) if record is None else ui.when(record.created_at)
+        rows.append((ui.named(user.display_name, f"{CONSOLE_PATH}/users/{user.id}"), chosen))
+    return rows
 
-    def build_cells(self, user: User) -> Cells:
-        """Name and state of one of them."""
-        record = self.services.record_service(self.request.registry.sample_record_namespace).find(CODES, user.id)
-        chosen = (
-            self.render_placeholder(gettext_lazy("None yet"))
-            if record is None
-            else self.template_macros.when(record.created_at)
-        )
-        return (self.template_macros.named(user.display_name, f"{CONSOLE_PATH}/users/{user.id}"), chosen)
+
+#: One row per person. The codes are never shown.
+DOOR_PINS = ResourceList(
+    path="/doors",
+    permission="user.read",
+    section="doors",
+    title=gettext_lazy("Door codes"),
+    lead=gettext_lazy("Who has chosen a code for the door of the department."),
+    columns=(gettext_lazy("User"), gettext_lazy("Code")),
+    sort_orders=(("user_name", gettext_lazy("User")),),
+    fetch=_fetch,
+    rows=_rows,
+    empty_title=gettext_lazy("No users yet"),
+    empty_text=gettext_lazy("People choose a code when they sign in for the first time."),
+)
 
 
 def navigation_item(organization: Organization) -> NavigationItem:
@@ -47,4 +56,4 @@ def navigation_item(organization: Organization) -> NavigationItem:
     return NavigationItem(label="Door codes", href=f"{CONSOLE_PATH}/organizations/{organization.id}/doors", icon="key")
 
 
-ROUTES = (ConsoleRoute("/organizations/{organization}/doors", DoorPinListPage, "user.read", organization_context),)
+ROUTES = (list_route(DOOR_PINS, ORGANIZATION),)
