@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "identity" / "plugins"
 SAMPLES = (Path(__file__).parent / "sample_plugin", Path(__file__).parent / "sample_plugins")
 #: What plugins offer to plugins that extend them.
-EXTENSIONS = {"identity.plugins.console.api"}
+EXTENSIONS = {"identity.plugins.console.api", "identity.plugins.management.api"}
 MODULES = tuple(f"identity.api.{item.name}" for item in iter_modules(identity.api.__path__))
 MOST_NAMES = 200
 

@@ -15,6 +15,7 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 from identity.http.language_negotiation import RequestLanguage
 from identity.plugins.management import conditional_requests
 from identity.plugins.management.openapi import build_document
+from identity.plugins.management.operation import OperationGroup
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX, ROUTE_NAME_PREFIX
 
 _METHODS = ("get", "post", "patch", "delete")
@@ -131,12 +132,12 @@ def _reference_name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def add_browser_routes(config: Configurator) -> None:
+def add_browser_routes(config: Configurator, groups: Sequence[OperationGroup]) -> None:
     base_url = config.registry.application.settings.base_url
 
     @cache
     def known() -> tuple[OpenApiReader, bytes, str]:
-        document = build_document(base_url)
+        document = build_document(base_url, groups)
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
         return OpenApiReader(document), text.encode(), conditional_requests.text_etag(text)
 

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document, generated from the operations."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -9,12 +9,16 @@ from pydantic import BaseModel
 from identity.api.plugins import __version__
 from identity.plugins.management.json_body import EmptyCommand
 from identity.plugins.management.json_schemas import component_name, component_schemas, input_schema, schema_reference
-from identity.plugins.management.operation import Operation, one_time_members, readable_representations
-from identity.plugins.management.operation_table import RESOURCE_MODULES
+from identity.plugins.management.operation import (
+    Operation,
+    OperationGroup,
+    one_time_members,
+    readable_representations,
+)
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX
+from identity.plugins.management.representation import Representation
 from identity.storage.paging import MAX_COUNTED_ROWS
 
-_READABLE = readable_representations(operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS)
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 _DESCRIPTION = """\
@@ -72,28 +76,17 @@ _PARAMETERS: Mapping[str, str] = {
     "Idempotency-Key": "A word of the client's own, 1 to 255 printable characters, good for 24 hours.",
 }
 
-#: Published tags that differ from the module names. Generated clients depend on them.
-_TAGS: Mapping[str, str] = {
-    "connected_applications": "Connections",
-    "manager_roles": "Roles",
-    "organization_transfer": "Transfer",
-    "personal_access_tokens": "Service user tokens",
-}
 
-
-def build_document(base_url: str) -> dict[str, Any]:
+def build_document(base_url: str, groups: Sequence[OperationGroup]) -> dict[str, Any]:
     """The document for this base URL."""
-    operations = [operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS]
+    operations = [operation for group in groups for operation in group.operations]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Management API", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": f"{base_url}{PATH_PREFIX}"}],
         "security": [{"bearer": []}],
-        "tags": [
-            {"name": resource_tag(resource_module), "description": _tag_description(resource_module)}
-            for resource_module in RESOURCE_MODULES
-        ],
-        "paths": _paths(),
+        "tags": [{"name": group.tag, "description": group.description} for group in groups],
+        "paths": _paths(groups, readable_representations(operations)),
         "components": {
             "schemas": _schemas(operations),
             "responses": {_response_name(status): _error_response(status) for status in _ERRORS},
@@ -104,27 +97,21 @@ def build_document(base_url: str) -> dict[str, Any]:
     }
 
 
-def resource_tag(resource: Any) -> str:
-    """The tag of a resource module: "Service users" for service_users."""
-    name: str = resource.__name__.rpartition(".")[2]
-    return _TAGS.get(name) or name.replace("_", " ").capitalize()
-
-
 def path_template(operation: Operation) -> str:
     return _PATTERN.sub(r"{\1}", operation.path)
 
 
-def _paths() -> dict[str, Any]:
+def _paths(groups: Iterable[OperationGroup], readable: Collection[type[Representation]]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
-    for resource in RESOURCE_MODULES:
-        for operation in resource.OPERATIONS:
+    for group in groups:
+        for operation in group.operations:
             paths.setdefault(path_template(operation), {})[operation.method.lower()] = _operation_object(
-                operation, resource_tag(resource)
+                operation, group.tag, readable
             )
     return paths
 
 
-def _operation_object(operation: Operation, tag: str) -> dict[str, Any]:
+def _operation_object(operation: Operation, tag: str, readable: Collection[type[Representation]]) -> dict[str, Any]:
     document: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [tag],
@@ -135,7 +122,7 @@ def _operation_object(operation: Operation, tag: str) -> dict[str, Any]:
     }
     if operation.description:
         document["description"] = operation.description
-    once = sorted(one_time_members(operation, _READABLE)) if operation.method == "POST" else []
+    once = sorted(one_time_members(operation, readable)) if operation.method == "POST" else []
     if once:
         document["x-shown-once"] = once
     if operation.method in ("POST", "PATCH"):
@@ -281,12 +268,6 @@ def _list_schema(model: type[BaseModel]) -> dict[str, Any]:
         "required": ["items", "next_cursor", "total", "total_is_exact"],
         "additionalProperties": False,
     }
-
-
-def _tag_description(resource: Any) -> str:
-    """The module's docstring without the leading name."""
-    text = _docstring_paragraph(resource.__doc__).partition(": ")[2]
-    return text[:1].upper() + text[1:]
 
 
 def _docstring_paragraph(text: str | None) -> str:

@@ -149,6 +149,15 @@ class Operation:
         return subject if last in _STATE_CHANGES else self.path
 
 
+@dataclass(frozen=True, slots=True)
+class OperationGroup:
+    """Operations on one kind of resource: a tag of the document, with its description."""
+
+    tag: str
+    description: str
+    operations: tuple[Operation, ...]
+
+
 def readable_representations(operations: Iterable[Operation]) -> frozenset[type[Representation]]:
     """The representations that these operations return to any reader."""
     return frozenset(

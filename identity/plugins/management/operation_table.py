@@ -1,5 +1,9 @@
-"""All operations of the API."""
+"""All operations of the API; plugins add theirs with ``management_operations``."""
 
+from collections.abc import Mapping
+from types import ModuleType
+
+from identity.plugins.management.operation import OperationGroup
 from identity.plugins.management.resources import (
     applications,
     audit_events,
@@ -63,4 +67,25 @@ RESOURCE_MODULES = (
     audit_events,
 )
 
-OPERATIONS = tuple(operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS)
+#: Published tags that differ from the module names. Generated clients depend on them.
+_TAGS: Mapping[str, str] = {
+    "connected_applications": "Connections",
+    "manager_roles": "Roles",
+    "organization_transfer": "Transfer",
+    "personal_access_tokens": "Service user tokens",
+}
+
+
+def _group(module: ModuleType) -> OperationGroup:
+    """The operations of a module, under its name ("Service users") and docstring without the leading name."""
+    name = module.__name__.rpartition(".")[2]
+    description = " ".join((module.__doc__ or "").split()).partition(": ")[2]
+    return OperationGroup(
+        _TAGS.get(name) or name.replace("_", " ").capitalize(),
+        description[:1].upper() + description[1:],
+        module.OPERATIONS,
+    )
+
+
+OPERATION_GROUPS = tuple(map(_group, RESOURCE_MODULES))
+OPERATIONS = tuple(operation for group in OPERATION_GROUPS for operation in group.operations)

@@ -1,0 +1,29 @@
+"""The page on which people see their badge."""
+
+from collections.abc import Mapping
+
+from pyramid.config import Configurator
+
+from badges.records import Badges
+from identity.api.pages import SignedInPage
+
+
+class BadgePage(SignedInPage):
+    """It changes nothing."""
+
+    template = "badges/badge.html"
+
+    def template_variables(self) -> Mapping[str, object]:
+        """The badge, if there is one."""
+        badges: Badges = self.request.registry.badges
+        return {"badge": badges.find(self.request.services, self.subject.user.id)}
+
+
+def add_badge_page(config: Configurator, badges: Badges) -> None:
+    """The page, and its template."""
+    config.include("identity.pages")
+    config.registry.badges = badges
+    config.add_page_templates("badges:templates")
+    config.add_page(
+        "badges", "/account/badge", BadgePage, permission=SignedInPage.SIGNED_IN_PERMISSION, authenticate="session"
+    )

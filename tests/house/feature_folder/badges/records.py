@@ -1,0 +1,29 @@
+"""How badges are kept: one record for each person."""
+
+from dataclasses import dataclass
+
+from identity.api.services import RecordNamespace, Services
+
+KIND = "badge"
+
+
+@dataclass(frozen=True)
+class Badges:
+    """The badges of everybody."""
+
+    namespace: RecordNamespace
+    prefix: str
+
+    def give(self, services: Services, user_id: str, text: str) -> str:
+        """Replaces the person's badge; returns the new one."""
+        records = services.record_service(self.namespace)
+        badge = {"text": self.prefix + text}
+        kept = records.add(KIND, user_id, badge, user_id=user_id)
+        if kept is not None:
+            records.replace(kept, badge)
+        return badge["text"]
+
+    def find(self, services: Services, user_id: str) -> str | None:
+        """The person's badge."""
+        record = services.record_service(self.namespace).find(KIND, user_id)
+        return None if record is None else str(record.value["text"])
