@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 
 
 class Storage(ABC):
-    """All stores, in one transaction or on one read connection.
-
-    A writing Storage sees its own changes; others see all of them after the commit. Storages are not shared between
-    threads.
-    """
+    """All stores, in one transaction or on one read connection. A writing Storage sees its own changes; others see all
+    of them after the commit. Storages are not shared between threads."""
 
     organizations: OrganizationStore
     projects: ProjectStore
@@ -89,25 +86,19 @@ class Backend(ABC):
 
     @abstractmethod
     def read_session(self) -> AbstractContextManager[Storage]:
-        """A Storage to read from outside any transaction. Writing through it is an error.
-
-        Raises StorageUnavailable if the backend cannot be reached.
-        """
+        """A Storage to read from outside any transaction. Writing through it is an error. Raises StorageUnavailable if
+        the backend cannot be reached."""
 
     def standby_session(self) -> AbstractContextManager[Storage] | None:
-        """A Storage on a standby whose lag is within the operator's limit.
-
-        None if there is none at the moment or none is allowed: use ``read_session``. Its stores may raise
-        StorageUnavailable where those of ``read_session`` would not. Raises StorageUnavailable.
-        """
+        """A Storage on a standby whose lag is within the operator's limit. None if there is none at the moment or none
+        is allowed: use ``read_session``. Its stores may raise StorageUnavailable where those of ``read_session`` would
+        not. Raises StorageUnavailable."""
         return None
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Storage]:
-        """A Storage to read what is committed now; later writes stay invisible, however long it is read.
-
-        Writers do not wait for it. Raises StorageUnavailable.
-        """
+        """A Storage to read what is committed now; later writes stay invisible, however long it is read. Writers do not
+        wait for it. Raises StorageUnavailable."""
 
     @abstractmethod
     def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
@@ -120,18 +111,14 @@ class Backend(ABC):
         """
 
     def checkpoint(self) -> None:  # noqa: B027 - there may be nothing of the kind
-        """Run maintenance now, while others write, that a later writer would have to do while others wait.
-
-        Call it after many writes. Raises StorageUnavailable.
-        """
+        """Run maintenance now, while others write, that a later writer would have to do while others wait. Call it
+        after many writes. Raises StorageUnavailable."""
 
     @abstractmethod
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
-        """Migrate the schema to this version; one runner at a time, restartable.
-
-        Returns what was (or with ``dry_run`` would be) applied, one line each, oldest first; empty if nothing is
-        pending. Raises StorageUnavailable if the stored schema is newer than this version.
-        """
+        """Migrate the schema to this version; one runner at a time, restartable. Returns what was (or with ``dry_run``
+        would be) applied, one line each, oldest first; empty if nothing is pending. Raises StorageUnavailable if the
+        stored schema is newer than this version."""
 
     def migration_sql(self) -> Sequence[str]:
         """The statements that ``migrate`` would run, line by line; empty if the backend has no such language."""
@@ -142,25 +129,19 @@ class Backend(ABC):
         """Raise StorageUnavailable, with advice, unless the backend responds and its schema is current."""
 
     def connection_limit_problem(self, process_count: int) -> str | None:
-        """A message for the operator if this many processes may open more connections than the server allows.
-
-        None if the limit suffices or is unknown. Raises StorageUnavailable.
-        """
+        """A message for the operator if this many processes may open more connections than the server allows. None if
+        the limit suffices or is unknown. Raises StorageUnavailable."""
         return None
 
     def dump(self) -> AbstractContextManager[StorageDump]:
-        """A consistent dump of everything committed, for a backup; writers do not wait.
-
-        Raises StorageUnavailable, also if the backend has no backups.
-        """
+        """A consistent dump of everything committed, for a backup; writers do not wait. Raises StorageUnavailable, also
+        if the backend has no backups."""
         raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 
     def restore(self, dump: StorageDump) -> None:
-        """Restore a dump, all or nothing, then migrate the schema to this version.
-
-        Raises StorageUnavailable if the storage is not empty, if the dump has a newer schema, or if the backend has
-        no backups. Exceptions raised while reading the dump propagate, and nothing is stored.
-        """
+        """Restore a dump, all or nothing, then migrate the schema to this version. Raises StorageUnavailable if the
+        storage is not empty, if the dump has a newer schema, or if the backend has no backups. Exceptions raised while
+        reading the dump propagate, and nothing is stored."""
         raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 
     @abstractmethod

@@ -18,11 +18,9 @@ class TableRows:
 
 @dataclass(frozen=True)
 class StorageDump:
-    """All tables of one moment, ordered so that no row refers to a later table.
-
-    ``schema_revision`` is the revision that the rows fit. ``sequence_numbers`` are the last numbers assigned, by
-    table, where a number must not be reused.
-    """
+    """All tables of one moment, ordered so that no row refers to a later table. ``schema_revision`` is the revision
+    that the rows fit. ``sequence_numbers`` are the last numbers assigned, by table, where a number must not be
+    reused."""
 
     schema_revision: str
     sequence_numbers: Mapping[str, int]

@@ -32,10 +32,8 @@ class StorageUnavailable(StorageError):
 
 
 class UnreadableRow(StorageUnavailable):
-    """A stored row cannot be read: damaged, or written by something else.
-
-    ``table`` and ``id`` identify it for operators; its content is not disclosed.
-    """
+    """A stored row cannot be read: damaged, or written by something else. ``table`` and ``id`` identify it for
+    operators; its content is not disclosed."""
 
     def __init__(self, table: str, id: str) -> None:
         super().__init__(f"the row {id} of {table} cannot be read")

@@ -48,11 +48,9 @@ SortKeys = Mapping[str, Callable[[IdentifiedRowT], str]]
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A requested page: up to ``limit`` rows after ``cursor``, of those that match ``query``.
-
-    ``active`` filters by state where rows have one. ``sort`` None is the list's default order; a cursor is valid
-    only for the order in which it was made. ``with_total`` requests the total.
-    """
+    """A requested page: up to ``limit`` rows after ``cursor``, of those that match ``query``. ``active`` filters by
+    state where rows have one. ``sort`` None is the list's default order; a cursor is valid only for the order in which
+    it was made. ``with_total`` requests the total."""
 
     limit: int = 50
     cursor: PageCursor | None = None

@@ -7,12 +7,10 @@ if TYPE_CHECKING:
 
 
 class TransactionParticipant:
-    """Every step is a no-op unless a backend overrides it.
-
-    ``abort`` is called for a transaction that must not be committed. Otherwise ``tpc_begin``, ``commit`` and
-    ``tpc_vote`` are called in this order: the vote is the last moment at which a participant can refuse. Then comes
-    ``tpc_finish`` or, if one refused, ``tpc_abort``, after ``abort`` or without it.
-    """
+    """Every step is a no-op unless a backend overrides it. ``abort`` is called for a transaction that must not be
+    committed. Otherwise ``tpc_begin``, ``commit`` and ``tpc_vote`` are called in this order: the vote is the last
+    moment at which a participant can refuse. Then comes ``tpc_finish`` or, if one refused, ``tpc_abort``, after
+    ``abort`` or without it."""
 
     def __init__(self, transactions: "ITransactionManager") -> None:
         self.transaction_manager = transactions

@@ -41,10 +41,8 @@ class _LdapServer(NamedTuple):
 
 @dataclass(frozen=True)
 class LdapEntry:
-    """An entry of the directory. ``id`` never changes; names of ``attributes`` are in lower case.
-
-    ``login`` is the name by which it was found.
-    """
+    """An entry of the directory. ``id`` never changes; names of ``attributes`` are in lower case. ``login`` is the name
+    by which it was found."""
 
     id: str
     dn: str
@@ -64,8 +62,7 @@ class LdapClient:
 
     def find_entry(self, login: str) -> LdapEntry | None:
         """The entry with this name; None if several match. Raises DirectoryUnavailable if no server responds, or the
-        limit of requests is reached.
-        """
+        limit of requests is reached."""
         from ldap3.utils.conv import escape_filter_chars
 
         if not login or len(login) > _LONGEST:
@@ -79,19 +76,15 @@ class LdapClient:
         return self._query_servers(lambda server: self._search_entry(server, "*", "", condition))
 
     def verify_password(self, entry: LdapEntry | None, password: str) -> bool:
-        """Whether this is the entry's password; for None, a bind with a random password, which fails.
-
-        Raises DirectoryUnavailable. An empty password is never sent: an unauthenticated bind succeeds (RFC 4513
-        §5.1.2).
-        """
+        """Whether this is the entry's password; for None, a bind with a random password, which fails. Raises
+        DirectoryUnavailable. An empty password is never sent: an unauthenticated bind succeeds (RFC 4513 §5.1.2)."""
         is_real = entry is not None and 0 < len(password) <= _LONGEST and "\0" not in password
         dn, tried = (entry.dn, password) if entry is not None and is_real else (self._dummy_entry, new_token())
         return self._query_servers(lambda server: self._can_bind(server, dn, tried)) and is_real
 
     def simulate_query(self, login: str) -> None:
         """Take as long as ``find_entry`` and ``verify_password``, but give up soon, and at once while no server
-        responds: other accounts must not wait for the directory.
-        """
+        responds: other accounts must not wait for the directory."""
         if monotonic() - self._failed_at < _RETRY_AFTER_SECONDS:
             return
         with suppress(DirectoryUnavailable):

@@ -9,11 +9,9 @@ from identity.api.crypto import decode_base64url, encode_base64url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passkey:
-    """A credential record (WebAuthn Level 3 §4).
-
-    ``public_key`` is a COSE key. ``user_handle`` is the authenticator's opaque identifier of the user, the same for
-    all of their passkeys. ``user_verified`` is True once the authenticator has verified the user.
-    """
+    """A credential record (WebAuthn Level 3 §4). ``public_key`` is a COSE key. ``user_handle`` is the authenticator's
+    opaque identifier of the user, the same for all of their passkeys. ``user_verified`` is True once the authenticator
+    has verified the user."""
 
     id: bytes
     public_key: bytes
@@ -32,8 +30,7 @@ class Passkey:
 
     def authentication_methods(self, *, user_verified: bool) -> tuple[str, ...]:
         """The methods that it proves (RFC 8176): a synced software key or a device-bound key; with user verification it
-        counts as two factors.
-        """
+        counts as two factors."""
         key_method = "swk" if self.backup_eligible else "hwk"
         return (key_method, "user", "mfa") if user_verified else (key_method, "user")
 

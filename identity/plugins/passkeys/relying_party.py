@@ -24,11 +24,9 @@ _RECORD_KIND, _RECORD_KEY, _RP_ID_MEMBER = "relying_party", "rp_id", "rp_id"
 
 @dataclass(frozen=True)
 class PasskeyRelyingParty:
-    """The service as browsers and authenticators see it (WebAuthn Level 3 §5.1.2).
-
-    ``rp_id`` is the host name of the passkeys, ``origin`` the required origin of responses; both are compared
-    exactly. ``has_explicit_rp_id`` is True if the settings contain the name.
-    """
+    """The service as browsers and authenticators see it (WebAuthn Level 3 §5.1.2). ``rp_id`` is the host name of the
+    passkeys, ``origin`` the required origin of responses; both are compared exactly. ``has_explicit_rp_id`` is True if
+    the settings contain the name."""
 
     rp_id: str
     origin: str
@@ -84,8 +82,7 @@ class PasskeyRelyingParty:
         self, challenge: bytes, allow_credentials: Iterable[Passkey] = (), *, verification: str
     ) -> dict[str, object]:
         """Options of navigator.credentials.get; without ``allow_credentials`` the user chooses among all of their
-        passkeys.
-        """
+        passkeys."""
         return {
             "challenge": encode_base64url(challenge),
             "rpId": self.rp_id,
@@ -104,8 +101,7 @@ class PasskeyRelyingParty:
         name: str,
     ) -> dict[str, object]:
         """Options of navigator.credentials.create, with the organization's name; authenticators with one of the
-        ``exclude_credentials`` create no other.
-        """
+        ``exclude_credentials`` create no other."""
         user = person.user
         return {
             "challenge": encode_base64url(challenge),

@@ -80,11 +80,8 @@ def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: byte
 def verify_authentication(
     answer: str, party: PasskeyRelyingParty, challenge: bytes, passkey: Passkey, *, is_passwordless: bool
 ) -> tuple[Passkey, tuple[str, ...]]:
-    """The updated passkey, and the authentication methods (RFC 8176) that it proves.
-
-    ``is_passwordless``: the passkey must verify and identify its user. Raises VerificationFailed,
-    SignCountRegressed.
-    """
+    """The updated passkey, and the authentication methods (RFC 8176) that it proves. ``is_passwordless``: the passkey
+    must verify and identify its user. Raises VerificationFailed, SignCountRegressed."""
     from webauthn import verify_authentication_response
     from webauthn.helpers import parse_authentication_credential_json
 
@@ -145,8 +142,7 @@ def _transports(answer: str) -> tuple[str, ...]:
 
 def _require_allowed_authenticator(verified: "VerifiedRegistration", party: PasskeyRelyingParty) -> None:
     """Raise AuthenticatorNotAllowed unless a certificate that chains to the roots names an allowed model. The
-    authenticator's own claims do not count.
-    """
+    authenticator's own claims do not count."""
     from cryptography.x509 import ExtensionNotFound, ObjectIdentifier, load_der_x509_certificate
     from webauthn.helpers import parse_attestation_object
 

@@ -136,8 +136,7 @@ class SqlBackend(Backend):
 
     def checkpoint(self) -> None:
         """Checkpoint SQLite's WAL. Otherwise the next commit does it once the log is large, and everyone waits for
-        it.
-        """
+        it."""
         if self._settings.database_url().get_backend_name() == SQLITE:
             with self.read_session() as storage:
                 storage.connection.execute_raw("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]

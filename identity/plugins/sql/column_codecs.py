@@ -55,8 +55,7 @@ class _LongBytes(TypeDecorator[bytes]):
 
 class _TextFromBytes(TypeDecorator[str]):
     """A text that is indexed as a whole: MariaDB reserves four bytes per character of a text, too many for its
-    indexes.
-    """
+    indexes."""
 
     impl = Text
     cache_ok = True

@@ -71,9 +71,8 @@ class DatabaseConnection:
 
     @contextmanager
     def autocommit(self) -> Iterator[None]:
-        """Run one statement that PostgreSQL commits with it, which saves two round trips. Within an open
-        transaction, and in other databases, the statement is part of the transaction.
-        """
+        """Run one statement that PostgreSQL commits with it, which saves two round trips. Within an open transaction,
+        and in other databases, the statement is part of the transaction."""
         if self.dialect.name != POSTGRESQL or self.in_transaction:
             yield
             return

@@ -33,10 +33,7 @@ def read_connection_limits(connection: Connection) -> Iterator[tuple[str, int]]:
 def connection_limit_problem(
     connection: Connection, settings: SqlPluginSettings, process_count: int, *, pools: int = 2
 ) -> str | None:
-    """A message if the pools of this many processes may exceed the server's limit.
-
-    Raises SQLAlchemyError.
-    """
+    """A message if the pools of this many processes may exceed the server's limit. Raises SQLAlchemyError."""
     name, most = min(read_connection_limits(connection), key=lambda item: item[1])
     per_process = pools * settings.pool_size
     needed = process_count * per_process

@@ -36,11 +36,8 @@ class _ConnectionWaiter(Event):
 
 
 class ConnectionPool:
-    """At most ``size`` open connections, which stay open while idle.
-
-    If all are in use, or the server has none left (``is_limit_error`` recognizes its error), callers queue for at most
-    ``wait`` seconds.
-    """
+    """At most ``size`` open connections, which stay open while idle. If all are in use, or the server has none left
+    (``is_limit_error`` recognizes its error), callers queue for at most ``wait`` seconds."""
 
     def __init__(
         self,
@@ -74,8 +71,7 @@ class ConnectionPool:
 
     def acquire(self) -> "DatabaseConnection":
         """An exclusive connection, after waiting in the queue. Raises StorageUnavailable, or the error of opening
-        one.
-        """
+        one."""
         give_up_at = time.monotonic() + self._wait
         is_first = False
         while True:

@@ -190,10 +190,8 @@ class UpdateWithInserts(DialectStatement):
 
 
 class Upsert(DialectStatement):
-    """An insert, or an update of the existing row to ``changed`` if it matches ``where``.
-
-    Without ``changed`` the row stays. With ``returning`` it returns the resulting row.
-    """
+    """An insert, or an update of the existing row to ``changed`` if it matches ``where``. Without ``changed`` the row
+    stays. With ``returning`` it returns the resulting row."""
 
     def __init__(
         self,

@@ -69,10 +69,8 @@ def is_sqlite_file_missing(settings: SqlPluginSettings) -> bool:
 
 
 def open_request_pools(settings: SqlPluginSettings) -> DatabasePools:
-    """Pools for requests. Connections are opened when needed.
-
-    Raises StorageUnavailable if the SQLite file does not exist: only a migration creates it.
-    """
+    """Pools for requests. Connections are opened when needed. Raises StorageUnavailable if the SQLite file does not
+    exist: only a migration creates it."""
     url = _complete_url(settings)
     if is_sqlite_file_missing(settings):
         raise StorageUnavailable(
@@ -254,8 +252,7 @@ def _create_sqlite_engine(url: URL, settings: SqlPluginSettings, **options: Any)
 
 def _create_file(path: Path) -> None:
     """Create the file and its directory without access for others; SQLite gives its mode to -wal and -shm files,
-    too.
-    """
+    too."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -288,8 +285,7 @@ def _disable_busy_timeout(connection: sqlite3.Connection, _record: object) -> No
 
 def _begin_immediate(wait: timedelta) -> Callable[[Connection], None]:
     """An event handler that takes the write lock at once: a read transaction that turned into a write would fail
-    instead of waiting.
-    """
+    instead of waiting."""
 
     def begin(connection: Connection) -> None:
         driver: Any = connection.connection.dbapi_connection

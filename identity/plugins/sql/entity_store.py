@@ -13,10 +13,8 @@ from identity.storage.stores.entity_store import EntityStore, EntityT
 
 
 class EntityTable(MappedTable[EntityT]):
-    """A mapped table with the statements for rows by id.
-
-    The same few rows are read with every token: values of recently read rows are cached.
-    """
+    """A mapped table with the statements for rows by id. The same few rows are read with every token: values of
+    recently read rows are cached."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)

@@ -64,10 +64,8 @@ class _CommitGroup:
 
 
 class GroupCommitWriter(Writer):
-    """The only write connection of a process, used by one writer at a time.
-
-    ``is_grouping`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
-    """
+    """The only write connection of a process, used by one writer at a time. ``is_grouping`` says whether writers share
+    commits, ``wait`` how long one waits for writers of other processes."""
 
     def __init__(self, pool: ConnectionPool, *, wait: timedelta, is_grouping: bool = True) -> None:
         super().__init__(pool)
@@ -112,9 +110,8 @@ class GroupCommitWriter(Writer):
         self._wait_for_commit(group)
 
     def roll_back_transaction(self, transaction: "_GroupedTransaction") -> None:
-        """Undo the transaction's writes. Raises StorageUnavailable if the earlier writers of the group, whose writes
-        it has seen, fail.
-        """
+        """Undo the transaction's writes. Raises StorageUnavailable if the earlier writers of the group, whose writes it
+        has seen, fail."""
         connection, group = transaction.connection, transaction.group
         try:
             if transaction.follows_others:

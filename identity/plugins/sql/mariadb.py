@@ -49,8 +49,7 @@ _LONG_TIMEOUT_SECONDS = 24 * 3600
 
 class MariadbConnection(DatabaseConnection):
     """A PyMySQL connection. After a deadlock the server has rolled back everything, and the rest must not be
-    committed.
-    """
+    committed."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -72,16 +71,14 @@ class MariadbConnection(DatabaseConnection):
 
     def execute_raw(self, sql: str) -> None:
         """Send SQL without parameters. A savepoint before the first statement would have no effect: the transaction
-        begins with that statement.
-        """
+        begins with that statement."""
         if sql.startswith("SAVEPOINT") and not self.driver.server_status & _IN_TRANSACTION:
             super().execute_raw("START TRANSACTION")
         super().execute_raw(sql)
 
     def allow_slow_reader(self) -> None:
         """Disable the timeouts of a connection that streams one long result; from now on it differs from those of
-        requests.
-        """
+        requests."""
         self.is_broken = True
         self.driver._read_timeout = _SLOW_READER_SECONDS
 

@@ -32,10 +32,8 @@ class PagedSqlStore(SqlStore):
         usual: SortOrder | None = None,
         search_column: ColumnElement[Any] | None = None,
     ) -> ResultPage[ValueT]:
-        """A page of the selected rows in one of the orders, by default the first one, and then by id.
-
-        ``search_column`` refers to the searched rows if these are not the listed ones.
-        """
+        """A page of the selected rows in one of the orders, by default the first one, and then by id. ``search_column``
+        refers to the searched rows if these are not the listed ones."""
         table = rows.table
         sort = request.sort or usual or SortOrder(next(iter(orders)))
         if request.active is not None and "active" in table.c:
@@ -77,11 +75,8 @@ class PagedSqlStore(SqlStore):
     def _filter_by_search(
         self, statement: Select[Any], table: Table, search_column: ColumnElement[Any], query: str
     ) -> tuple[Select[Any], RowTotal]:
-        """The statement filtered by the query, and the number of matches.
-
-        Rare matches come from the index with the texts. Frequent ones turn up soon enough in the index of the sort
-        key.
-        """
+        """The statement filtered by the query, and the number of matches. Rare matches come from the index with the
+        texts. Frequent ones turn up soon enough in the index of the sort key."""
         searched = statement.where(_matches_referenced_search(search_column, query))
         ids = self._first_ids(searched, table)
         few = len(ids) <= MAX_COUNTED_ROWS
@@ -127,10 +122,7 @@ def merge_first_rows(
     selects: Sequence[Select[Any]], order: Sequence[ColumnElement[Any]], limit: int, *, descending: bool = False
 ) -> Select[Any]:
     """The first rows of the union of several selects, without duplicates: each select gets its first rows from an
-    index.
-
-    The selects must include the sort columns.
-    """
+    index. The selects must include the sort columns."""
 
     def ordered(statement: Select[Any], columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
         return statement.order_by(*(column.desc() if descending else column for column in columns)).limit(limit)

@@ -18,9 +18,8 @@ _READ_PREFIXES = ("SELECT ", "BEGIN ", "SET LOCAL ", "COMMIT", "ROLLBACK", "SHOW
 
 
 class ReadOnlyCursor(Cursor[Any]):
-    """A cursor that only reads, for poolers that do not support read-only sessions: the next statement may use
-    another server connection.
-    """
+    """A cursor that only reads, for poolers that do not support read-only sessions: the next statement may use another
+    server connection."""
 
     def execute(self, query: Any, *arguments: Any, **named: Any) -> Any:
         if not str(query).lstrip().upper().startswith(_READ_PREFIXES):

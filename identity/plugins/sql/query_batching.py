@@ -197,11 +197,9 @@ class BatchedQuery(CompiledStatement):
 
 
 class BatchedLookup(BatchedQuery):
-    """A select of the rows in which some columns have given values, the parameters of these names.
-
-    Rows are assigned by the first of the columns, which must be selected. A batch queries by that one, and each
-    caller takes the rows that match the others.
-    """
+    """A select of the rows in which some columns have given values, the parameters of these names. Rows are assigned by
+    the first of the columns, which must be selected. A batch queries by that one, and each caller takes the rows that
+    match the others."""
 
     def __init__(self, statement: Select[Any], parameters: Mapping[str, Column[Any]]) -> None:
         first, *_ = parameters.values()
@@ -232,10 +230,8 @@ def parameter_types(statement: ClauseElement) -> dict[str, Any]:
 
 
 def parameter_rows_cte(types: Mapping[str, Any]) -> CTE:
-    """The parameters of a batch as rows, which are one parameter themselves: ``rows``.
-
-    LIMIT lets the planner know that they are few.
-    """
+    """The parameters of a batch as rows, which are one parameter themselves: ``rows``. LIMIT lets the planner know that
+    they are few."""
     columns = [column("number", Integer), *(column(name, kind) for name, kind in types.items())]
     rows = func.json_to_recordset(cast(bindparam("rows"), JSON)).table_valued(*columns).render_derived(with_types=True)
     return select(*rows.c).limit(literal_column(str(MAX_BATCH_SIZE))).cte("given")

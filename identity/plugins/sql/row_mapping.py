@@ -60,11 +60,8 @@ class _MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """The contents of a table: values of one class, or of several classes by the column ``kind``.
-
-    ``value_lists`` names the fields stored as space-delimited values, ``flattened`` those with a column per nested
-    field.
-    """
+    """The contents of a table: values of one class, or of several classes by the column ``kind``. ``value_lists`` names
+    the fields stored as space-delimited values, ``flattened`` those with a column per nested field."""
 
     classes: type | Mapping[str, type]
     value_lists: tuple[str, ...] = ()
@@ -109,11 +106,9 @@ def _split_optional(kind: Any) -> tuple[Any, bool]:
 
 
 class MappedTable(Generic[ValueT]):
-    """Conversion between rows and values: ``from_row`` and ``to_row``.
-
-    ``columns`` are those that a value is read from; ``from_row`` takes a row of them, and raises UnreadableRow.
-    Columns besides fields and properties are left to the caller.
-    """
+    """Conversion between rows and values: ``from_row`` and ``to_row``. ``columns`` are those that a value is read from;
+    ``from_row`` takes a row of them, and raises UnreadableRow. Columns besides fields and properties are left to the
+    caller."""
 
     def __init__(self, table: Table) -> None:
         layout: TableLayout = table.info["layout"]
@@ -219,11 +214,8 @@ def _create_row_reader(
 
 def _create_constructor(kind: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
     """A function that creates a value of this frozen dataclass with slots from its field values in the order of
-    ``names``.
-
-    The dataclass's own ``__init__`` sets each field by ``object.__setattr__``, which takes most of the time of
-    reading a row. Setting the slots directly takes half of that.
-    """
+    ``names``. The dataclass's own ``__init__`` sets each field by ``object.__setattr__``, which takes most of the time
+    of reading a row. Setting the slots directly takes half of that."""
     if set(names) != {field.name for field in fields(kind)}:
         raise TypeError(f"not all fields of {kind.__name__}")
     setters = [getattr(kind, name).__set__ for name in names]
@@ -252,18 +244,14 @@ _DAMAGE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, Arithmetic
 
 def row_reader(*columns: ColumnElement[Any]) -> Callable[[Callable[..., ValueT]], Callable[[Row], ValueT]]:
     """Decorator for a function of these columns' values, the first of which is a table's own; the result takes a row.
-
-    Raises UnreadableRow like ``_checked_reader``.
-    """
+    Raises UnreadableRow like ``_checked_reader``."""
     return lambda of_values: wraps(of_values)(_checked_reader(columns, lambda row: of_values(*row)))
 
 
 def _checked_reader(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
-    """A reader for rows of these columns, the first of which is a table's own.
-
-    An unreadable row (a type other than the column's, invalid JSON, an unknown value) raises UnreadableRow, logged
-    once per row. The types of a row are checked together, in less than a microsecond.
-    """
+    """A reader for rows of these columns, the first of which is a table's own. An unreadable row (a type other than the
+    column's, invalid JSON, an unknown value) raises UnreadableRow, logged once per row. The types of a row are checked
+    together, in less than a microsecond."""
     table: Any = getattr(columns[0], "table", None)
     keys = [at for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
     types = [_driver_types(column) for column in columns]

@@ -98,10 +98,8 @@ class SqlStore:
     def _execute_update_with_inserts(
         self, statement: CompiledStatement, parameters: Values, *, is_last_write: bool
     ) -> Row | None:
-        """The first row of an ``UpdateWithInserts``.
-
-        The last statement of a transaction may be committed with it, unless other participants vote on the commit.
-        """
+        """The first row of an ``UpdateWithInserts``. The last statement of a transaction may be committed with it,
+        unless other participants vote on the commit."""
         try:
             execute = (
                 statement.first_and_commit if is_last_write and self._connection.commits_alone else statement.first
@@ -126,11 +124,8 @@ class SqlStore:
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
-        """Undo the block after an error, so that the transaction can continue.
-
-        PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite and MariaDB undo only
-        that statement.
-        """
+        """Undo the block after an error, so that the transaction can continue. PostgreSQL refuses everything after a
+        failed statement, hence the savepoint; SQLite and MariaDB undo only that statement."""
         if self._connection.dialect.name != "postgresql":
             yield
             return

@@ -79,8 +79,7 @@ class StandbyConnection(DatabaseConnection):
 
     def update_lag(self, positions: tuple[ReplicationPosition, ...]) -> None:
         """Compare the server's position with these, of which the latest is the first. Raises SQLAlchemyError,
-        NotAStandby.
-        """
+        NotAStandby."""
         self.lag_read_at = time.monotonic()
         *server, position, is_standby, timeline = _fetch_row(self, _STANDBY_QUERY)
         if not is_standby:
@@ -112,9 +111,8 @@ class StandbyPool:
         return self._pool.usage("standby")
 
     def acquire_shared(self) -> StandbyConnection | None:
-        """A connection on which nothing is missing that was committed longer ago than allowed; None if there is none
-        at the moment.
-        """
+        """A connection on which nothing is missing that was committed longer ago than allowed; None if there is none at
+        the moment."""
         now = time.monotonic()
         if now >= self._next_poll_at and self._poll_lock.acquire(blocking=False):
             self._next_poll_at = now + _POLL_SECONDS

@@ -79,11 +79,8 @@ class CompiledStatement:
 
 @dataclass(frozen=True, slots=True)
 class StatementText(ExecutableStatement):
-    """A statement in a driver's syntax.
-
-    ``order_parameters`` orders positional parameters, ``constants`` are parameters of the statement itself,
-    ``converters`` convert columns of a row.
-    """
+    """A statement in a driver's syntax. ``order_parameters`` orders positional parameters, ``constants`` are parameters
+    of the statement itself, ``converters`` convert columns of a row."""
 
     sql: str
     order_parameters: Callable[[Values], tuple[Any, ...]] | None

@@ -60,9 +60,8 @@ def dump_tables(connection: DatabaseConnection) -> StorageDump:
 
 
 def restore_tables(engine: Engine, dump: StorageDump) -> None:
-    """Fill an empty database. Raises StorageUnavailable, SQLAlchemyError, and exceptions of the dump; then nothing
-    was changed.
-    """
+    """Fill an empty database. Raises StorageUnavailable, SQLAlchemyError, and exceptions of the dump; then nothing was
+    changed."""
     with engine.begin() as connection:
         acquire_migration_lock(connection)
         _require_empty(connection)

@@ -73,10 +73,8 @@ def _create_table(
     field: str | None = None,
     **options: Any,
 ) -> Table:
-    """A table of these values. A given column replaces the one that follows from its field.
-
-    The id is the primary key unless another one is given.
-    """
+    """A table of these values. A given column replaces the one that follows from its field. The id is the primary key
+    unless another one is given."""
     layout = TableLayout(kinds, value_lists, flattened or {})
     columns = {column.name: column for column in layout.columns()}
     columns |= {item.name: item for item in items if isinstance(item, Column)}

@@ -31,10 +31,8 @@ class WriteTransaction(ABC):
 
     @abstractmethod
     def roll_back(self) -> None:
-        """Undo everything written.
-
-        Raises StorageUnavailable if others' uncommitted writes that the writer has seen were lost, too.
-        """
+        """Undo everything written. Raises StorageUnavailable if others' uncommitted writes that the writer has seen
+        were lost, too."""
 
 
 class Writer(ABC):
@@ -56,10 +54,8 @@ class Writer(ABC):
 
 
 class SeparateCommitWriter(Writer):
-    """Concurrent writers, each with its own connection and commit, for a database server.
-
-    The server groups the commits of many connections by itself.
-    """
+    """Concurrent writers, each with its own connection and commit, for a database server. The server groups the commits
+    of many connections by itself."""
 
     def begin_transaction(self) -> WriteTransaction:
         """A transaction at once, unless all connections are in use. The driver begins it with the first statement."""
@@ -95,11 +91,9 @@ class _SeparateTransaction(WriteTransaction):
 
 class SqlTransactionParticipant(TransactionParticipant):
     """A database transaction that ends with the manager's current one, in one phase like zope.sqlalchemy, but without a
-    session. Its statements have run before; the vote commits.
-
-    zope.sqlalchemy requires an ORM session. It imports the ORM and the drivers of all databases, a tenth of the
-    startup time, and its session without objects costs as much as the rest of a transaction.
-    """
+    session. Its statements have run before; the vote commits. zope.sqlalchemy requires an ORM session. It imports the
+    ORM and the drivers of all databases, a tenth of the startup time, and its session without objects costs as much as
+    the rest of a transaction."""
 
     def __init__(self, write_transaction: WriteTransaction, transactions: "ITransactionManager") -> None:
         super().__init__(transactions)

@@ -57,11 +57,9 @@ class AccountResolver:
         return cls(request.services, LinkedIdentities.for_request(request), provider)
 
     def resolve_subject(self, external_user: ExternalUser, organization: Organization | None) -> Subject:
-        """The local account of the identity. ``organization`` is that of the requesting application.
-
-        Identities match by issuer and subject only; an email address counts only if the provider is trusted for a
-        domain of the organization. Raises IdentityNotLinked, AccountUnavailable.
-        """
+        """The local account of the identity. ``organization`` is that of the requesting application. Identities match
+        by issuer and subject only; an email address counts only if the provider is trusted for a domain of the
+        organization. Raises IdentityNotLinked, AccountUnavailable."""
         link = self.links.find_user_id(self.provider, external_user)
         if link is not None:
             return self._find_linked(link, external_user)
@@ -132,10 +130,8 @@ class AccountResolver:
         return subject
 
     def _find_by_trusted_email(self, external_user: ExternalUser) -> Subject | None:
-        """The only user with this exact address, in a verified domain of the organization.
-
-        Users with an unverified address or a manager role are never matched: they link the identity themselves.
-        """
+        """The only user with this exact address, in a verified domain of the organization. Users with an unverified
+        address or a manager role are never matched: they link the identity themselves."""
         email = external_user.verified_email
         organization = self._find_domain_organization(email) if self.provider.trust_email and email else None
         if organization is None:

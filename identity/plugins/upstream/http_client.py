@@ -27,11 +27,9 @@ OUTBOUND_NETWORKS_SETTING = "identity.outgoing_networks"
 
 
 class ProviderUnreachable(Exception):
-    """The provider did not respond, or is not contacted now; ``user_message`` explains it.
-
-    ``private`` if it has no allowed address. Only operators and instance administrators see this: others could probe
-    names of the internal network.
-    """
+    """The provider did not respond, or is not contacted now; ``user_message`` explains it. ``private`` if it has no
+    allowed address. Only operators and instance administrators see this: others could probe names of the internal
+    network."""
 
     def __init__(self, why: str, *, private: bool = False) -> None:
         super().__init__(why)
@@ -114,9 +112,8 @@ class ProviderHttpClient:
 
     @contextmanager
     def open_session(self, provider: UpstreamProvider) -> Iterator[ProviderHttpSession]:
-        """Requests to this provider. Raises ProviderUnreachable if too many are waiting for it, or it failed a
-        moment ago.
-        """
+        """Requests to this provider. Raises ProviderUnreachable if too many are waiting for it, or it failed a moment
+        ago."""
         if monotonic() < self._backoff_until.get(provider.id, 0):
             raise ProviderUnreachable("the provider has not answered just now")
         with FairSemaphore.organization_scope(provider.organization_id):

@@ -53,10 +53,8 @@ class LinkedIdentities:
         return tuple(_from_record(record) for record in self._records.list_by_owner(_RECORD_KIND, user_id=user_id))
 
     def add(self, provider: UpstreamProvider, external_user: ExternalUser, user_id: str) -> LinkedIdentity | None:
-        """Link the identity; None if it is linked already.
-
-        Raises Conflict if it is linked to another user, NotFound if the user is deleted.
-        """
+        """Link the identity; None if it is linked already. Raises Conflict if it is linked to another user, NotFound if
+        the user is deleted."""
         content = {
             "provider": provider.id,
             "issuer": external_user.issuer,

@@ -43,9 +43,7 @@ class AuthorizationState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalUser:
     """An upstream identity, identified by issuer and subject only. ``id_token`` is the hint of a later logout.
-
-    ``is_recently_authenticated`` is True if the provider states an authentication since the redirect.
-    """
+    ``is_recently_authenticated`` is True if the provider states an authentication since the redirect."""
 
     issuer: str
     subject: str

@@ -63,11 +63,8 @@ class ProviderMetadataCache:
         self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
     ) -> tuple[JwkPublicKey, ...]:
         """The provider's keys; ``is_key_missing`` if a key is not in the cache. Raises ProviderUnreachable,
-        ProviderResponseError.
-
-        A key may be published just after a fetch (OpenID Connect Core §10.1.1), so a missing key causes one more
-        fetch per interval, whatever key ids tokens name.
-        """
+        ProviderResponseError. A key may be published just after a fetch (OpenID Connect Core §10.1.1), so a missing key
+        causes one more fetch per interval, whatever key ids tokens name."""
         now = self._seconds()
         with self._lock:
             at, jwk_public_keys = self._keys.get(uri, (0.0, ()))

@@ -56,18 +56,15 @@ def next_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
 
 
 def find_provider_by_domain(login_name: LoginName, context: Context) -> UpstreamProvider | None:
-    """The provider of a login name's or email address's verified domain.
-
-    It does not depend on whether the user exists.
-    """
+    """The provider of a login name's or email address's verified domain. It does not depend on whether the user
+    exists."""
     organization = _find_domain_organization(login_name, context.services)
     return None if organization is None else _organization_default_provider(organization, context)
 
 
 def automatic_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
     """The provider of an automatic redirect: the application's choice, or the default of the requested organization or
-    of the login hint's domain.
-    """
+    of the login hint's domain."""
     authorization = sign_in.request
     if authorization is None or sign_in.has_completed(PendingAuthorization.OTHER_METHOD_STEP):
         return None

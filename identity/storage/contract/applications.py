@@ -15,8 +15,7 @@ from identity.storage.errors import RowNotFound, StaleRow
 
 class ApplicationContract(ContractBase):
     """An application is found with everything needed to authorize it; its secrets, codes and tokens are deleted with
-    it.
-    """
+    it."""
 
     def test_applications_find_of_an_unknown_id(self, on: StorageHarness) -> None:
         application = on.application

@@ -78,10 +78,8 @@ class AutocommitStore:
 
 
 class StorageHarness:
-    """The backend under test, and entities that are stored when a test first refers to them.
-
-    Storing an entity uses a transaction of its own: refer to it before you open another one.
-    """
+    """The backend under test, and entities that are stored when a test first refers to them. Storing an entity uses a
+    transaction of its own: refer to it before you open another one."""
 
     def __init__(self, backend: Backend, request: pytest.FixtureRequest) -> None:
         self.backend = backend
@@ -194,11 +192,9 @@ class ContractBase:
 
     @pytest.fixture
     def reopen(self) -> Callable[[], Backend]:
-        """A callable without arguments that opens the storage of ``backend`` again.
-
-        Needed if ``is_concurrent`` is True. It is pickled and called in other processes, so it must be an importable
-        function or class, or a functools.partial of one: ``partial(RedisBackend, redis_url)``.
-        """
+        """A callable without arguments that opens the storage of ``backend`` again. Needed if ``is_concurrent`` is
+        True. It is pickled and called in other processes, so it must be an importable function or class, or a
+        functools.partial of one: ``partial(RedisBackend, redis_url)``."""
         raise NotImplementedError("override the fixture 'reopen': races need a way to open the backend elsewhere")
 
     @pytest.fixture(scope="class")

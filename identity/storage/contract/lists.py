@@ -47,10 +47,8 @@ UNICODE_NAMES = ("Ωmega", "çelik", "株式会社", "straße", "strasse2", "�
 
 @dataclass(frozen=True)
 class ListCase:
-    """A list: its owner, its pages, how to make a row of it, and rows of other lists.
-
-    Sorted by the field ``name``, or newest first without one.
-    """
+    """A list: its owner, its pages, how to make a row of it, and rows of other lists. Sorted by the field ``name``, or
+    newest first without one."""
 
     owner: Callable[[StorageHarness], Any]
     page: Callable[[Storage, Any, PageRequest], ResultPage[Any]]

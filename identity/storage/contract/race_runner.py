@@ -171,10 +171,8 @@ def _run_sequentially(works: Sequence[Callable[[], AttemptOutcome]]) -> list[Att
 
 
 def run_in_greenlets(works: Sequence[Callable[[], ResultT]], *, limit: int = 100) -> list[ResultT]:
-    """Results of the functions, run in greenlets of one event loop, at most ``limit`` at a time.
-
-    Raises the exception of the first function that failed, once all are done.
-    """
+    """Results of the functions, run in greenlets of one event loop, at most ``limit`` at a time. Raises the exception
+    of the first function that failed, once all are done."""
 
     async def run() -> list[ResultT | BaseException]:
         greenlets = GreenletPool(limit)

@@ -329,10 +329,8 @@ def append(storage: Storage, number: int) -> bool:
 
 
 def delete_or_change_record(storage: Storage, number: int, *, record: Record, deleted: Record) -> None:
-    """Delete the row unless the record was changed; every third time, change the record unless the row is gone.
-
-    The change starts after others have read, and if possible ends before they act on what they read.
-    """
+    """Delete the row unless the record was changed; every third time, change the record unless the row is gone. The
+    change starts after others have read, and if possible ends before they act on what they read."""
     forbids = number % 3 == 2
     if forbids:
         time.sleep(0.002)

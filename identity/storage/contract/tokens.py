@@ -32,8 +32,7 @@ SECOND = timedelta(seconds=1)
 
 class TokenContract(ContractBase):
     """A token is found with everything needed to judge it; revoking is final, and revoking a family revokes its
-    tokens.
-    """
+    tokens."""
 
     @pytest.fixture
     def token(self, on: StorageHarness) -> AccessToken:

@@ -37,12 +37,9 @@ RowT = TypeVar("RowT")
 
 @dataclass(frozen=True, slots=True)
 class TableConstraints:
-    """Constraints of each row of a table.
-
-    ``foreign_keys`` maps a field to the table of the parent; ``cascades`` maps a further table to the key of the row
-    it is deleted with. ``unique`` maps the field in the error to a function that returns the unique value, None for
-    no value. ``primary_key_field`` is in the error if the key itself is taken.
-    """
+    """Constraints of each row of a table. ``foreign_keys`` maps a field to the table of the parent; ``cascades`` maps a
+    further table to the key of the row it is deleted with. ``unique`` maps the field in the error to a function that
+    returns the unique value, None for no value. ``primary_key_field`` is in the error if the key itself is taken."""
 
     foreign_keys: Mapping[str, str] = field(default_factory=dict)
     cascades: Mapping[str, Callable[[Any, Any], object]] = field(default_factory=dict)

@@ -41,10 +41,8 @@ class ApplicationStore(EntityStore[Application]):
 
     @abstractmethod
     def list_secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
-        """The application's secrets, oldest first.
-
-        ``locked`` makes their count reliable: others that lock them wait for the end of the transaction.
-        """
+        """The application's secrets, oldest first. ``locked`` makes their count reliable: others that lock them wait
+        for the end of the transaction."""
 
     @abstractmethod
     def count_secrets(self, ids: Collection[str]) -> Mapping[str, int]:

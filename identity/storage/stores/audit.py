@@ -12,9 +12,8 @@ class AuditStore(ABC):
 
     @abstractmethod
     def append(self, event: AuditEvent) -> bool:
-        """Write the event with the next sequence number; False, and nothing is written, if its ``once`` exists
-        already (on any node).
-        """
+        """Write the event with the next sequence number; False, and nothing is written, if its ``once`` exists already
+        (on any node)."""
 
     @abstractmethod
     def append_many(self, events: Sequence[AuditEvent]) -> None:
@@ -23,10 +22,8 @@ class AuditStore(ABC):
     @abstractmethod
     def erase_personal_details(self, deleted_ids: str) -> int:
         """Replace each detail by ERASED in events about this person, or about people of this organization, and leave
-        the rest of the events unchanged; returns the number of events changed.
-
-        Call it after deleting them: events about existing people keep their details.
-        """
+        the rest of the events unchanged; returns the number of events changed. Call it after deleting them: events
+        about existing people keep their details."""
 
     @abstractmethod
     def find(self, event_id: str) -> AuditEvent | None:
@@ -38,8 +35,6 @@ class AuditStore(ABC):
 
     @abstractmethod
     def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:
-        """Up to ``limit`` events that match the filter and have a greater sequence number, oldest first.
-
-        An event is withheld while one with a lower number may still be committed: a caller that continues after the
-        last event returned misses none.
-        """
+        """Up to ``limit`` events that match the filter and have a greater sequence number, oldest first. An event is
+        withheld while one with a lower number may still be committed: a caller that continues after the last event
+        returned misses none."""

@@ -7,9 +7,8 @@ from identity.domain.sessions import PendingAuthorization
 
 
 class AuthorizationRequestStore(ABC):
-    """They are deleted with the user who proved something in them; other entities that they name may be gone when
-    they are continued.
-    """
+    """They are deleted with the user who proved something in them; other entities that they name may be gone when they
+    are continued."""
 
     @abstractmethod
     def add(self, pending: PendingAuthorization) -> None:
@@ -21,24 +20,17 @@ class AuthorizationRequestStore(ABC):
 
     @abstractmethod
     def update(self, pending: PendingAuthorization) -> None:
-        """Replace the stored value by its next version.
-
-        Raises StaleRow, also for a finished one; RowNotFound, also if its user is gone.
-        """
+        """Replace the stored value by its next version. Raises StaleRow, also for a finished one; RowNotFound, also if
+        its user is gone."""
 
     @abstractmethod
     def reset_for_user(self, user_id: str, *, except_id: str | None = None) -> int:
-        """Restart all unfinished requests in which this user proved something, except one; returns their number.
-
-        Each becomes its next version, by one conditional write: a caller that read the previous one can neither
-        update nor finish it.
-        """
+        """Restart all unfinished requests in which this user proved something, except one; returns their number. Each
+        becomes its next version, by one conditional write: a caller that read the previous one can neither update nor
+        finish it."""
 
     @abstractmethod
     def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:
         """Finish the request by one conditional write: exactly one of several racing callers succeeds. Returns it as it
-        was.
-
-        Raises AlreadyUsed (with the row as value) if it was finished before, StaleRow if its version differs by now,
-        RowNotFound if there is none. The transaction can continue.
-        """
+        was. Raises AlreadyUsed (with the row as value) if it was finished before, StaleRow if its version differs by
+        now, RowNotFound if there is none. The transaction can continue."""

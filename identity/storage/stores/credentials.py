@@ -16,10 +16,8 @@ ExpiringCredentialT = TypeVar("ExpiringCredentialT", ServiceUserKey, PersonalAcc
 
 
 class CredentialStore(ABC):
-    """They are deleted with their service user, and access tokens obtained with one are deleted with it.
-
-    ``kind`` is the class of the credentials. The number per user is not limited here.
-    """
+    """They are deleted with their service user, and access tokens obtained with one are deleted with it. ``kind`` is
+    the class of the credentials. The number per user is not limited here."""
 
     @abstractmethod
     def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
@@ -63,14 +61,10 @@ class CredentialStore(ABC):
 
     @abstractmethod
     def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
-        """The service user with its organization and its secrets, oldest first, in one query.
-
-        None if there is no such service user, or it has no secret.
-        """
+        """The service user with its organization and its secrets, oldest first, in one query. None if there is no such
+        service user, or it has no secret."""
 
     @abstractmethod
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
-        """The user's secrets, oldest first.
-
-        ``locked`` makes their count reliable: others that lock them wait for the end of the transaction.
-        """
+        """The user's secrets, oldest first. ``locked`` makes their count reliable: others that lock them wait for the
+        end of the transaction."""

@@ -32,5 +32,4 @@ class ManagerStore(EntityStore[Manager]):
     @abstractmethod
     def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
         """The managers of the resource with the role whose user and organization are active, locked until the
-        transaction ends: concurrent removals of the last two owners cannot both succeed.
-        """
+        transaction ends: concurrent removals of the last two owners cannot both succeed."""

@@ -19,11 +19,8 @@ ORGANIZATION_SORT_KEYS: SortKeys[Organization] = {
 
 class OrganizationStore(EntityStore[Organization]):
     """Unique: ``primary_domain`` (DuplicateValue("primary_domain")); a domain of one organization, and its name among
-    verified ones (both DuplicateValue("domain")).
-
-    Many organizations may wait for one domain. A verified one outlives its organization. One of the organizations is
-    the instance's own.
-    """
+    verified ones (both DuplicateValue("domain")). Many organizations may wait for one domain. A verified one outlives
+    its organization. One of the organizations is the instance's own."""
 
     @abstractmethod
     def find_by_domain(self, primary_domain: str) -> Organization | None:
@@ -47,10 +44,8 @@ class OrganizationStore(EntityStore[Organization]):
 
     @abstractmethod
     def list_domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
-        """All domains of the organization, by name.
-
-        ``locked`` makes their count reliable: others that lock them wait for the end of the transaction.
-        """
+        """All domains of the organization, by name. ``locked`` makes their count reliable: others that lock them wait
+        for the end of the transaction."""
 
     @abstractmethod
     def list_unproven_domains(self, reserved: str, limit: int) -> tuple[OrganizationDomain, ...]:
@@ -59,8 +54,7 @@ class OrganizationStore(EntityStore[Organization]):
     @abstractmethod
     def prove_domain(self, domain: OrganizationDomain) -> None:
         """Store proof and time, by one conditional write. Raises RowNotFound unless the stored challenge is the
-        same.
-        """
+        same."""
 
     @abstractmethod
     def delete_domain(self, organization_id: str, name: str) -> None:
@@ -71,11 +65,9 @@ class OrganizationStore(EntityStore[Organization]):
         """The instance; None before bootstrap."""
 
     def get_rules_version(self) -> int | None:
-        """A number that changes with each change of a policy; None if the backend keeps none.
-
-        A backend that keeps it also returns it with each Subject: then processes cache policies until the number
-        changes; otherwise they read them each time.
-        """
+        """A number that changes with each change of a policy; None if the backend keeps none. A backend that keeps it
+        also returns it with each Subject: then processes cache policies until the number changes; otherwise they read
+        them each time."""
         return None
 
     def bump_rules_version(self) -> None:

@@ -15,33 +15,24 @@ class OutboxStore(ABC):
 
     @abstractmethod
     def list_pending(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
-        """Up to ``limit`` messages of this kind that have not expired, lowest ``next_at`` first.
-
-        Unreadable messages are skipped.
-        """
+        """Up to ``limit`` messages of this kind that have not expired, lowest ``next_at`` first. Unreadable messages
+        are skipped."""
 
     @abstractmethod
     def list_due(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
         """Up to ``limit`` messages whose ``next_at`` has come: bulk ones last, and among the rest the first of each
-        organization, then the second of each, and so on. Messages without an organization count as one
-        organization's.
-
-        Unreadable messages are skipped.
-        """
+        organization, then the second of each, and so on. Messages without an organization count as one organization's.
+        Unreadable messages are skipped."""
 
     @abstractmethod
     def get_backlog(self, kind: str, now: datetime) -> OutboxBacklog:
         """Messages of this kind that failed and have not expired (``failing``), expired ones (``given_up``), and the
-        creation time of the oldest of both.
-        """
+        creation time of the oldest of both."""
 
     @abstractmethod
     def oldest_created_at(self, kind: str, now: datetime, limit: int) -> datetime | None:
         """Creation time of the oldest among the ``limit`` messages of this kind that are tried first; None for an empty
-        queue.
-
-        Expired messages do not count. The cost does not grow with the queue.
-        """
+        queue. Expired messages do not count. The cost does not grow with the queue."""
 
     @abstractmethod
     def postpone(self, message_id: str, next_at: datetime) -> None:

@@ -32,9 +32,8 @@ class ProjectStore(EntityStore[Project]):
     def list_audience(
         self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
     ) -> frozenset[str]:
-        """The ids of active projects in active organizations that ``organization_id`` owns or has an active grant
-        of, made at ``granted_until`` at the latest: the projects that its users may have in a token's audience.
-        """
+        """The ids of active projects in active organizations that ``organization_id`` owns or has an active grant of,
+        made at ``granted_until`` at the latest: the projects that its users may have in a token's audience."""
 
     @abstractmethod
     def add_role(self, role: ProjectRole) -> None:
@@ -43,8 +42,7 @@ class ProjectStore(EntityStore[Project]):
     @abstractmethod
     def update_role(self, role: ProjectRole) -> None:
         """Replace display name and group by the next version. Raises RowNotFound; StaleRow if the version is not the
-        next.
-        """
+        next."""
 
     @abstractmethod
     def delete_role(self, project_id: str, key: str) -> None:

@@ -39,9 +39,8 @@ class SealedValueStore(ABC):
     def list_with_other_prefix(
         self, kind: SealedValueKind, active_prefix: bytes, limit: int, *, cursor: PrimaryKey | None = None
     ) -> SealedValueBatch:
-        """Of the next ``limit`` rows by key, those whose sealed value is not empty and lacks the prefix. The cost
-        does not depend on how many there are.
-        """
+        """Of the next ``limit`` rows by key, those whose sealed value is not empty and lacks the prefix. The cost does
+        not depend on how many there are."""
 
     @abstractmethod
     def replace(self, kind: SealedValueKind, value: SealedValue, sealed: bytes) -> bool:

@@ -13,8 +13,7 @@ MAX_SESSIONS_PER_USER = 100
 
 class SessionStore(ABC):
     """Browsers are identified by digest (unique: DuplicateValue("digest")). No method makes an ended session live
-    again.
-    """
+    again."""
 
     @abstractmethod
     def add(self, session: Session) -> None:
@@ -26,21 +25,18 @@ class SessionStore(ABC):
 
     @abstractmethod
     def list_for_browser(self, digests: Collection[bytes]) -> tuple[SignedInAccount, ...]:
-        """The sessions with these digests that have not ended, with user and organization, in one query; last
-        selected first. Includes expired ones.
-        """
+        """The sessions with these digests that have not ended, with user and organization, in one query; last selected
+        first. Includes expired ones."""
 
     @abstractmethod
     def list_for_user(self, user_id: str, now: datetime) -> tuple[Session, ...]:
         """The user's sessions that have not ended and whose absolute end is after ``now``, last seen first; at most
-        100.
-        """
+        100."""
 
     @abstractmethod
     def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         """Sessions of the organization's people, or of all, that have not ended and whose absolute end is after
-        ``now``, with user and organization, by id; at most ``limit``.
-        """
+        ``now``, with user and organization, by id; at most ``limit``."""
 
     @abstractmethod
     def reauthenticate(
@@ -54,8 +50,7 @@ class SessionStore(ABC):
         ends_at: datetime,
     ) -> None:
         """Set the session's digest, proofs, authenticated_at and ends_at, and move selected_at and last_seen_at to
-        ``seen_at``, by one conditional write. Raises RowNotFound if there is none or it has ended.
-        """
+        ``seen_at``, by one conditional write. Raises RowNotFound if there is none or it has ended."""
 
     @abstractmethod
     def update_last_seen(self, session_id: str, seen_at: datetime) -> None:

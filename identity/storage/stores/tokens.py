@@ -16,20 +16,16 @@ from identity.domain.tokens import (
 
 
 class TokenStore(ABC):
-    """Codes and tokens are stored by digest only. No method makes a revoked row live again.
-
-    Pass ``last`` if the transaction changes nothing else: then the method may commit it, if nothing was changed
-    before, and an abort does not undo it.
-    """
+    """Codes and tokens are stored by digest only. No method makes a revoked row live again. Pass ``last`` if the
+    transaction changes nothing else: then the method may commit it, if nothing was changed before, and an abort does
+    not undo it."""
 
     @abstractmethod
     def add_family(
         self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
     ) -> None:
-        """Store a new family with its authorization code.
-
-        Raises RowNotFound if its user or client does not exist. The transaction can continue.
-        """
+        """Store a new family with its authorization code. Raises RowNotFound if its user or client does not exist. The
+        transaction can continue."""
 
     @abstractmethod
     def revoke_family(self, family_id: str, revoked_at: datetime) -> None:
@@ -39,18 +35,14 @@ class TokenStore(ABC):
     def add_access_token(
         self, token: AccessToken, *, consumed_record: Record | None = None, is_last_write: bool = False
     ) -> None:
-        """Store an access token and the record that it uses up, which has no owner and must be new.
-
-        Raises AlreadyUsed if it is not, and then nothing is stored; one of several racing callers succeeds. Raises
-        RowNotFound if its user, key, application or family is gone by now, even if it was read before the
-        transaction began.
-        """
+        """Store an access token and the record that it uses up, which has no owner and must be new. Raises AlreadyUsed
+        if it is not, and then nothing is stored; one of several racing callers succeeds. Raises RowNotFound if its
+        user, key, application or family is gone by now, even if it was read before the transaction began."""
 
     @abstractmethod
     def find_access_token(self, digest: bytes) -> PresentedAccessToken | None:
-        """The access token with subject, organization, client (without its secrets), family and session, in one
-        query. ``session_ended`` is True for a session that has ended, False for one that was purged.
-        """
+        """The access token with subject, organization, client (without its secrets), family and session, in one query.
+        ``session_ended`` is True for a session that has ended, False for one that was purged."""
 
     @abstractmethod
     def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
@@ -58,10 +50,8 @@ class TokenStore(ABC):
 
     @abstractmethod
     def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
-        """Revoke a user's families at one client, or all of the user's families and live access tokens.
-
-        Returns the number of families that were not revoked before.
-        """
+        """Revoke a user's families at one client, or all of the user's families and live access tokens. Returns the
+        number of families that were not revoked before."""
 
     @abstractmethod
     def add_refresh_token(self, token: RefreshToken) -> None:
@@ -91,18 +81,14 @@ class TokenStore(ABC):
 
     @abstractmethod
     def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, replaced_at: datetime) -> bool:
-        """Replace the token that ``predecessor`` was rotated to by ``successor``, and revoke it.
-
-        False, and nothing changes, unless that token is neither used nor revoked and the family is not revoked.
-        Racing callers take turns: each replaces the previous one's, so one stays live.
-        """
+        """Replace the token that ``predecessor`` was rotated to by ``successor``, and revoke it. False, and nothing
+        changes, unless that token is neither used nor revoked and the family is not revoked. Racing callers take turns:
+        each replaces the previous one's, so one stays live."""
 
     @abstractmethod
     def list_connected_applications(self, user_id: str, now: datetime) -> tuple[ConnectedApplication, ...]:
-        """Applications with families of the user that are neither revoked nor ended, last used first.
-
-        Last used is the time of the latest refresh token or, without any, of the family.
-        """
+        """Applications with families of the user that are neither revoked nor ended, last used first. Last used is the
+        time of the latest refresh token or, without any, of the family."""
 
     @abstractmethod
     def add_authorization_code(self, code: AuthorizationCode) -> None:

@@ -12,10 +12,8 @@ UserGrantFilterField = Literal["user_id", "project_id", "project_grant_id"]
 
 
 class UserGrantStore(EntityStore[UserGrant]):
-    """Unique: one grant per user, project and project grant (DuplicateValue("user_id")). Lists are newest first.
-
-    A search matches only users of the organizations with ``organization_ids``; None means all.
-    """
+    """Unique: one grant per user, project and project grant (DuplicateValue("user_id")). Lists are newest first. A
+    search matches only users of the organizations with ``organization_ids``; None means all."""
 
     @abstractmethod
     def page(
@@ -30,6 +28,5 @@ class UserGrantStore(EntityStore[UserGrant]):
 
     @abstractmethod
     def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
-        """The user's active grants in these projects, except those whose project grant is gone or inactive, with
-        roles narrowed to what a project grant allows.
-        """
+        """The user's active grants in these projects, except those whose project grant is gone or inactive, with roles
+        narrowed to what a project grant allows."""

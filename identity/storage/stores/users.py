@@ -34,10 +34,8 @@ SERVICE_USER_SORT_KEYS = ("user_name", "display_name", "created_at")
 
 class UserStore(EntityStore[User]):
     """Unique: the user name in its organization over both kinds, compared by name_key (DuplicateValue("user_name")).
-
     ``update`` takes a value of the same kind and keeps the stored ``last_sign_in_at``. A person has at most one
-    password.
-    """
+    password."""
 
     @abstractmethod
     def add_many(self, users: Sequence[User]) -> None:
@@ -61,16 +59,13 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_by_user_name_alone(self, user_name: str, *, preferred_organization_id: str) -> Subject | None:
-        """The person of this name in ``preferred_organization_id`` if a manager created it, else the one who has had
-        it for longest among all with a ``named_at``; compared by name_key.
-        """
+        """The person of this name in ``preferred_organization_id`` if a manager created it, else the one who has had it
+        for longest among all with a ``named_at``; compared by name_key."""
 
     @abstractmethod
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        """The organization's people with this email address, compared by ``email_key``; oldest first, at most 10.
-
-        Empty for a text that is not an address.
-        """
+        """The organization's people with this email address, compared by ``email_key``; oldest first, at most 10. Empty
+        for a text that is not an address."""
 
     @abstractmethod
     def find_by_verified_email(
@@ -83,24 +78,20 @@ class UserStore(EntityStore[User]):
         limit: int = MAX_USERS_PER_EMAIL,
     ) -> tuple[Subject, ...]:
         """The people whose verified address has this ``email_key``, oldest first; of all organizations, or of one.
-
         ``is_proven`` limits them to addresses from GLOBALLY_TRUSTED_VERIFIERS, ``active`` to those who can sign in:
-        neither they nor their organization is deactivated.
-        """
+        neither they nor their organization is deactivated."""
 
     @abstractmethod
     def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
         """True if a verified address of this domain in the organization has a local part that is another user's name
-        there; compared by name_key.
-        """
+        there; compared by name_key."""
 
     @abstractmethod
     def list_email_keys_verified_in_other_organizations(
         self, organization_id: str, domain: str, limit: int
     ) -> tuple[str, ...]:
         """Up to ``limit`` ``email_key`` values of addresses of the domain that active people of other organizations
-        have, from GLOBALLY_TRUSTED_VERIFIERS, in order. Scans all verified ones.
-        """
+        have, from GLOBALLY_TRUSTED_VERIFIERS, in order. Scans all verified ones."""
 
     @abstractmethod
     def update_last_sign_in(self, user_id: str, signed_in_at: datetime) -> None:
@@ -127,8 +118,7 @@ class UserStore(EntityStore[User]):
     @abstractmethod
     def lock_password_hash(self, user_id: str, hash: str) -> bool:
         """True if this is the user's hash, by one conditional write: it cannot be replaced until the transaction
-        ends.
-        """
+        ends."""
 
     @abstractmethod
     def list_must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:

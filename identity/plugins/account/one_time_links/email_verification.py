@@ -11,11 +11,8 @@ from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
 
 
 class VerifyEmailPage(OneTimeLinkPage, FormPage):
-    """Requires a click, because opening a link proves nothing: a mail scanner may have done it.
-
-    Only the account's user can confirm the address: an attacker may have requested the link, hoping that the
-    address's owner confirms it.
-    """
+    """Requires a click, because opening a link proves nothing: a mail scanner may have done it. Only the account's user
+    can confirm the address: an attacker may have requested the link, hoping that the address's owner confirms it."""
 
     template = "account/verify_email.html"
 

@@ -18,8 +18,7 @@ _CREATE_FIELD = "create"
 class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
     """In the registering browser, shows the submitted data, asks for another user name if it is taken, and creates the
     account. In any other browser only the address is used, and the user enters all data again: an attacker may have
-    submitted the form with a password that they know.
-    """
+    submitted the form with a password that they know."""
 
     template = "account/complete_registration.html"
     fields = (*RegistrationForm.NAME_FIELDS, *RegistrationForm.PASSWORD_FIELDS)
@@ -60,8 +59,7 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
 
     def submit(self, form: Form) -> Response:
         """Create the account and sign in, continuing the sign-in of the registration if it still waits in this
-        browser.
-        """
+        browser."""
         announced, pending = self.pending_registration, self.pending_authorization
         command, hashed = announced.command, None
         if pending is None:

@@ -70,8 +70,7 @@ class AccountPage(SignedInPage):
 
     def require_reauthentication(self, form: Form, field: str) -> None:
         """Require a recent authentication with all factors (security 19.5): the password in this form if the user has
-        nothing stronger, else a sign-in. Raises Invalid for ``field``; FormRedisplay.
-        """
+        nothing stronger, else a sign-in. Raises Invalid for ``field``; FormRedisplay."""
         if self.is_password_sole_factor:
             self.verify_password(form.text(field))
         elif not self.is_recently_authenticated():
@@ -81,11 +80,8 @@ class AccountPage(SignedInPage):
             )
 
     def verify_password(self, current: str) -> Subject:
-        """Verify the current password, since an unattended session must not suffice to take over the account.
-
-        Attempts count as on the sign-in pages and are committed. Raises Invalid for ``current_password``;
-        FormRedisplay.
-        """
+        """Verify the current password, since an unattended session must not suffice to take over the account. Attempts
+        count as on the sign-in pages and are committed. Raises Invalid for ``current_password``; FormRedisplay."""
         if not current:
             raise Invalid({"current_password": gettext_lazy("Enter your present password.")})
         # Committed, so that no lock is held during the rest.

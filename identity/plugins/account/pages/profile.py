@@ -68,10 +68,8 @@ class ProfilePage(AccountPage, FormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        """Save the profile. If mail is configured, a new address is stored only when its verification link is used.
-
-        An email address can reset the password, so changing it requires a recent authentication.
-        """
+        """Save the profile. If mail is configured, a new address is stored only when its verification link is used. An
+        email address can reset the password, so changing it requires a recent authentication."""
         command = _parse_form(form)
         version = form.version()
         if command.email != self.human_user.profile.email:

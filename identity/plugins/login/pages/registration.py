@@ -12,8 +12,7 @@ from identity.plugins.login.interactions import CreateAccountInteraction, find_r
 
 class RegistrationPage(SignInPage):
     """If mail is configured, a mailed link creates the account, and the page does not reveal known names and
-    addresses.
-    """
+    addresses."""
 
     template = "login/registration.html"
     fields = (*RegistrationForm.NAME_FIELDS, "email", *RegistrationForm.PASSWORD_FIELDS)

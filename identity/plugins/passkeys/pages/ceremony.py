@@ -38,8 +38,7 @@ CLONED_MESSAGE = gettext_lazy(
 @dataclass(frozen=True, slots=True)
 class CeremonyRequest:
     """The form's data for the script: the method of navigator.credentials, its options, and the ticket that identifies
-    the challenge.
-    """
+    the challenge."""
 
     method: str
     options: str
@@ -63,11 +62,8 @@ def ceremony_request(
 
 
 def read_ceremony_response(page: SignInPage, form: Form, purpose: str) -> tuple[str, bytes, Mapping[str, Any]]:
-    """The browser's response, its challenge, and the content stored with the challenge.
-
-    Raises FormRedisplay if there is no response, or the challenge is used, expired, or belongs to another page,
-    sign-in or user.
-    """
+    """The browser's response, its challenge, and the content stored with the challenge. Raises FormRedisplay if there
+    is no response, or the challenge is used, expired, or belongs to another page, sign-in or user."""
     answer = form.text(RESPONSE_FIELD)
     if not answer:
         raise FormRedisplay(NEEDS_SCRIPT)
@@ -94,8 +90,7 @@ class AssertionAttempt:
     @cached_property
     def enrolment(self) -> Enrolment | None:
         """The passkey's enrolment, of any user. A lookup before the attempt is counted remains valid: the enrolment is
-        changed only if it is still the same.
-        """
+        changed only if it is still the same."""
         found: Enrolment | None = self._page.request.services.factors.find_by_key(PasskeyFactor.name, self._key)
         return found
 

@@ -30,8 +30,7 @@ def passwordless_ceremony(page: SignInPage) -> CeremonyRequest:
 
 class PasswordlessSignInPage(SignInPage):
     """Handles the button of the first pages. Responds alike to an invalid passkey, an unknown one, and one whose
-    account may not sign in.
-    """
+    account may not sign in."""
 
     template = "passkeys/passwordless.html"
 
@@ -60,8 +59,7 @@ class PasswordlessSignInPage(SignInPage):
 
     def _require_passwordless_allowed(self, person: Subject) -> None:
         """Raise FormRedisplay if the policy forbids passwordless sign-in; call it only after the user is
-        authenticated.
-        """
+        authenticated."""
         policy = self.request.services.policies.subject_policy(person)
         if any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(self.request), policy)):
             return

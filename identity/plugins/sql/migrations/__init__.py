@@ -27,9 +27,8 @@ MIGRATE_HINT = "Run `identity migrate -c INI`."
 
 
 def require_usable_revision(stored: str, oldest: str | None) -> None:
-    """Raise StorageUnavailable, with advice, unless this version can use a schema of this revision, whose ``oldest``
-    is given.
-    """
+    """Raise StorageUnavailable, with advice, unless this version can use a schema of this revision, whose ``oldest`` is
+    given."""
     if stored == HEAD:
         return
     if stored not in REVISIONS and oldest in REVISIONS:

@@ -187,11 +187,8 @@ def serialize_fingerprints(revisions: Mapping[str, Collection[str]]) -> str:
 
 def verify_schema(connection: Connection, stored: str | None) -> None:
     """Raise StorageUnavailable, with advice, unless the tables are those of the stored revision or of an interrupted
-    migration from it. Schemas of newer versions are not checked.
-
-    MariaDB, and PostgreSQL while it creates an index, keep the changes of an interrupted migration: what the next
-    revision changes may be in either state.
-    """
+    migration from it. Schemas of newer versions are not checked. MariaDB, and PostgreSQL while it creates an index,
+    keep the changes of an interrupted migration: what the next revision changes may be in either state."""
     of = recorded_fingerprints(connection.dialect.name)
     if stored is None:
         _require_empty_schema(connection, of)

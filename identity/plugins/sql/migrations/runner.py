@@ -43,12 +43,10 @@ def script_directory() -> ScriptDirectory:
 
 
 def run_migrations(engine: Engine, *, is_immediate: bool = False) -> list[str]:
-    """Apply pending revisions, one process at a time; returns what was applied.
-
-    A new database, SQLite, and with ``is_immediate`` any other one, is migrated in one transaction. Otherwise each
-    revision has its own: finished ones stay, and the next run resumes an interrupted one. Requests wait only
-    briefly, because a change gives up on a locked table and retries.
-    """
+    """Apply pending revisions, one process at a time; returns what was applied. A new database, SQLite, and with
+    ``is_immediate`` any other one, is migrated in one transaction. Otherwise each revision has its own: finished ones
+    stay, and the next run resumes an interrupted one. Requests wait only briefly, because a change gives up on a locked
+    table and retries."""
     with engine.begin() as turn:
         acquire_migration_lock(turn)
         if is_immediate or engine.dialect.name == SQLITE:
@@ -163,10 +161,7 @@ def oldest_compatible_revision(revision: Script) -> str:
 
 
 def upgrade(connection: Connection, revision: str = HEAD) -> None:
-    """Apply revisions up to this one: in the open transaction, or else each in its own.
-
-    Raises StorageUnavailable.
-    """
+    """Apply revisions up to this one: in the open transaction, or else each in its own. Raises StorageUnavailable."""
     script = script_directory()
     each = not connection.in_transaction()
     if not each and connection.dialect.name == MARIADB and read_revision(connection) is None:

@@ -101,10 +101,8 @@ class SqlAuditStore(PagedSqlStore, AuditStore):
 
     def _last_settled_sequence(self) -> int:
         """The last number below which no further event can appear; 0 if another transaction takes too long to commit.
-
-        PostgreSQL and MariaDB assign numbers before the commit, so that a lower one may appear after a higher one:
-        wait for the appending transactions first. New ones get higher numbers. SQLite has one writer at a time.
-        """
+        PostgreSQL and MariaDB assign numbers before the commit, so that a lower one may appear after a higher one: wait
+        for the appending transactions first. New ones get higher numbers. SQLite has one writer at a time."""
         last: int = self._fetch_all(_LAST_SEQUENCE)[0][0]
         if self._connection.dialect.name == MARIADB:
             return last if self._drain_appending_transactions() else 0

@@ -89,8 +89,7 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
 
     def _remove_role_from_grants(self, grants: Table, project_id: str, key: str) -> None:
         """Remove the role from grants; their versions change, so that a caller who read them before cannot restore
-        it.
-        """
+        it."""
         locked = select(grants.c.id, grants.c.roles).where(grants.c.project_id == project_id)
         read_grant = row_reader(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, parse_set(roles)))
         for row in self._fetch_all(locked.order_by(grants.c.id).with_for_update()):

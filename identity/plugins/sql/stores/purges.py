@@ -49,11 +49,8 @@ Condition = Callable[[Any], ColumnElement[bool]]
 @dataclass(frozen=True, slots=True)
 class _PurgeRule:
     """What is queried and deleted for one kind; ``expiry_column`` belongs to the table, or to one that its rows refer
-    to.
-
-    Rows that do not match the conditions stay. ``has_partial_index`` says that the index omits them where the
-    database supports that.
-    """
+    to. Rows that do not match the conditions stay. ``has_partial_index`` says that the index omits them where the
+    database supports that."""
 
     table: Table
     expiry_column: Column[Any]
@@ -76,11 +73,9 @@ class _PurgeRule:
         return and_(true(), *(condition(columns) for condition in self.conditions))
 
     def scanned_rows(self, *, whole_index: bool) -> Subquery:
-        """Up to ``looked_at`` expired rows after a cursor, whether they are to be deleted or not.
-
-        So the cost does not grow with the rows that stay, and an index alone is enough; ``whole_index`` is one that
-        includes rows that stay.
-        """
+        """Up to ``looked_at`` expired rows after a cursor, whether they are to be deleted or not. So the cost does not
+        grow with the rows that stay, and an index alone is enough; ``whole_index`` is one that includes rows that
+        stay."""
         table = self.expiry_column.table
         key: list[Any] = list(table.primary_key)
         cursor_parameters = [bindparam(f"since_{column.name}", type_=column.type) for column in key]

@@ -185,10 +185,8 @@ _FIND_CODE_FOR_CLIENT = _CODE_TABLE.select.where(*_CODE_CONDITION)
 
 
 class SqlTokenStore(SqlStore, TokenStore):
-    """One row each. Whether a token is live is judged by joining its family, never copied into the token.
-
-    So a token that is stored while its family is being revoked is not live, whichever commits first.
-    """
+    """One row each. Whether a token is live is judged by joining its family, never copied into the token. So a token
+    that is stored while its family is being revoked is not live, whichever commits first."""
 
     def add_family(
         self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False

@@ -29,10 +29,8 @@ def provider_path(provider: UpstreamProvider, request_id: str) -> str:
 
 
 class AutomaticRedirectPage(SignInPage):
-    """/login/{request}/upstream: announces the redirect and offers other sign-in methods.
-
-    It does not depend on the account: whether the provider works for the user is shown only after authentication.
-    """
+    """/login/{request}/upstream: announces the redirect and offers other sign-in methods. It does not depend on the
+    account: whether the provider works for the user is shown only after authentication."""
 
     template = "upstream/automatic_redirect.html"
     fields = (_DECISION_FIELD,)
@@ -132,10 +130,8 @@ def provider_error_page(
     back: str,
     purpose: UpstreamSignInPurpose,
 ) -> Response:
-    """The page for an unavailable provider; other sign-in methods still work.
-
-    A manager who tests the provider sees the reason.
-    """
+    """The page for an unavailable provider; other sign-in methods still work. A manager who tests the provider sees the
+    reason."""
     record_refusal(request, provider, problem.user_message)
     absent = isinstance(problem, ProviderUnreachable)
     return render_error_page(

@@ -83,8 +83,7 @@ def _redeem_state(
     request: Request, provider: UpstreamProvider, state: str
 ) -> tuple[PendingUpstreamSignIn, str, UpstreamClientCredentials] | None:
     """Redeem the state: its pending sign-in, return path and client credentials. None if the state belongs to another
-    browser or provider, or was redeemed before.
-    """
+    browser or provider, or was redeemed before."""
     records = plugin_records(request)
     waiting = authorization_states.find_state(records, state)
     if waiting is None or waiting.provider_id != provider.id:
