@@ -13,6 +13,8 @@ from identity.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from identity.application import IdentityApplication
+    from identity.domain.organizations import Organization
+    from identity.services.container import Services
 
 
 class CommandError(Exception):
@@ -91,6 +93,15 @@ def translate_errors() -> Iterator[None]:
         if sentence is None:
             raise
         raise CommandError(" ".join(sentence.split())) from None
+
+
+def find_organization(services: "Services", name: str) -> "Organization":
+    """The organization with this primary domain or id. Raises CommandError."""
+    organizations = services.storage.organizations
+    organization = organizations.find_by_domain(name) or organizations.find(name)
+    if organization is None:
+        raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
+    return organization
 
 
 def print_field(label: str, value: object, *, width: int = 18) -> None:

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.cli.command_context import add_ini_arguments, find_organization, open_application
 from identity.cli.output_file import open_output_file
 from identity.cli.progress import ProgressReporter
 from identity.extension_points import CliCommand
@@ -44,10 +44,7 @@ def _export_document(identity: "IdentityApplication", name: str) -> Iterator[str
     from identity.services.organization_transfer import OrganizationTransfer
 
     with identity.transaction() as services:
-        organizations = services.storage.organizations
-        organization = organizations.find_by_domain(name) or organizations.find(name)
-        if organization is None:
-            raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
+        organization = find_organization(services, name)
         OrganizationTransfer(services).begin_export(organization.id, principal=Principal.OPERATOR)
     with identity.snapshot() as services:
         yield from OrganizationTransfer(services).export_document(organization.id, principal=Principal.OPERATOR)

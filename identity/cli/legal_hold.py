@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.cli.command_context import CommandError, add_ini_arguments, find_organization, open_application
 from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _create_or_release(services: "Services", arguments: Namespace) -> None:
     if arguments.user:
         kind, target_id = LegalHoldKind.USER, _find_user(services, arguments.user)
     elif arguments.organization:
-        kind, target_id = LegalHoldKind.ORGANIZATION, _find_organization(services, arguments.organization)
+        kind, target_id = LegalHoldKind.ORGANIZATION, find_organization(services, arguments.organization).id
     else:
         kind, target_id = LegalHoldKind.INSTANCE, None
     if arguments.reason:
@@ -66,14 +66,6 @@ def _find_user(services: "Services", name: str) -> str:
     if subject is None:
         raise CommandError(f"There is no user {name}. Give an id or a login name.")
     return subject.user.id
-
-
-def _find_organization(services: "Services", name: str) -> str:
-    organizations = services.storage.organizations
-    organization = organizations.find_by_domain(name) or organizations.find(name)
-    if organization is None:
-        raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
-    return organization.id
 
 
 def _hold_label(services: "Services", hold: "LegalHold") -> str:

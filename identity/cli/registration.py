@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.cli.command_context import add_ini_arguments, find_organization, open_application
 from identity.extension_points import CliCommand
 
 
@@ -20,12 +20,7 @@ def run(arguments: Namespace) -> int:
         from identity.services.commands.organizations import ChangeOrganization
 
         with identity.transaction() as services:
-            organizations = services.storage.organizations
-            found = organizations.find_by_domain(arguments.organization) or organizations.find(arguments.organization)
-            if found is None:
-                raise CommandError(
-                    f"There is no organization {arguments.organization}. Give its id or its primary domain."
-                )
+            found = find_organization(services, arguments.organization)
             command = ChangeOrganization.build(registration=arguments.registration)
             organization = services.organizations.change(found.id, command)
             kept_closed = organization.registration and not services.registration.is_open(organization)

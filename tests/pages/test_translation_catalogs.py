@@ -11,9 +11,9 @@ from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po
 
 from identity.http.language_negotiation import LANGUAGES
-from identity.pages import catalog_update
-from identity.pages.catalog_update import extract_messages, update_catalog, write_catalog
 from identity.pages.translation import CATALOG_FILE, LOCALE_DIR, MessageCatalogs, read_catalog
+from tests.pages import catalog_update
+from tests.pages.catalog_update import extract_messages, update_catalog, write_catalog
 
 TRANSLATED_LANGUAGES = LANGUAGES[1:]
 
@@ -42,7 +42,7 @@ def source() -> Any:
 
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_catalog_matches_code_and_templates(language: str, source: Any) -> None:
-    """If it fails, run python -m identity.pages.catalog_update."""
+    """If it fails, run python -m tests.pages.catalog_update."""
     catalog = read(language)
     assert ids(catalog) == ids(source)
     assert not catalog.obsolete

@@ -1,4 +1,4 @@
-"""``python -m identity.pages.catalog_update`` updates the catalogs from the messages in code and templates.
+"""``python -m tests.pages.catalog_update`` updates the catalogs from the messages in code and templates.
 
 Translations of existing messages are kept, obsolete ones are dropped, new messages are empty.
 """
@@ -14,10 +14,11 @@ from babel.messages.extract import extract, extract_python
 from babel.messages.pofile import read_po, write_po
 from jinja2.ext import babel_extract
 
+import identity
 from identity.domain.messages import LANGUAGES
 from identity.pages.translation import CATALOG_FILE, LOCALE_DIR
 
-SOURCE = Path(__file__).parent.parent
+SOURCE = Path(identity.__file__).parent
 KEYWORDS = {
     "gettext": None,
     "gettext_lazy": None,
