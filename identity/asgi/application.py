@@ -194,8 +194,6 @@ class AsgiApplication:
 
 
 class _LoopState:
-    """State of one event loop."""
-
     def __init__(self, wsgi: WsgiApplication, identity: "IdentityApplication") -> None:
         most = identity.backend.max_greenlets if identity.settings.endpoints_in_event_loop else 0
         # Separate, since a slow storage takes all slots of the requests that wait for it.
@@ -215,7 +213,6 @@ class _LoopState:
         return self._greenlets or self.endpoint_thread_pool
 
     async def drain(self) -> None:
-        """Wait for all running requests."""
         give_up_at = asyncio.get_running_loop().time() + _DRAIN_TIMEOUT
         while self._is_busy:
             if asyncio.get_running_loop().time() > give_up_at:

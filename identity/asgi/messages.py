@@ -39,7 +39,6 @@ async def start_response(send: Send, status: int, headers: Headers, *, close: bo
 
 
 async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
-    """Send the body, or with ``more`` a part of it."""
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 

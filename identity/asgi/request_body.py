@@ -18,8 +18,6 @@ class BodyTimeout(Exception):
 
 
 class RequestBody:
-    """A body, and how much of it has arrived."""
-
     def __init__(self, receive: Receive, length: int | None) -> None:
         self._receive = receive
         self._length = length

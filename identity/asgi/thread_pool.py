@@ -86,7 +86,6 @@ class RequestThreadPool:
             return await_(self.run(lambda: context.run(function)))
 
     def release_slot(self) -> None:
-        """Release the slot of the calling thread."""
         self._loop.call_soon_threadsafe(self._free_slot)
 
     def reacquire_slot(self) -> None:
@@ -94,7 +93,6 @@ class RequestThreadPool:
         self._loop.call_soon_threadsafe(self._occupy_slot)
 
     def close(self) -> None:
-        """End the idle threads."""
         self._pool.shutdown(wait=False, cancel_futures=False)
 
     async def _wait_for_slot(self) -> None:

@@ -141,7 +141,6 @@ async def _shield(work: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
-    """Return once the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -179,7 +178,6 @@ def build_wsgi_environ(head: RequestHead, request_id: str) -> dict[str, Any]:
 
 
 def call_wsgi(application: WsgiApplication, environ: dict[str, Any]) -> AsgiResponse:
-    """Call the application and collect its response."""
     begun: list[tuple[int, Headers]] = []
     written: list[bytes] = []
 

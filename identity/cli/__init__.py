@@ -111,8 +111,6 @@ class _Parser(ArgumentParser):
 
 
 class _ProgramParser(_Parser):
-    """The program's parser, whose help lists the commands by topic."""
-
     groups: Mapping[str, Sequence[CliCommand]] = _COMMAND_GROUPS
 
     def format_help(self) -> str:

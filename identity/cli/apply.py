@@ -194,7 +194,6 @@ def _print_changes(changes: "Sequence[StateChange]") -> None:
 
 
 def _summary_line(changes: "Sequence[StateChange]", template: str) -> str:
-    """The number of changes of each kind, put into the three placeholders of the template."""
     if not changes:
         return "Everything is as described; nothing to change."
     actions = [change.action.value for change in changes]

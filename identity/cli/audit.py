@@ -92,7 +92,6 @@ def _resolve_organization_id(identity: "IdentityApplication", name: str) -> str:
 
 
 def _start_sequence(identity: "IdentityApplication", audit_filter: "AuditFilter", arguments: Namespace) -> int:
-    """The sequence number after which to begin."""
     from identity.storage.paging import iterate_rows
 
     after: int = arguments.after or 0
@@ -181,7 +180,6 @@ def _wait_or_detect_closed_pipe() -> None:
 
 
 def _parse_number(text: str) -> int:
-    """A whole number ≥ 0."""
     number = int(text)
     if number < 0:
         raise ValueError(text)

@@ -105,7 +105,6 @@ def find_organization(services: "Services", name: str) -> "Organization":
 
 
 def print_field(label: str, value: object, *, width: int = 18) -> None:
-    """Print a label and a value in two columns."""
     print(f"{label:<{width}}{value}")
 
 

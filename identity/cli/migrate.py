@@ -16,7 +16,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Run the pending migrations, or show them."""
     with open_application(arguments) as identity:
         lines = identity.backend.migrate(dry_run=arguments.dry_run)
         plan = identity.backend.migration_sql() if arguments.dry_run and lines else ()

@@ -30,7 +30,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Write the files and print what to do next. Overwrites nothing."""
     from identity.hookspecs import HOOKSPEC_VERSION
 
     name = arguments.name

@@ -15,7 +15,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Set it and print the state."""
     with open_application(arguments) as identity:
         from identity.services.commands.organizations import ChangeOrganization
 

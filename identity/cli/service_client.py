@@ -31,8 +31,6 @@ class SignedAssertion:
 
 @dataclass(frozen=True, slots=True)
 class HttpExchange:
-    """A request and its response."""
-
     method: str
     url: str
     status: int

@@ -31,7 +31,6 @@ def preview_stylesheet_path(looks: PageBranding) -> str:
 def preview_variables(
     request: Request, looks: PageBranding, translator: Translator, *, login_name: str
 ) -> Mapping[str, object]:
-    """The variables of ``branding/preview.html``, besides the names."""
     pages: PageRenderer = request.registry.pages
     settings = request.registry.application.settings
     values = {

@@ -58,8 +58,6 @@ def user_time_zone(subject: Subject | None) -> tzinfo | None:
 
 
 class DatetimeFormatter:
-    """Formats datetimes for templates, in the reader's language and time zone."""
-
     def __init__(self, language: str, find_zone: Callable[[], tzinfo | None]) -> None:
         self._language = language
         self._find_zone = find_zone
@@ -70,7 +68,7 @@ class DatetimeFormatter:
         return self._find_zone()
 
     def format_date(self, moment: datetime) -> str:
-        """The date, in the reader's zone or UTC."""
+        """In the reader's zone or UTC."""
         return self._format_local_date(moment.astimezone(self.time_zone or UTC))
 
     def format_datetime(self, moment: datetime) -> str:

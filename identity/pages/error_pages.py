@@ -196,7 +196,6 @@ def forbidden(error: HTTPForbidden, request: Request) -> Response:
 
 
 def domain_error(error: DomainError, request: Request) -> Response:
-    """A domain error that no form handled."""
     answer = for_programs.domain_error_view(error, request)
     if isinstance(error, Denied):
         return _forbidden_page(request, error.args[0])
@@ -222,7 +221,6 @@ def _forbidden_page(request: Request, reason: str) -> Response:
 
 
 def cross_site_request(error: CrossSiteRequest, request: Request) -> Response:
-    """A form sent from another site."""
     return render_error_page(
         request,
         403,
@@ -234,7 +232,6 @@ def cross_site_request(error: CrossSiteRequest, request: Request) -> Response:
 
 
 def expired_form(error: InvalidFormToken, request: Request) -> Response:
-    """A form with an invalid token, if its page cannot show it again."""
     return render_error_page(
         request,
         422,
@@ -305,7 +302,6 @@ def _with_fallback(view: View, api_view: View) -> View:
 
 
 def includeme(config: Configurator) -> None:
-    """Add an HTML view for each exception view of the API."""
     pairs: dict[type[Exception], tuple[View, View]] = {
         OAuthError: (oauth_error, for_programs.oauth_error_view),
         DomainError: (domain_error, for_programs.domain_error_view),

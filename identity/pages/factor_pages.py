@@ -49,7 +49,6 @@ class FactorPage(SignInPage):
 
     @property
     def human_user(self) -> Subject:
-        """The user who proves or enrols the factor."""
         subject = self.sign_in.subject
         if subject is None:
             raise Conflict("Nobody has said who they are.")
@@ -63,7 +62,6 @@ class FactorPage(SignInPage):
 
     @property
     def policy(self) -> Policy:
-        """The policy that applies to the user."""
         services: Services = self.request.services
         return services.policies.subject_policy(self.human_user)
 

@@ -64,7 +64,6 @@ class Form(Mapping[str, FieldValue]):
         return len(self._values)
 
     def text(self, name: str) -> str:
-        """The field's text; empty if absent."""
         value = self._values.get(name, "")
         return value if isinstance(value, str) else " ".join(value)
 
@@ -133,7 +132,6 @@ class FormState:
         return option == value if isinstance(value, str) else option in value
 
     def error(self, name: str) -> Markup | None:
-        """The field's error message."""
         problem = self.errors.get(name)
         return None if problem is None else self.translator.gettext(problem)
 
@@ -160,7 +158,6 @@ class FormState:
 
     @property
     def error_count(self) -> int:
-        """How many fields have errors; a document field counts once."""
         return len(self.error_summary) - (self.document_field in self.errors and len(self.error_summary) > 1)
 
     @property

@@ -76,12 +76,10 @@ class PageLayout:
 
     @property
     def current_label(self) -> str:
-        """The label of the current section, for the menu on small screens."""
         return next((item.label for group in self.groups for item in group.items if item.is_current), "")
 
 
 def name_initials(name: str) -> str:
-    """The initials of the first and last word of a name."""
     name_parts = [part for part in name.split() if part[0].isalnum()]
     letters = [name_parts[0][0], name_parts[-1][0]] if len(name_parts) > 1 else [part[0] for part in name_parts]
     return "".join(letters).upper()

@@ -180,7 +180,6 @@ class Page:
 
     @cached_property
     def page_branding(self) -> PageBranding:
-        """The branding of ``branding_owner`` in the page's language."""
         return load_page_branding(self.request.services, *self.branding_owner(), self.language)
 
     @property
@@ -198,7 +197,6 @@ class Page:
 
     @property
     def translator(self) -> Translator:
-        """Translations for messages that Python code makes."""
         return self.renderer.catalogs.translator(self.language)
 
     @cached_property
@@ -445,7 +443,6 @@ class FormPage(Page):
         return self.render({**variables, "form": form, "failed": form.has_errors}, status=status, headers=headers)
 
     def _form_action_url(self, language: str = "") -> str:
-        """The form's URL, with the page's parameters and the language chosen on it."""
         query = [(name, value) for name, value in self.request.GET.items() if name != UI_LOCALES_PARAM or not language]
         if language:
             query.append((UI_LOCALES_PARAM, language))

@@ -43,8 +43,6 @@ _CONFIG_ORDER = 2
 
 
 class PageRenderer:
-    """What rendering a page needs besides the page itself."""
-
     def __init__(self, registry: Registry, style: Path | None) -> None:
         self._registry = registry
         self.static = StaticFiles()
@@ -74,7 +72,6 @@ class PageRenderer:
 
     @cached_property
     def text_environment(self) -> "Environment":
-        """The environment for plain text, without escaping."""
         return self.environment.overlay(autoescape=False)
 
     @cached_property
@@ -101,7 +98,6 @@ class PageRenderer:
     def render_fragment(
         self, request: Request, template: str, variables: Mapping[str, object], *, language: str
     ) -> Markup:
-        """A fragment that a plugin adds to another page."""
         known = {**self._template_globals(request, language), "ui": self.load_macros(request, language)}
         return Markup(self.environment.get_template(template).render({**known, **variables}))  # noqa: S704 - escaped there
 

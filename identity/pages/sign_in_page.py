@@ -47,7 +47,6 @@ class SignInPage(FormPage):
 
     @cached_property
     def base_path(self) -> str:
-        """The path of the first page, with the others below it."""
         return f"/login/{self.pending_authorization.id}"
 
     def is_next_interaction(self, interaction: str) -> bool:
@@ -95,7 +94,6 @@ class SignInPage(FormPage):
         return self.sign_in.required_organization or organization, None if client is None else client.application
 
     def organization_label(self, organization: Organization) -> str:
-        """The name that users know the organization by."""
         services: Services = self.request.services
         return services.branding.organization_display_name(organization)
 
@@ -122,7 +120,6 @@ class SignInPage(FormPage):
 
     @property
     def scope_descriptions(self) -> list[Markup]:
-        """What the requested scopes disclose about the user."""
         authorization = self.sign_in.request
         if authorization is None:
             return []
@@ -133,7 +130,6 @@ class SignInPage(FormPage):
 
     @property
     def factor_reason(self) -> Markup:
-        """Why a second factor is required: by the application, the organization's policy, or an enrolment."""
         sign_in, translator = self.sign_in, self.translator
         need, subject = sign_in.step_up_requirement, sign_in.subject
         if need is None or subject is None:
@@ -178,12 +174,10 @@ class SignInPage(FormPage):
         return bool(policy.sign_in_by_email)
 
     def login_name_redirect(self, login_name: LoginName) -> str:
-        """The next path for this login name: that of a plugin, else the password page."""
         paths = (find(self, login_name) for find in self.renderer.login_name_redirects)
         return next((path for path in paths if path is not None), f"{self.base_path}/password")
 
     def lead(self) -> Markup:
-        """The line below the heading."""
         client = self.sign_in.client
         if client is not None:
             is_own_branding = self.branding_owner()[0] == client.organization

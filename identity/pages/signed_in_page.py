@@ -30,8 +30,6 @@ from identity.provider.step_up import can_step_up
 
 
 class SignedInPage(Page):
-    """A page with the frame, for a signed-in user."""
-
     #: The account switcher posts here.
     SWITCH_PATH = f"{ACCOUNT_PATH}/switch"
     #: Maximum age of the authentication for sensitive pages, and the parameter of /login that requests a new one.
@@ -48,7 +46,6 @@ class SignedInPage(Page):
 
     @property
     def signed_in_account(self) -> SignedInAccount:
-        """The session that the page uses."""
         account: SignedInAccount = self.request.signed_in_account
         return account
 
@@ -91,7 +88,6 @@ class SignedInPage(Page):
         return user.profile.locale.replace("_", "-")
 
     def path_with_flash(self, path: str) -> str:
-        """The path with a flash message about this request's change."""
         return path_with_flash(path, self.request, self.flash_messages)
 
     def flash_message(self) -> object:
@@ -106,7 +102,6 @@ class SignedInPage(Page):
         return ()
 
     def organization_switcher(self) -> OrganizationSwitcher | None:
-        """The menu that switches the organization, if there is more than one."""
         return None
 
     def common_variables(self) -> Mapping[str, object]:

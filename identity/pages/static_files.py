@@ -39,8 +39,6 @@ class StaticFile:
 
 
 class StaticFiles:
-    """The static files by served name."""
-
     def __init__(self) -> None:
         self._served: dict[str, StaticFile] = {}
         self._addresses: dict[str, str] = {}
@@ -58,7 +56,6 @@ class StaticFiles:
         return self._addresses[name]
 
     def find_file(self, served_name: str) -> StaticFile | None:
-        """The file with this served name, including its hash."""
         return self._served.get(served_name)
 
     def __iter__(self) -> Iterator[StaticFile]:

@@ -254,7 +254,7 @@ def sanitize_name(name: str) -> str:
 
 
 def user_email(subject: Subject) -> str:
-    """The user's email address; empty if there is none."""
+    """Empty if there is none."""
     return subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
 
 
@@ -321,7 +321,6 @@ def _render_mail(
 
 
 def _render_notification(identity: "IdentityApplication", pages: PageRenderer, notice: Notification) -> Mail:
-    """The mail about a change to a user's account, in their language."""
     translator = pages.catalogs.translator(choose_language(*(tags.replace("_", "-") for tags in notice.languages)))
     at = datetime.fromisoformat(notice.at)
     factor = identity.protocol_registry.factors.get(notice.values.get("factor", ""))

@@ -74,7 +74,6 @@ class Translator:
         return _interpolate(text, values)
 
     def format_list(self, parts: Iterable[str]) -> Markup:
-        """A list as the language writes it."""
         return Markup(_COMMAS.get(self.language, ", ")).join(parts)  # noqa: S704 - a constant
 
 
@@ -120,7 +119,6 @@ def read_catalog(path: Path, language: str) -> MessageCatalog:
 
 
 def _plural_texts(text: Any) -> tuple[str, ...]:
-    """Plural messages have several texts, others one."""
     return tuple(text) if isinstance(text, (tuple, list)) else (text,)
 
 

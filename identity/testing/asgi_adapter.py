@@ -74,7 +74,6 @@ async def request_in_loop(
 
 
 def scope_from_environ(environ: dict[str, Any]) -> dict[str, Any]:
-    """The ASGI scope for a WSGI environ."""
     headers = [
         (key.removeprefix("HTTP_").replace("_", "-").lower().encode(), str(value).encode("latin-1"))
         for key, value in environ.items()

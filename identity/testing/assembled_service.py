@@ -138,7 +138,6 @@ class AssembledService:
 
     @cached_property
     def client(self) -> ServiceTestClient:
-        """A client program of the service."""
         return ServiceTestClient(TestApp(self.web_application), self.issuer)
 
     def bootstrap(self) -> None:
@@ -148,7 +147,6 @@ class AssembledService:
 
     @property
     def issuer(self) -> str:
-        """The issuer in tokens."""
         return self.identity.settings.issuer_url
 
     @cached_property
@@ -169,7 +167,6 @@ class AssembledService:
         return self.identity.transaction()
 
     def read_only_services(self) -> AbstractContextManager[Services]:
-        """Services on a read connection."""
         return self.identity.read_session()
 
     def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
@@ -193,5 +190,4 @@ class AssembledService:
                 request = PageRequest(limit=MAX_PAGE_ROWS, cursor=page.next_cursor)
 
     def close(self) -> None:
-        """Close connections."""
         self.identity.close()

@@ -118,18 +118,15 @@ class Browser:
 
     @property
     def page(self) -> Any:
-        """The displayed response."""
         assert self.answers, "nothing was opened yet"
         return self.answers[-1]
 
     @property
     def url(self) -> str:
-        """The current URL."""
         return str(self.page.request.url)
 
     @property
     def path(self) -> str:
-        """The path of the current URL."""
         return urlsplit(self.url).path
 
     @property
@@ -157,7 +154,6 @@ class Browser:
         )
 
     def reload(self) -> Any:
-        """Reload the current URL."""
         return self._go(BrowserRequest("GET", self.url, source=origin(self.url)))
 
     def click(self, text: str) -> Any:
@@ -231,7 +227,6 @@ class Browser:
 
     @property
     def session_cookies(self) -> frozenset[str]:
-        """Names of the session cookies."""
         return frozenset(name for name in self.cookies.names if name.removeprefix(HOST_PREFIX).startswith("session-"))
 
     def _absolute(self, url: str) -> str:

@@ -13,7 +13,6 @@ class FakeClock:
         self._now = self.start
 
     def __call__(self) -> datetime:
-        """The current time, as the service reads it."""
         return self._now
 
     @property
@@ -26,7 +25,6 @@ class FakeClock:
         self._now += timedelta(seconds=seconds, **span)
 
     def reset(self) -> None:
-        """Go back to the start."""
         self._now = self.start
 
 
@@ -34,5 +32,4 @@ class TickingClock(FakeClock):
     """Follows real time, for clients with a clock of their own; can be moved on top of that."""
 
     def __call__(self) -> datetime:
-        """The real time, shifted by the movements of the clock."""
         return clock.now() + (self._now - self.start)

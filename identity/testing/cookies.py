@@ -47,8 +47,6 @@ class StoredCookie:
 
 
 class CookieJar:
-    """A browser's cookies, shared by its tabs."""
-
     def __init__(self) -> None:
         self._cookies: dict[tuple[str, str, str], StoredCookie] = {}
         self._numbers = itertools.count()
@@ -61,7 +59,6 @@ class CookieJar:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of all cookies, including expired ones."""
         return frozenset(cookie.name for cookie in self)
 
     def store(self, url: str, header: str, now: datetime) -> None:
@@ -122,7 +119,6 @@ class CookieJar:
                 del self._cookies[cookie.key]
 
     def clear(self) -> None:
-        """Delete all cookies."""
         self._cookies.clear()
 
 
@@ -132,7 +128,6 @@ def _default_path(path: str) -> str:
 
 
 def _end(attributes: Mapping[str, str], now: datetime) -> datetime | None:
-    """When the cookie expires; None for a session cookie."""
     seconds = attributes.get("max-age", "")
     if seconds.removeprefix("-").isdigit():
         return now + timedelta(seconds=int(seconds)) if int(seconds) > 0 else now

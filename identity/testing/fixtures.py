@@ -71,7 +71,6 @@ WorldFactory = Callable[..., World]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that select storages."""
     group = parser.getgroup("identity")
     group.addoption(
         "--every-storage", action="store_true", help=f"run what is on SQLite alone on each: {', '.join(STORAGES)}"
@@ -118,7 +117,6 @@ def _storages(metafunc: pytest.Metafunc) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
     AssembledService.asgi = config.getoption("--asgi")
     for line in _MARKERS.values():
         config.addinivalue_line("markers", line)
@@ -216,7 +214,6 @@ class DatabaseFactory:
         return self._templates[storage]
 
     def _new_url(self, storage: str) -> str:
-        """URL of an empty database."""
         if storage == "sqlite":
             return self._sqlite_url()
         return self._new_mariadb(None) if storage == "mariadb" else self._new_postgresql(storage, None)
@@ -242,7 +239,6 @@ class DatabaseFactory:
 
 @pytest.fixture(scope="session")
 def key_pool() -> RsaKeyPool:
-    """RSA keys for service users."""
     return RsaKeyPool()
 
 
@@ -250,7 +246,6 @@ def key_pool() -> RsaKeyPool:
 def database_factory(
     tmp_path_factory: pytest.TempPathFactory, key_pool: RsaKeyPool, request: pytest.FixtureRequest
 ) -> DatabaseFactory:
-    """New databases for worlds."""
     specs = (getattr(item, "callspec", None) for item in request.session.items)
     storages_in_use = {spec.params.get("storage_name") for spec in specs if spec is not None}
     # Fixtures of such a test may create worlds of their own.
@@ -293,7 +288,6 @@ class WorldCache:
 
 @pytest.fixture(scope="session")
 def world_cache(database_factory: DatabaseFactory) -> Iterator[WorldCache]:
-    """Shared worlds."""
     worlds = WorldCache(database_factory)
     yield worlds
     for world in worlds:

@@ -96,7 +96,6 @@ class GrantTypeContract:
 
     @pytest.fixture
     def grant_type_object(self, world: World) -> GrantType:
-        """The grant type under test, as the plugin provides it."""
         grants = world.identity.protocol_registry.grant_types
         assert self.grant_type in grants, f"no plugin of this world offers {self.grant_type}"
         return grants[self.grant_type]

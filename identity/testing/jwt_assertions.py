@@ -53,7 +53,6 @@ def sign_assertion(
 
 
 def encode_jwt_segment(part: Mapping[str, Any] | str | bytes) -> str:
-    """A segment of a JWT: JSON in base64url; a string is encoded as it is."""
     if isinstance(part, Mapping):
         part = json.dumps(part)
     return base64url(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
@@ -76,17 +75,14 @@ def rs256(key: RSAPrivateKey) -> Signer:
 
 
 def rs384(key: RSAPrivateKey) -> Signer:
-    """RSASSA-PKCS1-v1_5 with SHA-384."""
     return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA384())
 
 
 def rs512(key: RSAPrivateKey) -> Signer:
-    """RSASSA-PKCS1-v1_5 with SHA-512."""
     return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA512())
 
 
 def ps256(key: RSAPrivateKey) -> Signer:
-    """RSASSA-PSS with SHA-256."""
     pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
     return lambda data: key.sign(data, pss, hashes.SHA256())
 
@@ -97,7 +93,6 @@ def hs256(secret: bytes) -> Signer:
 
 
 def no_signature(data: bytes) -> bytes:
-    """No signature, as for alg none."""
     return b""
 
 

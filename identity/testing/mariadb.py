@@ -47,7 +47,6 @@ _FOLDERS = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 
 
 def find_program(name: str) -> str | None:
-    """Path of a MariaDB program; None if it is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_FOLDERS}")
 
 
@@ -82,12 +81,10 @@ class MariadbServer:
 
     @property
     def socket(self) -> Path:
-        """Path of its Unix socket."""
         return self.folder / "socket"
 
     @property
     def process_id(self) -> int:
-        """Its process id."""
         assert self._process is not None
         return self._process.pid
 
@@ -97,7 +94,6 @@ class MariadbServer:
         return self._process is not None and self._process.poll() is None
 
     def url(self, database: str) -> str:
-        """The URL of one of its databases."""
         return f"mariadb://root@localhost/{database}?{urlencode({'unix_socket': str(self.socket)})}"
 
     def execute(self, *statements: str) -> Any:
@@ -109,12 +105,10 @@ class MariadbServer:
             return cursor.fetchall()
 
     def start(self, *options: str) -> None:
-        """Start it, and wait until it responds."""
         self.spawn(*options)
         self.wait_until_ready()
 
     def spawn(self, *options: str) -> None:
-        """Start it without waiting."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - a program that was found
                 [
@@ -161,14 +155,12 @@ class MariadbServer:
             self._process = None
 
     def stop(self) -> None:
-        """Shut it down."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(_PATIENCE)
             self._process = None
 
     def close(self) -> None:
-        """Stop it and delete its folder."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -194,7 +186,6 @@ class MariadbServer:
 
 @contextmanager
 def running_server() -> Iterator[MariadbServer]:
-    """A new server, stopped and deleted afterwards."""
     require_program("mariadbd")
     # Not below pytest's folders: the path of a socket must be short.
     server = MariadbServer(Path(tempfile.mkdtemp(prefix="identity-mariadb-", dir=_room())))
@@ -211,20 +202,17 @@ def _room() -> str | None:
 
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[MariadbServer]:
-    """The server of this process of a test run."""
     with running_server() as server:
         yield server
 
 
 def new_database(server: MariadbServer) -> str:
-    """Create an empty database, and return its URL."""
     name = f"test_{uuid.uuid4().hex}"
     server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin")
     return server.url(name)
 
 
 def copy_database(server: MariadbServer, url: str) -> str:
-    """Copy a database; returns the URL of the copy."""
     copy = new_database(server)
     client = ["--no-defaults", "--user=root", f"--socket={server.socket}"]
     dump = subprocess.run(  # noqa: S603
@@ -239,7 +227,6 @@ def copy_database(server: MariadbServer, url: str) -> str:
 
 
 def drop_database(server: MariadbServer, url: str) -> None:
-    """Delete a database."""
     server.execute(f"DROP DATABASE IF EXISTS {_name(url)}")
 
 

@@ -32,14 +32,12 @@ class PluginContract:
 
     @pytest.fixture
     def plugin_class(self) -> Any:
-        """The plugin's class, found by its entry point."""
         points = installed_plugins()
         assert self.name in points, f"no entry point {self.name} in the group {ENTRY_POINT_GROUP}"
         return points[self.name].load()
 
     @pytest.fixture
     def host(self) -> PluginHost:
-        """A host that has loaded only this plugin."""
         return PluginHost.load([self.name], {self.name: self.settings})
 
     def test_its_name_fits_into_an_ini_file(self) -> None:

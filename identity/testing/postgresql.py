@@ -58,7 +58,6 @@ class PostgresqlServer:
         self._server.start()
 
     def url(self, database: str = "postgres") -> str:
-        """The URL of one of its databases."""
         host = self._server.get_postmaster_info().socket_dir
         return f"postgresql://postgres@/{database}?{urlencode({'host': str(host)})}"
 

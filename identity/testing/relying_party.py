@@ -24,7 +24,6 @@ class SentAuthorizationRequest:
 
     @property
     def url(self) -> str:
-        """Where the browser is sent."""
         return f"{self.endpoint}?{urlencode(self.parameters)}"
 
     @property
