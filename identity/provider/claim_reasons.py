@@ -85,10 +85,10 @@ class ClaimReasons:
         self, carrier: ClaimsCarrier, claims: Mapping[str, Any], *, without_access_token: bool = False
     ) -> tuple[ExplainedClaim, ...]:
         """The claims of a carrier with their reasons; ``without_access_token`` for an ID token issued without one."""
-        shown = {name: None if name in VOLATILE_CLAIMS else value for name, value in claims.items()}
+        stable_claims = {name: None if name in VOLATILE_CLAIMS else value for name, value in claims.items()}
         alone = without_access_token
         return tuple(
-            ExplainedClaim(name, value, self._why(carrier, name, alone=alone)) for name, value in shown.items()
+            ExplainedClaim(name, value, self._why(carrier, name, alone=alone)) for name, value in stable_claims.items()
         )
 
     def omitted_claims(self, carrier: ClaimsCarrier, claims: Mapping[str, Any]) -> Iterator[OmittedItem]:

@@ -228,16 +228,6 @@ def test_decision_records_are_short_and_complete() -> None:
         assert text.startswith(path.stem[:4])
 
 
-def test_layout_names_every_module_and_package() -> None:
-    page = (DOCS / "contributors" / "architecture.rst").read_text()
-    layout = page.partition("\nLayout\n")[2].partition("\nLayers\n")[0]
-    modules = {path.name for path in (ROOT / "identity").glob("*.py")}
-    packages = {f"{path.parent.name}/" for path in (ROOT / "identity").glob("*/__init__.py")}
-    plugins = {path.name for path in (ROOT / "identity" / "plugins").glob("[a-z]*.py")}
-    plugins |= {f"{path.parent.name}/" for path in (ROOT / "identity" / "plugins").glob("*/__init__.py")}
-    assert {name for name in modules | packages | plugins if name not in layout} == set()
-
-
 def test_documented_commands_of_the_first_client_work() -> None:
     """The first commands that a newcomer types."""
     page = (DOCS / "how-to" / "operators" / "install-and-run.rst").read_text()

@@ -55,9 +55,9 @@ def test_every_picture_is_on_a_page_and_has_a_text_alternative() -> None:
         assert picture.get("role") == "img"
         assert text_of(picture, "title"), name
         # All that is written in the picture is said there, too.
-        said = re.sub(r"\W", "", text_of(picture, "desc"))
+        description = re.sub(r"\W", "", text_of(picture, "desc"))
         lines = ["".join(text.itertext()) for text in picture.iterfind(f"{SVG}text") if text.get("class") != "number"]
-        assert [line for line in lines if re.sub(r"\W", "", line) not in said and line not in BLOCKS] == [], name
+        assert [line for line in lines if re.sub(r"\W", "", line) not in description and line not in BLOCKS] == [], name
 
 
 def test_every_table_is_in_one_diagram() -> None:

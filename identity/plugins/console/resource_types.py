@@ -75,8 +75,8 @@ class ResourceType(Generic[EntityT]):
 
     def breadcrumbs(self, page: ConsolePage, entity: EntityT) -> Breadcrumbs:
         """The pages above those about the entity; its own page is the last."""
-        own = [(self.name(page, entity), self.own_path(page, entity))] if self.has_page else []
-        return [*self.parents_of(page, entity), *own]
+        last = [(self.name(page, entity), self.own_path(page, entity))] if self.has_page else []
+        return [*self.parents_of(page, entity), *last]
 
     def route(self, path: str, page: PageFactory, permission: str) -> ConsoleRoute:
         """The route of a page below the entity's; see ``permission``."""

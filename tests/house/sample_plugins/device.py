@@ -134,14 +134,14 @@ class DevicePage(SignedInPage, FormPage):
             self.request.run_once("device code", lambda: self.request.services.attempts.count_request())
         records: RecordService = self.request.services.record_service(self.namespace)
         typed = records.consume(USER_CODE, form.text("code").strip().upper())
-        asked = None if typed is None else records.find(DEVICE, typed.value["device_code"])
-        if asked is None:
+        device = None if typed is None else records.find(DEVICE, typed.value["device_code"])
+        if device is None:
             raise Invalid({"code": gettext_lazy("This code is unknown or expired. Look at the device again.")})
-        self._approve(records, asked)
+        self._approve(records, device)
         return self.redirect(f"{PAGE_PATH}?done=yes")
 
-    def _approve(self, records: RecordService, asked: Record) -> None:
-        records.replace(asked, {**asked.value, "user_id": self.subject.user.id})
+    def _approve(self, records: RecordService, device: Record) -> None:
+        records.replace(device, {**device.value, "user_id": self.subject.user.id})
 
 
 class DevicePlugin:

@@ -112,11 +112,11 @@ class SignInPreviewPage(TokenPreviewPage):
         if requirement is None:
             return gettext_lazy("Is not asked for")
         if requirement.factors:
-            ways = self._sign_in_method_labels(requirement.factors)
-            return self.translator.gettext(gettext_lazy("Is asked for: {ways}", ways=ways))
+            labels = self._sign_in_method_labels(requirement.factors)
+            return self.translator.gettext(gettext_lazy("Is asked for: {ways}", ways=labels))
         if requirement.enrollable_factors:
-            ways = self._sign_in_method_labels(requirement.enrollable_factors)
-            return self.translator.gettext(gettext_lazy("Has to set up: {ways}", ways=ways))
+            labels = self._sign_in_method_labels(requirement.enrollable_factors)
+            return self.translator.gettext(gettext_lazy("Has to set up: {ways}", ways=labels))
         return gettext_lazy("Is required, and there is none that they could set up")
 
     def _sign_in_method_labels(self, names: Sequence[str]) -> str:

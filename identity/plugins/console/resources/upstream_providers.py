@@ -244,13 +244,13 @@ def _badges(page: DetailPage[UpstreamProvider], provider: UpstreamProvider) -> S
 
 def _descriptions(page: DetailPage[UpstreamProvider], provider: UpstreamProvider) -> Descriptions:
     ui = page.template_macros
-    shown = provider if provider.issuer else replace(provider, issuer=provider.effective_issuer)
+    completed = provider if provider.issuer else replace(provider, issuer=provider.effective_issuer)
     redirect = f"{page.request.registry.application.settings.login_url}{provider.callback_path}"
     changed_at = provider.secret_changed_at
     return [
         (gettext_lazy("Id"), ui.identifier(provider.id)),
         (gettext_lazy("Redirect URI"), ui.identifier(redirect)),
-        *page.field_descriptions(shown, UPSTREAM_PROVIDER_FIELDS),
+        *page.field_descriptions(completed, UPSTREAM_PROVIDER_FIELDS),
         (gettext_lazy("Claims"), ", ".join(provider.claims)),
         (gettext_lazy("Client secret"), ui.when(changed_at) if changed_at else gettext_lazy("None")),
         (gettext_lazy("Since"), ui.when(provider.created_at, relative=True)),
