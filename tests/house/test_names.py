@@ -20,7 +20,9 @@ REFUSED_NAMES = frozenset(
 )
 #: Refused as a part of a name, too.
 REFUSED_PARTS = frozenset(
-    "deed deeds fiber fibers hearsay lazily misfit said somebody someone something thing things told verdict verdicts".split()  # noqa: SIM905
+    """
+    deed deeds fiber fibers hearsay lazily misfit said somebody someone something thing things told verdict verdicts
+    """.split()  # noqa: SIM905
 )
 ARCHITECTURE_PAGE = "docs/contributors/architecture.rst"
 _TREES = ("identity", "benchmarks", "faults", "tests")

@@ -102,8 +102,8 @@ def create_route(
     parent: ResourceType[Any],
     page: type[CreatePage] = CreatePage,
 ) -> ConsoleRoute:
-    made = partial(page, form=form, resource_list=resource_list, parent=parent)
-    return parent.route(f"{resource_list.path}/new", made, resource_list.create)
+    page_factory = partial(page, form=form, resource_list=resource_list, parent=parent)
+    return parent.route(f"{resource_list.path}/new", page_factory, resource_list.create)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,8 +73,8 @@ class DeviceEndpoint:
             raise InvalidClient("the device grant is for applications")
         device_code, user_code = new_token(), new_token()[:8].upper()
         records, ends_at = context.services.record_service(self._namespace), context.now + self._lifetime
-        asked = {"client_id": client.id, "scope": parameters.get("scope", ""), "user_id": None}
-        records.add(DEVICE, device_code, asked, application_id=client.application.id, expires_at=ends_at)
+        device_request = {"client_id": client.id, "scope": parameters.get("scope", ""), "user_id": None}
+        records.add(DEVICE, device_code, device_request, application_id=client.application.id, expires_at=ends_at)
         records.add(USER_CODE, user_code, {"device_code": device_code}, expires_at=ends_at, seal=True)
         answer = {
             "device_code": device_code,

@@ -1,4 +1,4 @@
-"""How badges are kept: one record for each person."""
+"""How badges are existing: one record for each person."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ class Badges:
         """Replaces the person's badge; returns the new one."""
         records = services.record_service(self.namespace)
         badge = {"text": self.prefix + text}
-        kept = records.add(KIND, user_id, badge, user_id=user_id)
-        if kept is not None:
-            records.replace(kept, badge)
+        existing = records.add(KIND, user_id, badge, user_id=user_id)
+        if existing is not None:
+            records.replace(existing, badge)
         return badge["text"]
 
     def find(self, services: Services, user_id: str) -> str | None:
