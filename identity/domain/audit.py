@@ -97,8 +97,7 @@ class AuditEvent:
 
     ``user_id`` is the user concerned, if the object belongs to a user, such as a granted role. The storage assigns
     ``sequence``, which orders events. ``once`` makes further events with the same value a no-op, to limit repeated
-    refusals.
-    """
+    refusals."""
 
     #: Every event name.
     NAMES: ClassVar[frozenset[str]] = _EVENT_NAMES

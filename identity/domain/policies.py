@@ -59,20 +59,16 @@ class PolicySource(StrEnum):
 
 
 def _days_problem(days: int) -> str | None:
-    return (
-        None
-        if 0 <= days <= MAX_REMEMBER_DAYS
-        else gettext_lazy("Use a number of days from 0 to {most}.", most=MAX_REMEMBER_DAYS)
-    )
+    if 0 <= days <= MAX_REMEMBER_DAYS:
+        return None
+    return gettext_lazy("Use a number of days from 0 to {most}.", most=MAX_REMEMBER_DAYS)
 
 
 def _from_to(least: int, most: int) -> Callable[[int], str | None]:
     def problem(number: int) -> str | None:
-        return (
-            None
-            if least <= number <= most
-            else gettext_lazy("Use a number from {least} to {most}.", least=least, most=most)
-        )
+        if least <= number <= most:
+            return None
+        return gettext_lazy("Use a number from {least} to {most}.", least=least, most=most)
 
     return problem
 
@@ -96,11 +92,9 @@ def _session_problem(age: timedelta) -> str | None:
 def _domains_problem(domains: tuple[str, ...]) -> str | None:
     if not domains:
         return gettext_lazy("Enter at least one domain.")
-    return (
-        None
-        if len(domains) <= MAX_REGISTRATION_DOMAINS
-        else gettext_lazy("Enter at most {most} domains.", most=MAX_REGISTRATION_DOMAINS)
-    )
+    if len(domains) <= MAX_REGISTRATION_DOMAINS:
+        return None
+    return gettext_lazy("Enter at most {most} domains.", most=MAX_REGISTRATION_DOMAINS)
 
 
 def _factors_problem(factors: tuple[str, ...]) -> str | None:

@@ -16,8 +16,7 @@ class Session:
     The browser presents a secret, stored as SHA-256; it changes at each sign-in, the id does not. ``proofs`` say how
     and when the user authenticated, first factor first. ``authenticated_at`` is when the last authentication began,
     ``selected_at`` when the account was last chosen for the service's own pages, ``ends_at`` the absolute end.
-    ``ended_at`` is set by signing out.
-    """
+    ``ended_at`` is set by signing out."""
 
     id: str
     digest: bytes
@@ -83,8 +82,7 @@ class PendingAuthorization:
     ``parameters`` are the client's as sent. A request of the service's own pages has ``target``, the path on the
     login host to return to, and its ``parameters`` are the page's demands (``Demand``). ``user_id`` and
     ``authenticated_at`` name a user who has authenticated here but is not signed in yet; ``session_id`` is the
-    session that was selected or started. ``proofs`` are those given here, ``done`` names completed interactions.
-    """
+    session that was selected or started. ``proofs`` are those given here, ``done`` names completed interactions."""
 
     #: Completed step that records the demand for the strongest available proof, and the demand of our own pages for it.
     STRONGEST_PROOF_STEP: ClassVar[str] = "strongest"

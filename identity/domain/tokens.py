@@ -15,8 +15,7 @@ class TokenFamily:
 
     A token is live only while its family is: revoking the family also revokes tokens that are being written at that
     moment. ``methods`` are the user's authentication methods at ``authenticated_at`` (RFC 8176), ``acr`` their
-    class. The claims are those that the client requested individually (OpenID Connect Core §5.5).
-    """
+    class. The claims are those that the client requested individually (OpenID Connect Core §5.5)."""
 
     id: str
     user_id: str
@@ -40,8 +39,7 @@ class AccessToken:
 
     ``user_id`` is None if an application acts for itself; ``key_id`` or ``secret_id`` names the credential of a
     service user, ``client_secret_id`` that of an application acting for itself. ``personal_access_token_id`` is set
-    for personal access tokens. ``actors`` are the subjects that act for its subject, the current one first.
-    """
+    for personal access tokens. ``actors`` are the subjects that act for its subject, the current one first."""
 
     id: str
     digest: bytes

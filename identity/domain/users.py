@@ -101,8 +101,7 @@ class HumanUser:
     ``registered`` is True if they created the account themselves. ``deletion_at`` is the deletion date that they
     requested. ``named_at`` is since when they have their user name and are vouched for, by a manager or by the link
     mailed to their address; None until then. ``email_verified_by`` is None exactly if ``profile.email_verified`` is
-    False.
-    """
+    False."""
 
     id: str = read_only()
     organization_id: str = read_only()

@@ -65,11 +65,9 @@ class IdentityRequest(Request):  # type: ignore[misc]
         waiting = (self.matchdict or {}).get("request")
         if waiting is not None:
             return self.browser_state.sign_ins.get(waiting)
-        return (
-            None
-            if self.signed_in_account is None
-            else self.browser_state.sessions.get(self.signed_in_account.session.id)
-        )
+        if self.signed_in_account is None:
+            return None
+        return self.browser_state.sessions.get(self.signed_in_account.session.id)
 
     @property
     def normalized_method(self) -> str:
@@ -87,8 +85,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
         If the database makes pyramid_retry run the request again, a committed step is not repeated: the retry gets
         its result, which therefore must not hold objects of one run, such as ``services``. Within one run every call
-        executes its step, even under a name used before. Raises what the step raises; then nothing is committed.
-        """
+        executes its step, even under a name used before. Raises what the step raises; then nothing is committed."""
         number = self._call_counts[name] = self._call_counts.get(name, 0) + 1
         done: dict[tuple[str, int], Result] = self.environ.setdefault(_COMMITTED_RESULTS_KEY, {})
         if (name, number) not in done:

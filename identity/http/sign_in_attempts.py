@@ -223,8 +223,7 @@ def attempt_factor(
     ``factor`` is its name. As with passwords, the attempt is counted and committed before verification; without an
     outcome it counts as a failure. ``verify`` must get services from the request itself, since they are replaced at
     the commit. What it consumes is committed with what follows. Raises TooManyAttempts; ServerBusy, and then it
-    counts, because verification may have begun.
-    """
+    counts, because verification may have begun."""
     return _record_outcome(factor, lambda: _attempt_factor_once(request, subject, verify))
 
 

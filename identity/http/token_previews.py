@@ -59,8 +59,6 @@ def find_application(context: Context, principal: Principal, text: str) -> Appli
     client = context.services.storage.applications.find_client(text) if text else None
     if client is None:
         return None
-    return (
-        client
-        if context.services.access_control.is_permitted(principal, "application.read", project_resource(client.project))
-        else None
-    )
+    if context.services.access_control.is_permitted(principal, "application.read", project_resource(client.project)):
+        return client
+    return None

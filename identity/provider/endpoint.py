@@ -41,8 +41,7 @@ class Endpoint:
     Discovery lists the client authentication methods of an endpoint that ``authenticates_clients``, without those
     that prove nothing if it ``refuses_public_clients``. ``cached_document`` finds the document that a GET returns to
     all clients, without reading the storage. ``claims_preview`` is for an endpoint that answers what an access token
-    stands for.
-    """
+    stands for."""
 
     name: str
     path: str

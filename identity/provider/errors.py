@@ -7,8 +7,7 @@ class OAuthError(Exception):
     """A protocol error (RFC 6749 §5.2).
 
     ``description`` is for the client, ``audit_reason`` for the audit trail, without any request data.
-    ``commits_transaction`` commits the transaction in spite of the error.
-    """
+    ``commits_transaction`` commits the transaction in spite of the error."""
 
     status = 400
     error = "invalid_request"
@@ -151,8 +150,7 @@ class RegistrationNotSupported(OAuthError):
 class UnredirectableError(OAuthError):
     """An authorization or end-session request whose error cannot be sent to the client: it is shown in the browser.
 
-    ``application`` is the name of the requesting application, if known.
-    """
+    ``application`` is the name of the requesting application, if known."""
 
     def __init__(self, description: str, *, reason: str | None = None, application: str | None = None) -> None:
         super().__init__(description, reason=reason)
@@ -169,8 +167,7 @@ class UntrustedRedirect(UnredirectableError):
     """The redirect URI is missing or not registered: nothing is sent there.
 
     ``sent`` is the URI after ``identity.provider.redirect_target.redact_uri``; ``displayed_uri`` is the same if the
-    application is in development, and otherwise empty.
-    """
+    application is in development, and otherwise empty."""
 
     def __init__(
         self,

@@ -89,8 +89,7 @@ class Authorization:
 
     ``requested_audience`` narrows the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the
     subjects that act for the subject, the current one first: the claim ``act`` (RFC 8693 §4.1). ``response_members``
-    are further members of the token response.
-    """
+    are further members of the token response."""
 
     subject: Subject | None
     client: ApplicationClient | None
@@ -134,8 +133,7 @@ class GrantType(ABC):
     ``accepts_codes`` says that it redeems the result of a sign-in, so that applications with users get it by
     default. ``issues_refresh_tokens`` says that its responses may contain refresh tokens, and
     ``accepts_refresh_tokens`` that it is of use only beside such a grant. ``requires_confidential_client`` says that
-    a public client cannot use it. ``discovery_members`` are what it adds to the discovery document.
-    """
+    a public client cannot use it. ``discovery_members`` are what it adds to the discovery document."""
 
     grant_type: ClassVar[str]
     parameters: ClassVar[frozenset[str]]

@@ -55,8 +55,7 @@ class SignIn:
     ``request`` is None for the service's own pages. ``accounts`` are the browser's sessions, last selected first,
     including expired ones. ``pending`` is the stored row, None as long as no page was needed.
     ``authenticated_subject`` has authenticated here and is not signed in yet. Only members of
-    ``required_organization`` may continue.
-    """
+    ``required_organization`` may continue."""
 
     #: The demand of a page of the service's own that somebody sets up a factor, and the interaction that it asks for.
     ENROL_PARAMETER: ClassVar[str] = "enrol"

@@ -162,8 +162,7 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
     The audience is the application and its project, then what the scopes add, or the issuer if there is none. The
     service's own project is in it only by a scope. Requested targets narrow the audience to themselves.
 
-    Raises InvalidScope with the scope's name; InvalidTarget for a target that is not in the audience.
-    """
+    Raises InvalidScope with the scope's name; InvalidTarget for a target that is not in the audience."""
     names: list[str] = []
     audience: dict[str, None] = {}
     if authorization.client is not None:

@@ -147,8 +147,7 @@ class AccessControl:
         organization or at one of its projects, or it belongs to the organization and manages a project grant on
         either side. None stands for the instance.
 
-        A project grant shows neither side to the other: its managers see the organization that they belong to.
-        """
+        A project grant shows neither side to the other: its managers see the organization that they belong to."""
         if principal.subject is None:
             return True
         reaching = self._effective_manager_roles(principal)
@@ -271,8 +270,7 @@ class AccessControl:
         lacks there.
 
         Otherwise the principal could gain rights by issuing a key for the user or changing their state. A role in
-        another organization is not considered: it was granted in trust of the organization that manages the user.
-        """
+        another organization is not considered: it was granted in trust of the organization that manages the user."""
         if self._has_higher_manager(
             principal, lambda: self._storage.managers.list_for_user(user.id), home=user.organization_id
         ):

@@ -32,8 +32,7 @@ class AccountRecoveryService(Service):
 
         Sessions, pending sign-ins, links and application tokens end, and the next sign-in asks for a new password.
         That needs the current password, so a stolen session gains nothing and the user is not locked out. Raises
-        NotFound as ``get_event`` does.
-        """
+        NotFound as ``get_event`` does."""
         if event_id:
             self.get_event(subject, event_id)
         user_id = subject.user.id

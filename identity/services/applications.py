@@ -48,8 +48,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     Some belong to the instance: those of its own project, whose secrets introspect the tokens that manage the
     instance, and those that may manage on behalf of their users. Creating or changing one raises Denied unless
-    ``principal`` has instance.write, and so does ``consent=never``. Callers check all other permissions.
-    """
+    ``principal`` has instance.write, and so does ``consent=never``. Callers check all other permissions."""
 
     kind = "application"
     store = "applications"

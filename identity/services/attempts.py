@@ -55,8 +55,7 @@ class AttemptReservation:
 
     ``is_rate_limited`` is True if the account has no attempts left although the login name has: do not check the
     password, and answer as for a wrong one. ``error`` is the answer to a wrong password if the organization's limit
-    is reached and the instance's is not: the right one still works for users to whom the instance's limit applies.
-    """
+    is reached and the instance's is not: the right one still works for users to whom the instance's limit applies."""
 
     reserved_at: datetime
     address_key: str | None
@@ -74,8 +73,7 @@ class AttemptService(Service):
 
     What a client sees is counted by the normalized login name, whether or not it exists, and separately for each of
     its successive owners, so that a name is not passed on with its failures. The account itself is counted
-    separately, over all of its names. Known browsers have their own counters.
-    """
+    separately, over all of its names. Known browsers have their own counters."""
 
     def __init__(
         self, state: TransactionState, policies: PolicyService, domains: OrganizationDomainService, settings: Settings
@@ -90,8 +88,7 @@ class AttemptService(Service):
 
         ``subject`` is the user with this name, None if there is none who could sign in; ``browser_id`` is the id
         under which the account knows the browser. With ``by_email`` the name is the user's email address: which user
-        an address means depends on the page, so the visible counter belongs to no account. Raises TooManyAttempts.
-        """
+        an address means depends on the page, so the visible counter belongs to no account. Raises TooManyAttempts."""
         address = self._count(ADDRESS_COUNTER, subject)
         if subject is not None and browser_id is not None:
             key = f"{_BROWSER}{browser_id}"

@@ -38,8 +38,7 @@ class Capabilities:
     ``passwordless_factors`` are the methods that replace a password, ``federated_methods`` those of other identity
     providers, ``second_factors`` the factors that count beside a password, and ``mail_factors`` those of them that
     need a mailbox. ``sign_in_method_checks`` tell for methods of plugins, each with its factor, whether a user has
-    set it up.
-    """
+    set it up."""
 
     authentication_methods: tuple[str, ...]
     grants_by_type: Mapping[str, GrantTypeCapability]

@@ -134,8 +134,7 @@ class MailService(Service):
         those that the owner needs. Mails for an account that has proved the address, named by ``verified_by``, are
         counted per account. A mail without an address is counted for ``replaces``, which takes the same work.
         ``password_reset`` is queued in its place, a few times an hour for one mailbox. Raises ValueError without a
-        mail plugin.
-        """
+        mail plugin."""
         counter = f"{reason}:{verified_by}" if mail.to else "nowhere"
         counted = self._count(counter, mail.to or instead_of, _MORE.get(reason, MAX_MAILS_PER_ADDRESS))
         content = (mail if counted else replace(mail, to="")).content

@@ -52,8 +52,7 @@ class OneTimeLinkService(Service):
     is no longer theirs.
 
     A link proves that the user reads a mailbox only if it was mailed there and shown to nobody else. A caller of
-    ``issue`` with ``recipient`` must put the link into a mail to exactly that address and nowhere else.
-    """
+    ``issue`` with ``recipient`` must put the link into a mail to exactly that address and nowhere else."""
 
     def __init__(self, state: TransactionState, sealer: Sealer, settings: Settings) -> None:
         super().__init__(state)

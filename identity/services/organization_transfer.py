@@ -172,8 +172,7 @@ class OrganizationTransfer:
 
         Raises Invalid with a message for each invalid path, such as ``organization.projects[0].name``: do not commit
         then. Raises Denied if the principal may not create all of it, would grant roles beyond their own, or wants
-        to keep ids without instance.write.
-        """
+        to keep ids without instance.write."""
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
         if keeps and not self._services.access_control.is_permitted(
             principal, PRESERVE_IDS_PERMISSION, Resource.INSTANCE

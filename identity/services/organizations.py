@@ -26,8 +26,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
 
     Users of a deactivated organization cannot sign in, and its tokens are inactive. To deactivate or remove an
     organization you need all manager roles that its users hold. The instance's own organization stays, and so does
-    at least one active IAM_OWNER. Verified domains stay reserved for a removed organization.
-    """
+    at least one active IAM_OWNER. Verified domains stay reserved for a removed organization."""
 
     kind = "organization"
     store = "organizations"

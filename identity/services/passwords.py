@@ -184,8 +184,7 @@ class PasswordService(Service):
         ``except_session`` is the id of the session or pending sign-in in which they chose it. With
         ``identity.password_change_ends_access`` the tokens of applications are revoked, too. Raises NotFound, also
         if that session ended after the current password was verified, so that knowing the old password cannot undo a
-        reset.
-        """
+        reset."""
         self._change(subject, hashed, keep=except_session, applications=self._settings.password_change_ends_access)
         # Last: a concurrent password change has ended the session by now.
         session = None if except_session is None else self._storage.sessions.find(except_session)

@@ -221,11 +221,9 @@ class PolicyService(Service):
 
     def preview_policy(self, owner: str, policy: Policy) -> Policy:
         """The effective policy of the instance or an organization if it set these rules."""
-        return (
-            merge_policies(self.configured_policy, policy)
-            if owner == INSTANCE_OWNER_ID
-            else self._combine_policies(self.instance_policy(), policy)
-        )
+        if owner == INSTANCE_OWNER_ID:
+            return merge_policies(self.configured_policy, policy)
+        return self._combine_policies(self.instance_policy(), policy)
 
     def get_stored_policy(self, owner: str) -> StoredPolicy:
         """The rules that the instance or an organization sets itself, read from the storage."""

@@ -88,8 +88,7 @@ class ProjectService(DeactivatableEntityService[Project]):
 
         Both user and client need the right: a project has to be active, and owned by or granted to the organization
         of each. The service's own project is for service users acting for themselves and for applications that may
-        manage, which act with their users' manager roles.
-        """
+        manage, which act with their users' manager roles."""
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
         own_ids = frozenset(item for item in project_ids if self.is_own_project(item))
         found = project_ids - own_ids

@@ -46,8 +46,7 @@ class RecordService(Service):
 
         The record is deleted with the user or application it names. With ``seal`` the value is encrypted in the
         database. One of several racing callers succeeds, the others get its record. Raises NotFound if the user or
-        application does not exist.
-        """
+        application does not exist."""
         new = self._set_value(
             Record(
                 plugin=self._plugin,

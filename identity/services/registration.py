@@ -149,8 +149,7 @@ class RegistrationService(Service):
 
         ``verified_by`` vouches for the address if the profile says that it is verified. ``user_name`` is their name
         there: characters not allowed in a user name are dropped and duplicates get a number, unless ``exactly`` is
-        set. Raises Denied if the organization is deactivated.
-        """
+        set. Raises Denied if the organization is deactivated."""
         if not organization.active:
             raise Denied("The organization is deactivated.")
         user = HumanUser(
@@ -204,8 +203,7 @@ class RegistrationService(Service):
 
         ``command`` holds the announced values or what the person entered instead, except the address. ``hashed``
         replaces the announced password: the person who opens the link need not be the one who chose it. Raises
-        InvalidOneTimeLink, Denied; Invalid if the user name was taken meanwhile: the link stays valid.
-        """
+        InvalidOneTimeLink, Denied; Invalid if the user name was taken meanwhile: the link stays valid."""
         _, content = self._links.read(OneTimeLinkKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])
         if organization is None:

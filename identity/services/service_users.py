@@ -79,11 +79,9 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     @property
     def max_expiration(self) -> datetime | None:
         """Latest expiration date allowed for a new key or personal access token; None for no limit."""
-        return (
-            None
-            if self._settings.service_user_key_max_age is None
-            else self._now + self._settings.service_user_key_max_age
-        )
+        if self._settings.service_user_key_max_age is None:
+            return None
+        return self._now + self._settings.service_user_key_max_age
 
     def get(self, id: str) -> ServiceUser:
         user = self._store.find(id)

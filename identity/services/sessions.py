@@ -93,8 +93,7 @@ class SessionService(Service):
 
         ``accounts`` are the browser's sessions: a live one of the same person continues under its id, an expired one
         is ended. ``at`` is when authentication began, ``client_id`` the application signed in to. ``known`` means
-        that they signed in at this browser before. Raises NotFound if the user is gone by now.
-        """
+        that they signed in at this browser before. Raises NotFound if the user is gone by now."""
         secret = new_token()
         at = at or self._now
         self._storage.users.update_last_sign_in(subject.user.id, at)

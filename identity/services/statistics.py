@@ -37,8 +37,7 @@ class StorageStatistics:
     ``row_counts`` and ``overdue_counts`` are by kind. Overdue rows should have been purged an interval ago;
     EXACT_COUNT_LIMIT means that many or more. ``signing_key_age`` is None before there is a key; ``signing_key_due``
     is the age at which the next one takes over. ``expiring_counts`` counts keys and personal access tokens with less
-    than seven days left, by kind.
-    """
+    than seven days left, by kind."""
 
     row_counts: Mapping[str, int]
     overdue_counts: Mapping[str, int]

@@ -106,8 +106,7 @@ class TokenService(Service):
         several racing requests succeeds.
 
         Within ``identity.refresh_token_grace`` the immediate predecessor of an unused token gets another successor,
-        which replaces the first. Raises ReplayDetected, NotRedeemable, RowNotFound (storage).
-        """
+        which replaces the first. Raises ReplayDetected, NotRedeemable, RowNotFound (storage)."""
         try:
             self._storage.tokens.rotate_refresh_token(
                 token.digest, successor, self._now, access=access, is_last_write=True

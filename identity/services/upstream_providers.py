@@ -30,8 +30,7 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
     organization may ask for fewer than the instance, and those used by holders of instance roles: creating, changing
     or removing one of them raises Denied unless the principal holds instance.write.
 
-    A provider is a credential of the accounts linked to it: who controls it can sign in as them.
-    """
+    A provider is a credential of the accounts linked to it: who controls it can sign in as them."""
 
     kind = "upstream_provider"
     store = "upstream_providers"

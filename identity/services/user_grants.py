@@ -109,11 +109,9 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
             self.remove(direct[0].id, principal=Principal.OPERATOR)
 
     def _project_grant(self, user_grant: UserGrant) -> ProjectGrant | None:
-        return (
-            None
-            if user_grant.project_grant_id is None
-            else self._storage.project_grants.find(user_grant.project_grant_id)
-        )
+        if user_grant.project_grant_id is None:
+            return None
+        return self._storage.project_grants.find(user_grant.project_grant_id)
 
     def _authorize(self, user_grant: UserGrant, principal: Principal) -> None:
         self._access.require(principal, _WRITE, self.grant_resource(user_grant))

@@ -11,8 +11,7 @@ class RegisterApplication(Command):
     """Register an application (an OIDC client) of a project; it gets a client id and, unless public, a secret.
 
     Fields that are None get the defaults of the type: web, native and browser applications use the authorization
-    code flow; web and API applications keep a secret, native and browser ones cannot.
-    """
+    code flow; web and API applications keep a secret, native and browser ones cannot."""
 
     name: Name
     type: ApplicationType

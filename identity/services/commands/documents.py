@@ -32,8 +32,7 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 class ParseReport:
     """What could not be decoded of a document: the problem at each path, and all texts that were left out with it.
 
-    ``streamed_lists`` are the lists outside of the document, by their paths.
-    """
+    ``streamed_lists`` are the lists outside of the document, by their paths."""
 
     problems: Mapping[str, str] = field(default_factory=dict)
     rejected_texts: frozenset[str] = frozenset()

@@ -11,8 +11,7 @@ class CreateOrganization(Command):
     """Create an organization; without a primary domain one is derived from the name.
 
     A domain that needs a proof waits, unless the caller manages the instance; until then the derived one is used.
-    ``registration`` says whether users may register themselves.
-    """
+    ``registration`` says whether users may register themselves."""
 
     name: Name
     primary_domain: Domain | None = None

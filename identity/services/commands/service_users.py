@@ -38,8 +38,7 @@ class AddPersonalAccessToken(Command):
     """Add a personal access token; ``expires_at`` is that of a key.
 
     ``scope`` is what it may request of the service, by default ``openid``. Its audience is the instance's own
-    project and ``project_ids``; for each the audience scope is added to the scope (service description §2.7).
-    """
+    project and ``project_ids``; for each the audience scope is added to the scope (service description §2.7)."""
 
     name: Name
     expires_at: Expiration | None = None

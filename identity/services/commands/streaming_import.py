@@ -22,8 +22,7 @@ class StreamedList(Generic[Item]):
     """One list, read once and then iterated as often as needed. Its temporary file is deleted with the object.
 
     ``problems`` are those of invalid items, by path, ``further_problem_count`` is the number of further ones, and
-    ``rejected_texts`` are all texts in invalid items.
-    """
+    ``rejected_texts`` are all texts in invalid items."""
 
     def __init__(self, path: str, command: type[Item], wrong_types: TypeErrorFinder) -> None:
         self.problems: dict[str, str] = {}
