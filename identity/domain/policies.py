@@ -179,7 +179,6 @@ def policy_from_json(stored: Mapping[str, Any]) -> Policy:
 
 
 def policy_to_json(policy: Policy) -> dict[str, Any]:
-    """The rules that are set, as JSON values."""
     return {name: _plain(value) for name, value in defined_rules(policy).items()}
 
 

@@ -120,5 +120,4 @@ class PendingAuthorization:
         return replace(self, user_id=None, authenticated_at=None, proofs=(), session_id=None, done=frozenset())
 
     def is_expired(self, now: datetime) -> bool:
-        """True if it can no longer be continued."""
         return now >= self.expires_at

@@ -66,7 +66,6 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """The full name for display."""
         return self.display_name or " ".join(part for part in (self.given_name, self.family_name) if part)
 
 

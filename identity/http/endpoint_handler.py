@@ -33,7 +33,6 @@ def body_too_large_error() -> RequestTooLarge:
 
 
 def media_type(header: str) -> str:
-    """The media type without parameters."""
     return header.partition(";")[0].strip().lower()
 
 

@@ -97,7 +97,6 @@ def request_context(request: Request) -> Context:
 
 
 def create_endpoint_view(handler: EndpointHandler) -> Callable[[Request], Response]:
-    """The endpoint's Pyramid view."""
 
     def view(request: Request) -> Response:
         outcome: EndpointResult | None = request.environ.get(ENDPOINT_RESULT_KEY)

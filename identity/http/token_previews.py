@@ -35,7 +35,6 @@ def build_token_preview(
 
 
 def _unsupported_reason(subject: Subject | None, client: ApplicationClient | None) -> dict[str, str]:
-    """Why no grant type supports the pair."""
     if subject is None:
         return {USER_PARAM: gettext_lazy("Nothing here is for applications that act for themselves. Choose a user.")}
     if client is None:

@@ -20,7 +20,6 @@ class OAuthError(Exception):
         self.commits_transaction = keep_changes
 
     def headers(self) -> Mapping[str, str]:
-        """Additional headers of the response."""
         return {}
 
 
@@ -59,7 +58,6 @@ class InvalidClient(OAuthError):
         self.kind = kind
 
     def headers(self) -> Mapping[str, str]:
-        """Names the scheme to authenticate with."""
         return {"WWW-Authenticate": 'Basic realm="identity", charset="UTF-8"'}
 
 
@@ -206,7 +204,6 @@ class BearerError(OAuthError):
     error = "invalid_token"
 
     def headers(self) -> Mapping[str, str]:
-        """The challenge, with the error."""
         return {
             "WWW-Authenticate": f'Bearer realm="identity", error="{self.error}", error_description="{self.description}"'
         }
@@ -234,7 +231,6 @@ class MissingToken(BearerError):
     """No token was sent: the challenge then names no error (RFC 6750 §3.1)."""
 
     def headers(self) -> Mapping[str, str]:
-        """The bare challenge."""
         return {"WWW-Authenticate": 'Bearer realm="identity"'}
 
 
@@ -252,5 +248,4 @@ class TemporarilyUnavailable(OAuthError):
     error = "temporarily_unavailable"
 
     def headers(self) -> Mapping[str, str]:
-        """Says when to come back."""
         return {"Retry-After": "5"}

@@ -121,7 +121,6 @@ class SignIn:
         return self.pending is not None and interaction in self.pending.done
 
     def is_live(self, account: SignedInAccount) -> bool:
-        """True if the account is signed in now."""
         return self.is_live_session(account)
 
     def matches_organization(self, account: SignedInAccount) -> bool:
@@ -129,7 +128,6 @@ class SignIn:
         return self.required_organization is None or account.subject.organization.id == self.required_organization.id
 
     def matches_hint(self, account: SignedInAccount) -> bool:
-        """True if the client's login_hint names the account."""
         hint = "" if self.request is None else self.request.login_hint
         return bool(hint) and _matches_login_hint(account.subject, hint)
 

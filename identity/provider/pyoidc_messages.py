@@ -92,7 +92,6 @@ def _not_kept(message: Any, names: tuple[str, ...], kinds: tuple[type, ...]) -> 
 
 
 def _unchanged_type(definition: Any) -> type | None:
-    """The type of values that pyoidc leaves unchanged."""
     if definition.serializer is list_serializer:
         return list
     if definition.serializer is sp_sep_list_serializer:

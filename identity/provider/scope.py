@@ -36,7 +36,6 @@ class GrantedScopes:
 
     @property
     def scope_string(self) -> str:
-        """The values, space-delimited."""
         return " ".join(self.values)
 
 
@@ -110,7 +109,6 @@ class Scopes:
         self.claims = frozenset(claim for scope in self.all for claim in scope.claims)
 
     def find_scope(self, value: str) -> Scope | None:
-        """The scope that a value belongs to."""
         named = self._named.get(value)
         return named or next((scope for scope in self._patterns if scope.matches(value)), None)
 
@@ -124,7 +122,6 @@ class Scopes:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def claims_opened(self, names: Iterable[str]) -> frozenset[str]:
-        """All claims that these granted scopes open."""
         claims: frozenset[str] = frozenset()
         for name in names:
             scope = self._named.get(name)

@@ -327,7 +327,6 @@ class AccessControl:
         return False
 
     def _is_own(self, resource: Resource) -> bool:
-        """True for the instance's own organization."""
         instance = self._instance()
         return instance is not None and instance.organization_id == resource.organization_id
 

@@ -23,7 +23,6 @@ class AccountRecoveryService(Service):
         return event
 
     def record_export(self, subject: Subject) -> None:
-        """Record that the user exports their personal data."""
         user_id = subject.user.id
         self._audit.record("user.exported", kind="user", id=user_id, organization_id=subject.organization.id)
 

@@ -258,7 +258,6 @@ class AttemptService(Service):
         return max(1, int((moment - self._now).total_seconds()))
 
     def record_refusal(self, subject: Subject | None, reason: str) -> None:
-        """Record a refused attempt in the audit trail."""
         self._audit.record_refusal(
             "authentication.refused",
             kind="user",

@@ -201,7 +201,6 @@ class AuditTrail:
 
 
 def event_to_dict(event: AuditEvent) -> dict[str, object]:
-    """The event as JSON values."""
     actor = event.actor
     return {
         "id": event.id,
@@ -235,7 +234,6 @@ def diff_fields(before: Any, after: Any) -> dict[str, dict[str, object]]:
 
 
 def dump_fields(value: Any) -> dict[str, object]:
-    """All fields as JSON values."""
     return {
         name: to_json_value(getattr(value, name))
         for name, field in entity_fields(type(value)).items()

@@ -64,11 +64,9 @@ class BackupManifest:
 
     @property
     def rows(self) -> int:
-        """The number of rows in all tables."""
         return sum(table.rows for table in self.tables)
 
     def record_event(self, audit: AuditRecorder, event: str) -> None:
-        """Record an audit event of this backup."""
         detail = {"made_at": self.made_at, "made_by": self.made_by, "rows": self.rows}
         audit.record(event, kind="instance", id=None, organization_id=None, detail=detail)
 

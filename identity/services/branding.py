@@ -161,7 +161,6 @@ def _normalize_value(value: Any) -> Any:
 
 
 def _written(branding: Branding) -> dict[str, Any]:
-    """The values that are not empty."""
     values = {field.name: getattr(branding, field.name) for field in fields(branding)}
     return json.loads(json.dumps({name: value for name, value in values.items() if value}))  # type: ignore[no-any-return]
 

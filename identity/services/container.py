@@ -89,7 +89,6 @@ class Services(ABC):
 
     @property
     def recorded_events(self) -> list[AuditEvent]:
-        """The events recorded in this transaction."""
         return self.audit.recorded_events
 
     @property

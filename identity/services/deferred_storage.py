@@ -34,7 +34,6 @@ class DeferredStorage(Storage):
 
     @property
     def opened(self) -> bool:
-        """True once a store was accessed."""
         return self._storage is not None
 
     organizations = _Deferred(lambda storage: storage.organizations)

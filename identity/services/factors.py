@@ -108,7 +108,6 @@ class FactorService(Service):
         return removed
 
     def record_suspected_clone(self, subject: Subject, enrolment: Enrolment) -> None:
-        """Record that the authenticator seems to have been cloned."""
         self._record("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
 
     def record_backup_code_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:

@@ -56,7 +56,6 @@ class Mail:
 
     @property
     def content(self) -> bytes:
-        """The outbox content."""
         return json.dumps(asdict(self)).encode()
 
 
@@ -74,7 +73,6 @@ class Notification:
 
     @property
     def content(self) -> bytes:
-        """The outbox content."""
         return json.dumps(asdict(self)).encode()
 
 
@@ -92,7 +90,6 @@ class PasswordResetMail:
 
     @property
     def content(self) -> bytes:
-        """The outbox content."""
         return json.dumps(asdict(self)).encode()
 
 

@@ -135,5 +135,4 @@ def link_recipient(content: Mapping[str, str]) -> str:
 
 
 def sealing_context(key: bytes) -> str:
-    """Sealing context of the content of the link with this key."""
     return f"one-time code {key.hex()}"

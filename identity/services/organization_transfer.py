@@ -99,7 +99,6 @@ class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImp
 
     @property
     def user_count(self) -> int:
-        """Number of people in the document."""
         return self._lists["organization", "users"].count
 
     def document(self, values: Mapping[str, Any]) -> OrganizationDocument:

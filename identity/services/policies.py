@@ -105,7 +105,6 @@ class PolicyService(Service):
 
     @property
     def configured_policy(self) -> Policy:
-        """The policy of the ini file."""
         settings = self._settings
         return Policy(
             second_factor=settings.second_factor,
@@ -297,12 +296,10 @@ class PolicyService(Service):
         return self.get_stored_policy(owner)
 
     def remove_policy(self, organization_id: str) -> None:
-        """Delete the rules of a removed organization."""
         self._mark_changed()
         self._records.delete(_KIND, organization_id)
 
     def requires_second_factor(self, subject: Subject) -> bool:
-        """True if the person's policy requires a second factor."""
         rule = self.subject_policy(subject).second_factor
         if rule in (SecondFactorRule.REQUIRED_FOR_IAM, SecondFactorRule.REQUIRED_FOR_MANAGERS):
             with self._look() as storage:
@@ -346,7 +343,6 @@ class PolicyService(Service):
         return _allows(self.effective_policy(owner), factor)
 
     def instance_allows_factor(self, factor: str) -> bool:
-        """True if the instance's policy allows this factor."""
         return _allows(self.instance_policy(), factor)
 
     def filter_valid_proofs(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:

@@ -256,7 +256,6 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
 
     def new_assertion_record(self, user_id: str, jti: str, until: datetime) -> Record:
-        """The record that makes an assertion single-use."""
         key = token_digest(f"{user_id}\n{jti}")
         return Record(plugin=CORE_NAMESPACE, kind="assertion", key=key, created_at=self._now, expires_at=until)
 

@@ -107,7 +107,6 @@ class SignInService(Service):
         return self.begin(old.parameters, target=old.target, login_name=old.login_name, ui_locales=old.ui_locales)
 
     def set_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
-        """Store the login name that was entered."""
         return self._update(pending, lambda pending: replace(pending, login_name=login_name))
 
     def choose_other_method(self, pending: PendingAuthorization) -> PendingAuthorization:
@@ -117,7 +116,6 @@ class SignInService(Service):
         )
 
     def set_language(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
-        """Store the chosen language."""
         return self._update(pending, lambda pending: replace(pending, ui_locales=ui_locales))
 
     def select_account(self, pending: PendingAuthorization, account: SignedInAccount | None) -> PendingAuthorization:

@@ -138,7 +138,6 @@ def _sets_property(style: str, name: str) -> bool:
 
 
 def _view_box(root: Element) -> str | None:
-    """The view box."""
     box = root.get("viewBox", "").replace(",", " ").split()
     try:
         numbers = [float(item) for item in box]

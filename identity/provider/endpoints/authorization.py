@@ -171,7 +171,6 @@ def build_sign_in(
 
 
 def _go_on(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
-    """The next page, or the response."""
     needed = next_interaction(context.protocol.interactions.values(), sign_in, context)
     if needed is None:
         if sign_in.step_up_requirement is not None:

@@ -12,5 +12,4 @@ class ChangePolicy(Command):
     """Change the rules that are set; null inherits from the level above. Durations are in seconds."""
 
     def apply_to(self, policy: Policy) -> Policy:
-        """The policy with these changes."""
         return replace(policy, **{name: getattr(self, name) for name in self.model_fields_set})
