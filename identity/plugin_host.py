@@ -66,6 +66,16 @@ def installed_plugins() -> dict[str, EntryPoint]:
     return found
 
 
+@dataclass(frozen=True)
+class _NoSettings:
+    """None."""
+
+
+def settings_class(plugin: Any) -> Any:
+    """The class ``Settings`` of a plugin's class; one without fields for a plugin that takes no settings."""
+    return getattr(plugin, "Settings", _NoSettings)
+
+
 class PluginHost:
     """The loaded plugins of one process, in ini order."""
 
@@ -131,12 +141,12 @@ class PluginHost:
                 f'The plugin "{name}" was written for version {version} of the hooks; this is version'
                 f" {hookspecs.HOOKSPEC_VERSION}. Install a matching release of it."
             )
-        if not is_dataclass(getattr(kind, "Settings", None)):
-            raise PluginError(f'The plugin "{name}" has no class Settings that is a dataclass.')
+        if not is_dataclass(settings_class(kind)):
+            raise PluginError(f'The plugin "{name}" has a class Settings that is no dataclass.')
         prefix = f"{PLUGIN_PREFIX}{name}."
-        settings = self.settings[prefix] = parse_settings(kind.Settings, values, prefix)
+        settings = self.settings[prefix] = parse_settings(settings_class(kind), values, prefix)
         with _prefix_plugin_settings(name):
-            return kind(settings)
+            return kind() if isinstance(settings, _NoSettings) else kind(settings)
 
     def register(self, name: str, plugin: object) -> None:
         """Add a constructed plugin. Raises PluginError if its hooks do not match their specification."""

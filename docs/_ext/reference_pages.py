@@ -19,7 +19,7 @@ from requirement_coverage import coverage
 from identity import hookspecs
 from identity.domain.audit import AuditEvent
 from identity.extension_registry import build_protocol_registry
-from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost
+from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost, settings_class
 from identity.plugins.manager_roles import ROLES
 from identity.provider import errors as protocol_errors
 from identity.provider.endpoint import Endpoint
@@ -75,7 +75,7 @@ def settings() -> str:
     for name, kind in load_plugin_classes():
         title = f"Plugin ``{name}``"
         parts += [title, "-" * len(title), ""]
-        parts += list(_settings_table(kind.Settings, f"{PLUGIN_PREFIX}{name}.")) or ["It has no settings.", ""]
+        parts += list(_settings_table(settings_class(kind), f"{PLUGIN_PREFIX}{name}.")) or ["It has no settings.", ""]
     return "\n".join(parts)
 
 

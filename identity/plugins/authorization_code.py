@@ -145,13 +145,6 @@ class AuthorizationCodePlugin:
 
     hookspecs = 1
 
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-
     @hookimpl
     def identity_grant_types(self) -> Iterable[GrantType]:
         """The code grant."""

@@ -10,7 +10,7 @@ A token request::
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from identity.api.endpoints import Context, UnauthorizedClient
 from identity.api.entities import ApplicationClient, Subject
@@ -72,13 +72,6 @@ class ClientCredentialsPlugin:
     """Offers the client_credentials grant."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_grant_types(self) -> Iterable[GrantType]:

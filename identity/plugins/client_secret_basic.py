@@ -4,7 +4,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from identity.api.endpoints import Client, ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
@@ -52,13 +51,6 @@ class ClientSecretBasicPlugin:
     """Offers client_secret_basic."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_client_authentication_methods(self) -> Iterable[ClientAuthenticationMethod]:

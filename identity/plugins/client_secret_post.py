@@ -5,7 +5,6 @@ and service users.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.endpoints import Client, ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
 from identity.api.plugins import hookimpl
@@ -33,13 +32,6 @@ class ClientSecretPostPlugin:
     """Offers client_secret_post."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_client_authentication_methods(self) -> Iterable[ClientAuthenticationMethod]:

@@ -4,7 +4,6 @@ Tokens pass through the browser: an application gets them only where it has the 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.grants import Artifact, ResponseType
 from identity.api.plugins import hookimpl
@@ -14,13 +13,6 @@ class ImplicitPlugin:
     """Offers the implicit response types."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_response_types(self) -> Iterable[ResponseType]:

@@ -1,7 +1,7 @@
 """The introspection endpoint (service description §4.4, RFC 7662)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from identity.api.endpoints import Context, Endpoint, EndpointHost, Parameters, ProtocolRequest, ProtocolResponse
@@ -93,13 +93,6 @@ class IntrospectionPlugin:
     """Lets the applications that an access token is meant for ask whether it is live, and about whom."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_endpoints(self) -> Iterable[Endpoint]:

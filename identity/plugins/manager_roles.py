@@ -1,7 +1,6 @@
 """The manager roles of the four levels (service description §2.6), ORG_OWNER first."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.entities import ManagerLevel, ManagerRole
 from identity.api.pages import gettext_lazy
@@ -128,13 +127,6 @@ class ManagerRolesPlugin:
     """Offers the named manager roles."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_manager_roles(self) -> Iterable[ManagerRole]:

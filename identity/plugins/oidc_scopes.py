@@ -1,7 +1,6 @@
 """openid and the claims scopes of OpenID Connect Core §5.4."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.endpoints import Context
 from identity.api.entities import HumanUser
@@ -55,13 +54,6 @@ class OidcScopesPlugin:
     """Offers openid, profile, email, phone, address and offline_access."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:

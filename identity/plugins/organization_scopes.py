@@ -6,7 +6,6 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from identity.api.endpoints import Context, InvalidScope
 from identity.api.entities import Organization, User
@@ -108,13 +107,6 @@ class OrganizationScopesPlugin:
     """Offers the scopes about organizations, and the claims that one of them opens."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:

@@ -1,7 +1,6 @@
 """Scope urn:service:iam:org:project:id:<project_id>:aud: adds a project to the token's audience (§2.7)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.endpoints import Context, InvalidScope
 from identity.api.grants import AudienceScope, Authorization, GrantedScope, Scope
@@ -40,13 +39,6 @@ class ProjectAudiencePlugin:
     """Offers the project audience scope."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:

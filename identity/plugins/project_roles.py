@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.endpoints import Context, InvalidScope
 from identity.api.grants import Authorization, GrantedScope, RoleScope, Scope
@@ -35,13 +34,6 @@ class ProjectRolesPlugin:
     """Offers the scopes for project roles."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:

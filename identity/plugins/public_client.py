@@ -5,7 +5,6 @@ it; its refresh tokens are bound to its client id and rotate.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.endpoints import ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
 from identity.api.entities import ApplicationClient
@@ -35,13 +34,6 @@ class PublicClientPlugin:
     """Offers the method none, for public clients."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_client_authentication_methods(self) -> Iterable[ClientAuthenticationMethod]:

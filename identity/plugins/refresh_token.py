@@ -131,13 +131,6 @@ class RefreshTokenPlugin:
 
     hookspecs = 1
 
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-
     @hookimpl
     def identity_grant_types(self) -> Iterable[GrantType]:
         """The refresh grant."""

@@ -1,7 +1,6 @@
 """The revocation endpoint (service description §4.6, RFC 7009)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from identity.api.endpoints import (
     Context,
@@ -48,13 +47,6 @@ class RevocationPlugin:
     """Lets clients revoke their access tokens and refresh tokens."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_endpoints(self) -> Iterable[Endpoint]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import pytest
 
 from identity import hookspecs
-from identity.plugin_host import ENTRY_POINT_GROUP, PluginError, PluginHost, installed_plugins
+from identity.plugin_host import ENTRY_POINT_GROUP, PluginError, PluginHost, installed_plugins, settings_class
 from identity.settings import PLUGIN_PREFIX
 from identity.settings_parser import InvalidSetting, describe_settings
 
@@ -61,8 +61,8 @@ class PluginContract:
             assert ours is not core
 
     def test_its_settings_are_a_frozen_dataclass(self, plugin_class: Any) -> None:
-        assert is_dataclass(plugin_class.Settings)
-        assert getattr(plugin_class.Settings, "__dataclass_params__").frozen  # noqa: B009 - typed as if it had none
+        assert is_dataclass(settings_class(plugin_class))
+        assert getattr(settings_class(plugin_class), "__dataclass_params__").frozen  # noqa: B009 - typed as if it had none
 
     def test_an_unknown_setting_is_refused_by_its_full_key(self) -> None:
         with pytest.raises(InvalidSetting, match="is not known") as refusal:
@@ -70,7 +70,9 @@ class PluginContract:
         assert refusal.value.key == f"{PLUGIN_PREFIX}{self.name}.no_such_setting"
 
     def test_without_settings_it_starts_or_names_the_one_that_is_missing(self, plugin_class: Any) -> None:
-        required = {name for name, _, default, _ in describe_settings(plugin_class.Settings) if default == "required"}
+        required = {
+            name for name, _, default, _ in describe_settings(settings_class(plugin_class)) if default == "required"
+        }
         if not required:
             assert PluginHost.load([self.name], {}).plugin_names == (self.name,)
             return
@@ -84,10 +86,10 @@ class PluginContract:
 
     def test_plugin_is_documented(self, plugin_class: Any, host: PluginHost) -> None:
         undocumented = [] if plugin_class.__doc__ else ["the class"]
-        if not _own_docstring(plugin_class.Settings):
+        if not _own_docstring(settings_class(plugin_class)):
             undocumented.append("Settings")
         undocumented += [
-            f"Settings.{field.name}" for field in fields(plugin_class.Settings) if not field.metadata.get("doc")
+            f"Settings.{field.name}" for field in fields(settings_class(plugin_class)) if not field.metadata.get("doc")
         ]
         undocumented += [hook for hook in host.hook_names(self.name) if not inspect.getdoc(getattr(plugin_class, hook))]
         assert undocumented == []

@@ -17,7 +17,7 @@ import pytest
 from psycopg import sql
 
 from identity.ini_file import APP_SECTION, read_section
-from identity.plugin_host import installed_plugins
+from identity.plugin_host import installed_plugins, settings_class
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
 from identity.testing.postgresql import PostgresqlServer, running_server
 from tests.cli.conftest import INI, Run
@@ -60,7 +60,7 @@ def every_setting() -> Iterator[tuple[str, str]]:
     listed = read_section(INI, APP_SECTION, {"data": NOWHERE})["identity.plugins"].split()
     available = installed_plugins()
     sections: list[tuple[str, type]] = [(PREFIX, Settings), (f"{PREFIX}smtp.", SmtpSettings)]
-    sections += [(f"{PLUGIN_PREFIX}{name}.", available[name].load().Settings) for name in listed]
+    sections += [(f"{PLUGIN_PREFIX}{name}.", settings_class(available[name].load())) for name in listed]
     for prefix, kind in sections:
         hints = get_type_hints(kind)
         for field in fields(kind):

@@ -13,6 +13,7 @@ import pytest
 
 from identity import hookspecs
 from identity.api import services as public_services
+from identity.plugin_host import settings_class
 from identity.plugins.manager_roles import ROLES
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization, TokenRequest
@@ -78,7 +79,7 @@ def test_each_service_is_documented() -> None:
 def settings() -> Iterator[tuple[str, str, str]]:
     """Full key, default and meaning of every setting."""
     kinds = [(prefix, kind) for _, prefix, kind in reference_pages.SETTINGS_SECTIONS]
-    kinds += [(f"{PLUGIN_PREFIX}{name}.", kind.Settings) for name, kind in reference_pages.load_plugin_classes()]
+    kinds += [(f"{PLUGIN_PREFIX}{name}.", settings_class(kind)) for name, kind in reference_pages.load_plugin_classes()]
     for prefix, kind in kinds:
         for name, _, default, meaning in describe_settings(kind):
             yield prefix + name, default, meaning

@@ -131,10 +131,17 @@ def test_plugin_that_cannot_be_imported_is_named(install: Install) -> None:
         load("broken")
 
 
-def test_plugin_without_settings_is_named(install: Install) -> None:
-    install(bare=type("Bare", (), {"hookspecs": 1}))
-    with pytest.raises(PluginError, match=r'"bare" has no class Settings'):
+def test_plugin_whose_settings_are_no_dataclass_is_named(install: Install) -> None:
+    install(bare=type("Bare", (), {"hookspecs": 1, "Settings": dict}))
+    with pytest.raises(PluginError, match=r'"bare" has a class Settings that is no dataclass'):
         load("bare")
+
+
+def test_plugin_without_settings_takes_none(install: Install) -> None:
+    install(bare=type("Bare", (), {"hookspecs": 1}))
+    assert load("bare").plugin_names == ("bare",)
+    with pytest.raises(InvalidSetting, match="is not known"):
+        load("bare", bare={"key": "1"})
 
 
 def test_misspelt_hook(install: Install) -> None:

@@ -1,7 +1,6 @@
 """The user's own pages below /account, and the pages behind links in mails."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from identity.api.plugins import hookimpl
@@ -16,13 +15,6 @@ class AccountPlugin:
     """People see and change what is known of them, their password, sessions and connected applications."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_interactions(self) -> "Iterable[Interaction]":

@@ -1,6 +1,5 @@
 """The console: pages below /console to manage the service, on top of the services that the API uses, too."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from identity.api.plugins import hookimpl
@@ -13,13 +12,6 @@ class ConsolePlugin:
     """Adds the console, and the hook by which other plugins add to its menu."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_add_hookspecs(self, host: Any) -> None:

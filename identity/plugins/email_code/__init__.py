@@ -1,7 +1,6 @@
 """Codes by email: six digits, sent to the account's verified address."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from identity.api.plugins import hookimpl
@@ -17,13 +16,6 @@ class EmailCodePlugin:
     """People prove who they are by a code that they get by email."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_record_namespace(self, namespace: "RecordNamespace") -> None:

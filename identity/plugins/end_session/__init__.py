@@ -1,7 +1,6 @@
 """Logout that applications request (OpenID Connect RP-Initiated Logout): the endpoint, and its two pages."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from identity.api.plugins import hookimpl
@@ -16,13 +15,6 @@ class EndSessionPlugin:
     """Applications sign people out and get them back afterwards. Without it, people can sign out here all the same."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_endpoints(self) -> "Iterable[Endpoint]":

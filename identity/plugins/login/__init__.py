@@ -1,7 +1,6 @@
 """Sign-in: the pages between an authorization request and its response, and the rules that choose them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from identity.api.plugins import hookimpl
@@ -16,13 +15,6 @@ class LoginPlugin:
     """People sign in with login name and password, choose among accounts, register, change a password, consent."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_interactions(self) -> "Iterable[Interaction]":

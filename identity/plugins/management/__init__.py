@@ -1,6 +1,5 @@
 """The management API: JSON under /management/v1, with a bearer token for the service's own project."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from identity.api.plugins import hookimpl
@@ -13,13 +12,6 @@ class ManagementPlugin:
     """Adds the API's routes on the base host."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_add_hookspecs(self, host: Any) -> None:

@@ -1,7 +1,6 @@
 """Recovery codes: ten codes on paper, each of which replaces a lost factor once."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from identity.api.plugins import hookimpl
@@ -16,13 +15,6 @@ class RecoveryCodesPlugin:
     """People who have lost their second factor sign in by a code that they have kept."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_factors(self) -> "Iterable[Factor]":

@@ -1,7 +1,6 @@
 """Authenticator apps: codes of six digits that change every half minute (RFC 6238)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from identity.api.plugins import hookimpl
@@ -17,13 +16,6 @@ class TotpPlugin:
     """People prove who they are by a code that an app on their phone shows."""
 
     hookspecs = 1
-
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
 
     @hookimpl
     def identity_record_namespace(self, namespace: "RecordNamespace") -> None:

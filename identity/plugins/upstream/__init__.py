@@ -1,7 +1,6 @@
 """Sign-in with upstream identity providers: OpenID providers and GitHub."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from identity.api.plugins import hookimpl
@@ -20,12 +19,7 @@ class UpstreamPlugin:
 
     hookspecs = 1
 
-    @dataclass(frozen=True)
-    class Settings:
-        """None."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self) -> None:
         self._name_space: RecordNamespace | None = None
 
     @hookimpl
