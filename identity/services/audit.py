@@ -201,6 +201,7 @@ class AuditTrail:
 
 
 def event_to_dict(event: AuditEvent) -> dict[str, object]:
+    """The event as JSON values."""
     actor = event.actor
     return {
         "id": event.id,
