@@ -74,14 +74,6 @@ def rs256(key: RSAPrivateKey) -> Signer:
     return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA256())
 
 
-def rs384(key: RSAPrivateKey) -> Signer:
-    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA384())
-
-
-def rs512(key: RSAPrivateKey) -> Signer:
-    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA512())
-
-
 def ps256(key: RSAPrivateKey) -> Signer:
     pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
     return lambda data: key.sign(data, pss, hashes.SHA256())

@@ -105,14 +105,6 @@ def running_server(folder: Path) -> Iterator[PostgresqlServer]:
         server.close()
 
 
-@contextmanager
-def running_standby(server: PostgresqlServer, folder: Path) -> Iterator[PostgresqlServer]:
-    """A standby of the server on this empty folder, deleted at the end."""
-    server.copy_data_to(folder)
-    with running_server(folder) as standby:
-        yield standby
-
-
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[PostgresqlServer]:
     """The server of this test run, shared by all pytest-xdist workers."""

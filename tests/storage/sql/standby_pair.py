@@ -16,7 +16,7 @@ from psycopg import sql
 
 from identity.plugins.sql import SqlPluginSettings
 from identity.plugins.sql import standby as standby_module
-from identity.testing.postgresql import PostgresqlServer, new_database, running_server, running_standby
+from identity.testing.postgresql import PostgresqlServer, new_database, running_server
 from tests.process_tree import signal_process_tree
 
 Value = TypeVar("Value")
@@ -60,7 +60,8 @@ def make_standby_pair(stack: ExitStack) -> StandbyPair:
     """Two servers until the end."""
     primary, standby = (Path(tempfile.mkdtemp(prefix="identity-postgresql-")) for _ in range(2))
     server = stack.enter_context(running_server(primary))
-    return StandbyPair(server, stack.enter_context(running_standby(server, standby)))
+    server.copy_data_to(standby)
+    return StandbyPair(server, stack.enter_context(running_server(standby)))
 
 
 @pytest.fixture(scope="module")
