@@ -36,7 +36,7 @@ FIXED = {
     "Body of a protocol request": "identity.http.endpoint_routes:MAX_BODY_BYTES",
     "Document that is imported: values beside users and service users": "identity.http.json_stream:_MAX_STORED_VALUES",
     "Document that is imported: one text or number": "identity.http.json_stream:_MAX_PENDING_BYTES",
-    "Problems told of one document": "identity.services.commands.documents:MAX_REPORTED_PROBLEMS",
+    "Reported problems of one document": "identity.services.commands.documents:MAX_REPORTED_PROBLEMS",
     "State file": "identity.cli.desired_state_file:MAX_FILE_BYTES",
     "Authorization or end session request": "identity.provider.pending_request:MAX_REQUEST_BYTES",
     "``state``, ``nonce``, ``login_hint``": "identity.provider.authorization_request:_LONGEST",
@@ -44,33 +44,27 @@ FIXED = {
     "One parameter": "identity.provider.parameters:MAX_BODY_LENGTH",
     "Repeating a request of the management API with its idempotency key": "identity.services.idempotency:_KEPT_FOR",
     "Rows of one page of the management API": "identity.http.list_parameters:MAX_PAGE_SIZE",
-    "Sign-ins under way in a browser": "identity.http.cookies:MAX_COOKIES_PER_KIND",
-    "Factors of one kind that a person sets up": "identity.services.factors:MAX_ENROLMENTS",
-    "Passwords that wait for that": "identity.password_hashing:MAX_QUEUED_PASSWORDS",
+    "Pending sign-ins of one browser": "identity.http.cookies:MAX_COOKIES_PER_KIND",
+    "Factors of one kind per user": "identity.services.factors:MAX_ENROLMENTS",
+    "Passwords in the queue for that": "identity.password_hashing:MAX_QUEUED_PASSWORDS",
     "Time for the body of a request": "identity.asgi.request_body:BODY_TIMEOUT",
-    "Large documents on their way in at the same time, per process": (
-        "identity.asgi.wsgi_adapter:MAX_CONCURRENT_UPLOADS"
-    ),
-    "Time in which a client has to take a piece of an answer that is made while it is sent": (
-        "identity.asgi.wsgi_adapter:CHUNK_TIMEOUT"
-    ),
+    "Large documents received at the same time, per process": ("identity.asgi.wsgi_adapter:MAX_CONCURRENT_UPLOADS"),
+    "Time for a client to read one part of a streamed response": ("identity.asgi.wsgi_adapter:CHUNK_TIMEOUT"),
     "Large documents read or written at the same time, per process": (
         "identity.password_hashing:MAX_CONCURRENT_DOCUMENTS"
     ),
-    "Host names of others that are looked up at the same time, per process": (
-        "identity.outbound_http:_MAX_CONCURRENT_RESOLUTIONS"
-    ),
-    "Passwords that the LDAP directory is asked about at the same time, per process": "identity.plugins.ldap.client:_MAX_CONCURRENT_REQUESTS",  # noqa: E501
-    "Mails taken up at a time": "identity.services.outbox:_AT_ONCE",
-    "Waiting until a person's account is deleted": "identity.services.account_deletions:DELETION_DELAY",
+    "Host names resolved at the same time, per process": ("identity.outbound_http:_MAX_CONCURRENT_RESOLUTIONS"),
+    "Passwords verified by the LDAP directory at the same time, per process": "identity.plugins.ldap.client:_MAX_CONCURRENT_REQUESTS",  # noqa: E501
+    "Mails in one batch": "identity.services.outbox:_AT_ONCE",
+    "Time between a user's deletion request and the deletion": "identity.services.account_deletions:DELETION_DELAY",
     "Logo": "identity.services.images:MAX_UPLOAD_BYTES",
     "Domains checked at the same time, per process": "identity.domain_verification:_MAX_CONCURRENT_VERIFICATIONS",
     "Waiting for the proof of a domain": "identity.domain_verification:VERIFICATION_TIMEOUT",
     "ID token of another identity provider": "identity.plugins.upstream.id_tokens:_LONGEST",
     "Claims that one plugin adds to one answer": "identity.provider.claims:MAX_CLAIMS_BYTES",
     "Legal holds": "identity.services.legal_holds:MAX_HOLDS",
-    "Same refusal in the audit trail": "identity.services.audit:_MINUTE",
-    "Refusals of strangers in the audit trail": "identity.services.audit:MAX_ANONYMOUS_REFUSALS",
+    "Recording the same refusal in the audit trail": "identity.services.audit:_MINUTE",
+    "Refusals of unauthenticated requests in the audit trail": "identity.services.audit:MAX_ANONYMOUS_REFUSALS",
     "Attempts of a writing request that lost a race": "identity.http.transactions:MAX_ATTEMPTS",
 }
 
