@@ -1,228 +1,231 @@
-"""ApiResource derives the operations of one kind of resource from what they have in common."""
+"""ApiResource makes the operations on one kind of resource, with the names and permissions that follow from it."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack
 
-from pyramid.request import Request
-
-from identity.domain.errors import NotFound
-from identity.http.route_contexts import RouteContext
-from identity.plugins.management.operation import (
-    PAGE_PARAMETERS,
-    SEARCH_PARAMETER,
-    STATE_PARAMETER,
-    Operation,
-    OperationCall,
-    QueryParameter,
-    sort_parameter,
-)
+from identity.plugins.management.operation import EmptyCommand, EntityPath, EntityT, Operation, OperationCall
 from identity.plugins.management.representation import Representation
+from identity.services.access_control import Principal
 from identity.services.commands import Command
+from identity.services.container import Services
 from identity.storage.paging import ResultPage
 
-RepresentFunction = Callable[[OperationCall, Any], Representation]
+
+class Identified(Protocol):
+    @property
+    def id(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiResource:
-    """Builds the operations on one kind of resource. ``path`` is that of an entity, ``list_path`` that of the list
-    (default: one segment up).
+ChangeT = TypeVar("ChangeT", bound=Command)
+ChangeT_contra = TypeVar("ChangeT_contra", bound=Command, contravariant=True)
+CommandT = TypeVar("CommandT", bound=Command)
+IdentifiedT = TypeVar("IdentifiedT", bound=Identified)
+IdentifiedT_co = TypeVar("IdentifiedT_co", bound=Identified, covariant=True)
+ValueT = TypeVar("ValueT")
 
-    ``context_factory`` loads the entity that a path names, ``parent_context_factory`` the owner of a list. For a
-    child of an entity ``context_factory`` loads the owner, and the last path variable names the child. ``service``
-    is the name of the service. ``represent`` builds a representation that needs more than the entity. Permissions
-    are those on the kind, or on ``permission_subject`` if the kind is part of it.
+
+class OperationOptions(TypedDict, total=False):
+    """Members of an Operation where they differ from the usual ones."""
+
+    permission: str
+    description: str
+    representation: type[Representation] | None
+    filters: type[Command]
+    is_read_only: bool
+
+
+class _Members(OperationOptions):
+    name: str
+
+
+@dataclass(frozen=True)
+class ApiResource(Generic[ValueT]):
+    """Each method makes an operation at a path. Its handler gets the call, with the entity that the path names, and
+    the command if there is one. It returns the value, or the representation where that has members of its own.
+
+    ``represent`` builds a representation that needs more than the value. Permissions are those on the kind, or on
+    ``permission_subject`` if the kind is part of it.
     """
 
     kind: str
     representation: type[Representation]
-    path: str
-    context_factory: Callable[[Request], RouteContext]
-    parent_context_factory: Callable[[Request], RouteContext] | None = None
-    list_path: str = ""
-    service: str = ""
+    represent: Callable[[OperationCall[Any], ValueT], Representation] | None = None
     permission_subject: str = ""
-    represent: RepresentFunction | None = None
-    delete_permission: str = "delete"
 
-    def list_operation(
+    def list(
         self,
+        at: EntityPath[EntityT],
         summary: str,
-        fetch: Callable[[OperationCall], ResultPage[Any] | Iterable[Any]],
+        fetch: Callable[[OperationCall[EntityT]], Iterable[ValueT | Representation]],
         *,
         name: str = "",
-        path: str = "",
-        owner: Callable[[Request], RouteContext] | None = None,
         orders: Collection[str] = (),
-        paged: bool = True,
-        states: bool = True,
-        **more: Any,
+        is_paged: bool = True,
+        has_states: bool = True,
+        **options: Unpack[OperationOptions],
     ) -> Operation:
         """A list; ``orders`` make it searchable and sortable."""
-        parameters: tuple[QueryParameter, ...] = PAGE_PARAMETERS if paged else ()
-        parameters += (SEARCH_PARAMETER,) if orders else ()
-        parameters += (STATE_PARAMETER,) if paged and states else ()
-        parameters += (sort_parameter(orders),) if orders else ()
         return Operation(
-            name=name or f"list_{self.kind}s",
             method="GET",
-            path=path or self._list_path,
+            path=at.template,
+            context_factory=at.context_factory,
             summary=summary,
-            handler=lambda call: self._represent_all(call, fetch(call)),
-            representation=self.representation,
+            handler=lambda call, _: self._represent_all(call, fetch(call)),
             returns_list=True,
-            parameters=parameters,
-            context_factory=owner or self.parent_context_factory or self.context_factory,
-            **_merge_options({"permission": f"{self.permission_subject or self.kind}.read"}, more),
+            is_paged=is_paged,
+            has_states=is_paged and has_states,
+            orders=orders,
+            **self._members(name or f"list_{self.kind}s", "read", options),
         )
 
-    def create_operation(
+    def get(
         self,
-        verb: str,
+        at: EntityPath[EntityT],
         summary: str,
-        command: type[Command] | None,
-        make: Callable[[OperationCall], Any],
+        find: Callable[[OperationCall[EntityT]], ValueT | Representation],
         *,
         name: str = "",
-        path: str = "",
-        owner: Callable[[Request], RouteContext] | None = None,
+        **options: Unpack[OperationOptions],
+    ) -> Operation:
+        members = self._members(name or f"show_{self.kind}", "read", options)
+        return self._operation("GET", at, summary, EmptyCommand, lambda call, _: find(call), members)
+
+    def create(
+        self,
+        name: str,
+        at: EntityPath[EntityT],
+        summary: str,
+        command: type[CommandT],
+        make: Callable[[OperationCall[EntityT], CommandT], ValueT | Representation],
+        *,
         location: str = "",
-        **more: Any,
+        **options: Unpack[OperationOptions],
     ) -> Operation:
-        """``make`` returns the entity, or the representation where that has further members."""
-        return Operation(
-            name=name or f"{verb}_{self.kind}",
-            method="POST",
-            path=path or self._list_path,
-            summary=summary,
-            handler=lambda call: self._represent(call, make(call)),
-            command=command,
-            location=location or self.path.rpartition("/")[0] + "/{id}",
-            context_factory=owner or self.parent_context_factory or self.context_factory,
-            **_merge_options(
-                {"permission": f"{self.permission_subject or self.kind}.write", "representation": self.representation},
-                more,
-            ),
-        )
+        """``location`` is the path of what is made, by default its id below that of the list."""
+        members = self._members(name, "write", options)
+        return self._operation("POST", at, summary, command, make, members, location or f"{at.template}/{{id}}")
 
-    def get_operation(
-        self, summary: str, find: Callable[[OperationCall], Any] = lambda call: call.entity, **more: Any
-    ) -> Operation:
-        usual = {"name": f"show_{self.kind}", "permission": f"{self.permission_subject or self.kind}.read"}
-        return Operation(
-            method="GET",
-            path=self.path,
-            summary=summary,
-            handler=lambda call: self._represent(call, find(call)),
-            representation=self.representation,
-            context_factory=self.context_factory,
-            **_merge_options(usual, more),
-        )
-
-    def update_operation(self, summary: str, command: type[Command], **more: Any) -> Operation:
-        def change(call: OperationCall) -> Any:
-            use_cases, expected = self._service(call), call.expected_version
-            return use_cases.change(call.entity.id, call.command, principal=call.principal, expected_version=expected)
-
-        return self.action_operation("change", "PATCH", summary, change, command=command, at="", **more)
-
-    def deactivate_operation(self, summary: str, **more: Any) -> Operation:
-        return self.action_operation("deactivate", "POST", summary, self._entity_handler("deactivate"), **more)
-
-    def reactivate_operation(self, summary: str, **more: Any) -> Operation:
-        return self.action_operation("reactivate", "POST", summary, self._entity_handler("reactivate"), **more)
-
-    def action_operation(
+    def change(
         self,
-        verb: str,
-        method: Any,
+        at: EntityPath[EntityT],
         summary: str,
-        do: Callable[[OperationCall], Any],
-        *,
-        name: str = "",
-        path: str = "",
-        at: str | None = None,
-        **more: Any,
+        command: type[CommandT],
+        change: Callable[[OperationCall[EntityT], CommandT], ValueT | Representation],
+        **options: Unpack[OperationOptions],
     ) -> Operation:
-        """An action at a path below the entity's; ``do`` returns the changed entity."""
-        below = f"/{verb}" if at is None else at
+        members = self._members(f"change_{self.kind}", "write", options)
+        return self._operation("PATCH", at, summary, command, change, members)
+
+    def action(
+        self,
+        name: str,
+        at: EntityPath[EntityT],
+        summary: str,
+        command: type[CommandT],
+        act: Callable[[OperationCall[EntityT], CommandT], ValueT | Representation],
+        **options: Unpack[OperationOptions],
+    ) -> Operation:
+        return self._operation("POST", at, summary, command, act, self._members(name, "write", options))
+
+    def delete(
+        self,
+        name: str,
+        at: EntityPath[EntityT],
+        summary: str,
+        remove: Callable[[OperationCall[EntityT]], object],
+        **options: Unpack[OperationOptions],
+    ) -> Operation:
+        def handler(call: OperationCall[EntityT], _: Command) -> None:
+            remove(call)
+
+        options.setdefault("representation", None)
+        members = self._members(name, "delete", options)
+        return self._operation("DELETE", at, summary, EmptyCommand, handler, members)
+
+    def _members(self, name: str, action: str, options: OperationOptions) -> _Members:
+        permission = f"{self.permission_subject or self.kind}.{action}"
+        return {"name": name, "permission": permission, "representation": self.representation, **options}
+
+    def _operation(
+        self,
+        method: Literal["GET", "POST", "PATCH", "DELETE"],
+        at: EntityPath[EntityT],
+        summary: str,
+        command: type[CommandT],
+        handler: Callable[[OperationCall[EntityT], CommandT], ValueT | Representation | None],
+        members: _Members,
+        location: str | None = None,
+    ) -> Operation:
         return Operation(
-            name=name or f"{verb}_{self.kind}",
             method=method,
-            path=path or f"{self.path}{below}",
+            path=at.template,
+            context_factory=at.context_factory,
             summary=summary,
-            handler=lambda call: self._represent(call, do(call)),
-            context_factory=self.context_factory,
-            **_merge_options(
-                {"permission": f"{self.permission_subject or self.kind}.write", "representation": self.representation},
-                more,
-            ),
+            command=command,
+            handler=lambda call, command: self._represent(call, handler(call, command)),
+            location=location,
+            **members,
         )
 
-    def delete_operation(
-        self, summary: str, remove: Callable[[OperationCall], Any] | None = None, *, verb: str = "delete", **more: Any
-    ) -> Operation:
-        end = remove or self._entity_handler("remove")
-
-        def do(call: OperationCall) -> None:
-            end(call)
-
-        return self.action_operation(
-            verb,
-            "DELETE",
-            summary,
-            do,
-            at="",
-            **_merge_options(
-                {
-                    "permission": f"{self.permission_subject or self.kind}.{self.delete_permission}",
-                    "representation": None,
-                },
-                more,
-            ),
-        )
-
-    def find_child(self, call: OperationCall, found: Iterable[Any], attribute: str = "id") -> Any:
-        """The child whose ``attribute`` equals the last path variable. Raises NotFound."""
-        identifier = self.child_id(call)
-        for item in found:
-            if getattr(item, attribute) == identifier:
-                return item
-        raise NotFound(self._path_variable.replace("_", " "), identifier)
-
-    def child_id(self, call: OperationCall) -> str:
-        return call.path_values[self._path_variable]
-
-    def child_handler(self, use_case: str) -> Callable[[OperationCall], Any]:
-        """A handler that calls a service method for the child."""
-        return lambda call: getattr(self._service(call), use_case)(
-            call.entity.id, self.child_id(call), principal=call.principal
-        )
-
-    @property
-    def _path_variable(self) -> str:
-        return self.path.rpartition("{")[2].rstrip("}").partition(":")[0]
-
-    @property
-    def _list_path(self) -> str:
-        return self.list_path or self.path.rpartition("/")[0]
-
-    def _service(self, call: OperationCall) -> Any:
-        return getattr(call.services, self.service or f"{self.kind}s")
-
-    def _entity_handler(self, use_case: str) -> Callable[[OperationCall], Any]:
-        return lambda call: getattr(self._service(call), use_case)(call.entity.id, principal=call.principal)
-
-    def _represent(self, call: OperationCall, value: Any) -> Representation | None:
+    def _represent(self, call: OperationCall[Any], value: ValueT | Representation | None) -> Representation | None:
         if value is None or isinstance(value, Representation):
             return value
         return self.representation.from_value(value) if self.represent is None else self.represent(call, value)
 
-    def _represent_all(self, call: OperationCall, values: ResultPage[Any] | Iterable[Any]) -> ResultPage[Any]:
+    def _represent_all(
+        self, call: OperationCall[Any], values: Iterable[ValueT | Representation]
+    ) -> ResultPage[Representation | None]:
         items = tuple(self._represent(call, value) for value in values)
         return values.with_items(items) if isinstance(values, ResultPage) else ResultPage(items)
 
 
-def _merge_options(usual: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    return usual | overrides
+class ApiEntityService(Protocol[IdentifiedT_co, ChangeT_contra]):
+    """What the services of entities with an address of their own have in common."""
+
+    def change(
+        self, entity_id: str, command: ChangeT_contra, /, *, principal: Principal, expected_version: int | None
+    ) -> IdentifiedT_co: ...
+
+    def deactivate(self, entity_id: str, /, *, principal: Principal) -> IdentifiedT_co: ...
+
+    def reactivate(self, entity_id: str, /, *, principal: Principal) -> IdentifiedT_co: ...
+
+    def remove(self, entity_id: str, /, *, principal: Principal) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityApiResource(ApiResource[IdentifiedT], Generic[IdentifiedT, ChangeT]):
+    """A kind of entities at ``at``, changed by ``change_command``; ``service`` finds the service that does it."""
+
+    at: EntityPath[IdentifiedT]
+    change_command: type[ChangeT]
+    service: Callable[[Services], ApiEntityService[IdentifiedT, ChangeT]]
+
+    def show(self, summary: str) -> Operation:
+        return self.get(self.at, summary, lambda call: call.entity)
+
+    def update(self, summary: str, **options: Unpack[OperationOptions]) -> Operation:
+        def change(call: OperationCall[IdentifiedT], command: ChangeT) -> IdentifiedT:
+            service, version = self.service(call.services), call.expected_version
+            return service.change(call.entity.id, command, principal=call.principal, expected_version=version)
+
+        return self.change(self.at, summary, self.change_command, change, **options)
+
+    def deactivate(self, summary: str, **options: Unpack[OperationOptions]) -> Operation:
+        def act(call: OperationCall[IdentifiedT], _: Command) -> IdentifiedT:
+            return self.service(call.services).deactivate(call.entity.id, principal=call.principal)
+
+        return self.action(f"deactivate_{self.kind}", self.at / "deactivate", summary, EmptyCommand, act, **options)
+
+    def reactivate(self, summary: str, **options: Unpack[OperationOptions]) -> Operation:
+        def act(call: OperationCall[IdentifiedT], _: Command) -> IdentifiedT:
+            return self.service(call.services).reactivate(call.entity.id, principal=call.principal)
+
+        return self.action(f"reactivate_{self.kind}", self.at / "reactivate", summary, EmptyCommand, act, **options)
+
+    def remove(self, summary: str, *, verb: str = "delete", **options: Unpack[OperationOptions]) -> Operation:
+        def remove(call: OperationCall[IdentifiedT]) -> None:
+            self.service(call.services).remove(call.entity.id, principal=call.principal)
+
+        return self.delete(f"{verb}_{self.kind}", self.at, summary, remove, **options)

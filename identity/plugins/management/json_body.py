@@ -19,10 +19,6 @@ _TYPE_ERROR_MESSAGES = {
 _JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
 
 
-class EmptyCommand(Command):
-    """The command of operations without members."""
-
-
 def decode_members(command: type[Decoded], members: Mapping[str, Any]) -> Decoded:
     """The command. Raises Invalid with a message for every invalid member.
 

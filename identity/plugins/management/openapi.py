@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from identity.api.plugins import __version__
-from identity.plugins.management.json_body import EmptyCommand
 from identity.plugins.management.json_schemas import component_name, component_schemas, input_schema, schema_reference
 from identity.plugins.management.operation import (
     Operation,
@@ -178,9 +177,8 @@ def _header_parameter(name: str) -> dict[str, Any]:
 
 
 def _request_body(operation: Operation) -> dict[str, Any]:
-    command = operation.command or EmptyCommand
-    required = bool(input_schema(command).get("required"))
-    return {"required": required, "content": {JSON_MEDIA_TYPE: {"schema": schema_reference(command)}}}
+    required = bool(input_schema(operation.command).get("required"))
+    return {"required": required, "content": {JSON_MEDIA_TYPE: {"schema": schema_reference(operation.command)}}}
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
@@ -241,7 +239,7 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     listed: dict[type[BaseModel], None] = {}
     for operation in operations:
         if operation.method in ("POST", "PATCH"):
-            sent[operation.command or EmptyCommand] = None
+            sent[operation.command] = None
         if operation.representation is not None:
             returned[operation.representation] = None
             if operation.returns_list:

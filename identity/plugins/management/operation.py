@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from pyramid.request import Request
 
-from identity.api.plugins import Settings
-from identity.domain.managers import ManagerRole
+from identity.domain.errors import NotFound
 from identity.domain.permissions import Resource
 from identity.http.list_parameters import (
     DEFAULT_PAGE_SIZE,
-    DESCENDING_PREFIX,
     LIMIT_PARAM,
     MAX_PAGE_SIZE,
     MAX_QUERY_LENGTH,
@@ -23,11 +21,16 @@ from identity.http.list_parameters import (
 )
 from identity.http.route_contexts import RouteContext
 from identity.plugins.management.representation import Representation
-from identity.provider.context import Context
-from identity.services.access_control import Principal
+from identity.services.access_control import Principal, VisibleEntityT
 from identity.services.commands import Command
 from identity.services.container import Services
 from identity.storage.paging import PageRequest, ResultPage
+
+ChildT = TypeVar("ChildT")
+EntityT = TypeVar("EntityT")
+FiltersT = TypeVar("FiltersT", bound=Command)
+
+_STATE_CHANGES = frozenset({"deactivate", "reactivate", "verify", "assert"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,10 @@ class QueryParameter:
 
     name: str
     description: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, object]
 
 
-#: Parameters of lists: paging for all, search, state and order for some.
-PAGE_PARAMETERS = (
+_PAGE_PARAMETERS = (
     QueryParameter(
         LIMIT_PARAM,
         f"How many rows the answer has at most, {DEFAULT_PAGE_SIZE} unless given.",
@@ -48,49 +50,71 @@ PAGE_PARAMETERS = (
     ),
     QueryParameter(ListParameters.CURSOR, "The `next_cursor` of the page before this one.", {"type": "string"}),
 )
-SEARCH_PARAMETER = QueryParameter(
+_SEARCH_PARAMETER = QueryParameter(
     QUERY_PARAM,
     "Words of which each is any part of the name, whatever the case and the accents; or the start of the id.",
     {"type": "string", "maxLength": MAX_QUERY_LENGTH},
 )
-STATE_PARAMETER = QueryParameter(
+_STATE_PARAMETER = QueryParameter(
     STATE_PARAM, "Rows in this state alone.", {"type": "string", "enum": ["active", "deactivated"]}
 )
 
-_STATE_CHANGES = frozenset({"deactivate", "reactivate", "verify", "assert"})
+
+class EmptyCommand(Command):
+    """The command of operations without members."""
 
 
-def sort_parameter(orders: Collection[str]) -> QueryParameter:
-    """The order of a list that has several, the default first."""
-    usual, *_ = orders
-    description = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
-    return QueryParameter(SORT_PARAM, description, {"type": "string", "enum": sort_values(orders)})
+@dataclass(frozen=True)
+class EntityPath(Generic[EntityT]):
+    """A path that names an entity, and the factory that loads it with the resource of its permissions."""
+
+    template: str
+    context_factory: Callable[[Request], RouteContext]
+
+    def __truediv__(self, path: str) -> "EntityPath[EntityT]":
+        """A path below it; variables of its own name parts of the entity."""
+        return EntityPath(f"{self.template}/{path}", self.context_factory)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationCall:
+@dataclass(frozen=True, kw_only=True)
+class OperationCall(Generic[EntityT]):
     """One decoded and authorized request to an operation.
 
-    ``entity`` is what the path names, ``resource`` where permissions are checked, ``path_values`` the path
-    variables. ``context`` builds a protocol context. ``expected_version`` comes from If-Match. ``request`` is for
-    handlers that commit before they call another service.
+    ``entity`` is what the path names, ``resource`` where permissions are checked, ``filters`` the query parameters.
+    ``expected_version`` comes from If-Match. A handler that commits finds the services of the next transaction in
+    ``request``.
     """
 
-    services: Services
-    settings: Settings
-    roles: Mapping[str, ManagerRole]
-    principal: Principal
-    entity: Any
-    resource: Resource
-    path_values: Mapping[str, str]
-    page: PageRequest
-    context: Callable[[], Context]
     request: Request
-    filters: Any = None
-    command: Any = None
+    services: Services
+    principal: Principal
+    entity: EntityT
+    resource: Resource
+    page: PageRequest
+    filters: Command | None = None
     expected_version: int | None = None
 
-    def filter_page(self, page: ResultPage[Any]) -> ResultPage[Any]:
+    @property
+    def child_id(self) -> str:
+        """The value of the last variable in the path."""
+        *_, identifier = self.request.matchdict.values()
+        return str(identifier)
+
+    def find_child(self, kind: str, children: Iterable[ChildT], identify: Callable[[ChildT], str]) -> ChildT:
+        """The child that the path names. Raises NotFound."""
+        identifier = self.child_id
+        for child in children:
+            if identify(child) == identifier:
+                return child
+        raise NotFound(kind, identifier)
+
+    def filters_as(self, model: type[FiltersT]) -> FiltersT:
+        """The query parameters of an operation whose ``filters`` are this model."""
+        if not isinstance(self.filters, model):
+            raise TypeError(f"{self.request.path} has no {model.__name__}")
+        return self.filters
+
+    def filter_page(self, page: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
         """The page without rows that plugins deny to the caller."""
         return self.services.access_control.filter_page(self.principal, page)
 
@@ -101,8 +125,9 @@ class Operation:
 
     ``name`` is the operationId, ``summary`` its title. ``context_factory`` loads the entity and the resource on
     which ``permission`` is checked. ``command`` is the model of the body; problems of a Document have paths.
-    ``filters`` is the model of the query parameters. ``handler`` returns a value for ``representation``, a page of
-    them if it ``returns_list``, None for an empty response, or the response itself if it ``is_streamed``.
+    ``filters`` is the model of the query parameters. ``handler`` returns a representation, a page of them if it
+    ``returns_list``, None for an empty response, or the response itself if it ``is_streamed``. A list can be
+    ``is_paged``, ``has_states`` to choose from, and be searched and sorted by ``orders``, the default first.
     ``location`` is the path of the created entity, with member names in braces. If it ``accepts_stream``, the body
     is read as a stream into an organization's document. If it ``is_read_only``, it is safe to repeat.
     """
@@ -113,14 +138,16 @@ class Operation:
     summary: str
     permission: str
     context_factory: Callable[[Request], RouteContext]
-    handler: Callable[[OperationCall], Any]
+    handler: Callable[[OperationCall[Any], Any], object]
     representation: type[Representation] | None = None
     returns_list: bool = False
+    is_paged: bool = False
+    has_states: bool = False
+    orders: Collection[str] = ()
     is_streamed: bool = False
     accepts_stream: bool = False
-    command: type[Command] | None = None
+    command: type[Command] = EmptyCommand
     filters: type[Command] | None = None
-    parameters: tuple[QueryParameter, ...] = ()
     location: str | None = None
     description: str = ""
     is_read_only: bool = False
@@ -133,14 +160,17 @@ class Operation:
         return 200 if self.location is None else 201
 
     @property
-    def orders(self) -> tuple[str, ...]:
-        """The sort keys of the list."""
-        values = next((parameter.schema["enum"] for parameter in self.parameters if parameter.name == SORT_PARAM), ())
-        return tuple(item for item in values if not item.startswith(DESCENDING_PREFIX))
-
-    @property
-    def is_paged(self) -> bool:
-        return any(parameter.name == LIMIT_PARAM for parameter in self.parameters)
+    def parameters(self) -> tuple[QueryParameter, ...]:
+        """Query parameters besides those of ``filters``: paging, search, state and order of lists."""
+        parameters: tuple[QueryParameter, ...] = _PAGE_PARAMETERS if self.is_paged else ()
+        parameters += (_SEARCH_PARAMETER,) if self.orders else ()
+        parameters += (_STATE_PARAMETER,) if self.has_states else ()
+        if self.orders:
+            usual, *_ = self.orders
+            text = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
+            schema = {"type": "string", "enum": sort_values(self.orders)}
+            parameters += (QueryParameter(SORT_PARAM, text, schema),)
+        return parameters
 
     @property
     def entity_path(self) -> str:

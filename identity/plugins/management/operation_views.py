@@ -5,8 +5,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 from urllib.parse import quote
 
 from pyramid.config import Configurator
@@ -16,7 +14,7 @@ from pyramid.response import Response
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import is_printable
-from identity.http.endpoint_routes import build_protocol_request, request_context
+from identity.http.endpoint_routes import build_protocol_request
 from identity.http.error_views import (
     BodyTooLarge,
     MalformedRequest,
@@ -30,12 +28,18 @@ from identity.http.list_parameters import ListParameters
 from identity.http.route_contexts import RouteContext
 from identity.http.strict_json import parse_json_object
 from identity.plugins.management import conditional_requests
-from identity.plugins.management.json_body import EmptyCommand, decode_command, find_type_errors
-from identity.plugins.management.operation import Operation, OperationCall, one_time_members, readable_representations
+from identity.plugins.management.json_body import decode_command, find_type_errors
+from identity.plugins.management.operation import (
+    EmptyCommand,
+    Operation,
+    OperationCall,
+    one_time_members,
+    readable_representations,
+)
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
 from identity.provider.protocol_request import ProtocolRequest
-from identity.services.commands import decode
+from identity.services.commands import Command, decode
 from identity.services.organization_transfer import StreamedOrganizationImport
 from identity.storage.paging import FIRST_PAGE, ResultPage
 
@@ -89,7 +93,7 @@ class OperationView:
         self._operation = operation
         self._reader = reader
         self._once = once
-        self._known: dict[str, Mapping[str, Any]] = {name: {} for name in _path_names(operation)} | {
+        self._known: dict[str, Mapping[str, object]] = {name: {} for name in _filter_names(operation)} | {
             parameter.name: parameter.schema for parameter in operation.parameters
         }
         self._moves = (
@@ -112,18 +116,16 @@ class OperationView:
         if stored is not None:
             return stored
         members = parse_json_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
-        call = replace(
-            self._bind_version(call, request), command=decode_command(self._operation.command or EmptyCommand, members)
-        )
+        call = self._bind_version(call, request)
+        command = decode_command(self._operation.command, members)
         if self._operation.is_streamed:
             if key is not None:
                 # Too large to store, and sent after the transaction.
                 call.services.idempotency.store_response(
                     self._operation.status, ApiResponse(self._operation.status).to_bytes()
                 )
-            streamed: Response = self._operation.handler(call)
-            return streamed
-        return self._create_once(call, request, key)
+            return self._operation.handler(call, command)
+        return self._create_once(call, command, key)
 
     def _handle_stream(self, context: RouteContext, request: Request) -> Response:
         """The response to a streamed document, which is read and checked before it takes a lock."""
@@ -139,18 +141,18 @@ class OperationView:
             # A repeated request is recognized by its digest; the whole body is too large to compare.
             body.seek(0)
             stored = self._find_stored_response(call, request, key, hashlib.file_digest(body, "sha256").digest())  # type: ignore[arg-type]
-            return stored or self._create_once(replace(call, command=document), request, key)
+            return stored or self._create_once(call, document, key)
 
-    def _create_once(self, call: OperationCall, request: Request, key: str | None) -> Response:
-        answer = self._build_response(call, request)
+    def _create_once(self, call: OperationCall[object], command: Command, key: str | None) -> Response:
+        answer = self._build_response(call, command)
         if key is not None:
             again = replace(answer, body="") if self._has_one_time_secret(answer) else answer
             # The services of the current transaction: the operation may have committed meanwhile.
-            request.services.idempotency.store_response(answer.status, again.to_bytes())
+            call.request.services.idempotency.store_response(answer.status, again.to_bytes())
         return answer.to_response()
 
     def _find_stored_response(
-        self, call: OperationCall, request: Request, key: str | None, body: bytes
+        self, call: OperationCall[object], request: Request, key: str | None, body: bytes
     ) -> Response | None:
         """The response stored under this idempotency key."""
         if key is None:
@@ -177,31 +179,24 @@ class OperationView:
         members = json.loads(answer.body) if self._once and answer.body else {}
         return any(members[name] is not None for name in self._once if name in members)
 
-    def _build_call(self, context: RouteContext, request: Request) -> OperationCall:
-        identity = request.registry.application
-        filters = self._operation.filters
+    def _build_call(self, context: RouteContext, request: Request) -> OperationCall[object]:
+        operation, names = self._operation, _filter_names(self._operation)
         if context.resource is None:
             raise Denied("Nobody may.")
         return OperationCall(
+            request=request,
             services=request.services,
-            settings=identity.settings,
-            roles=identity.process_state.manager_roles,
             principal=request.identity,
             entity=context.entity,
             resource=context.resource,
-            path_values=request.matchdict,
-            context=partial(request_context, request),
-            request=request,
-            page=ListParameters.read(request, orders=self._operation.orders)
-            if self._operation.is_paged
-            else FIRST_PAGE,
+            page=ListParameters.read(request, orders=operation.orders) if operation.is_paged else FIRST_PAGE,
             filters=None
-            if filters is None
-            else decode(filters, _select_parameters(request, _path_names(self._operation))),
+            if operation.filters is None
+            else decode(operation.filters, {name: request.GET[name] for name in names if name in request.GET}),
         )
 
-    def _find_representation(self, call: OperationCall, request: Request) -> Response:
-        answer = self._build_response(call, request)
+    def _find_representation(self, call: OperationCall[object], request: Request) -> Response:
+        answer = self._build_response(call, EmptyCommand())
         known = request.environ.get("HTTP_IF_NONE_MATCH")
         if (
             known is None
@@ -212,21 +207,19 @@ class OperationView:
             return answer.to_response()
         return ApiResponse(304, tag=answer.tag).to_response()
 
-    def _bind_version(self, call: OperationCall, request: Request) -> OperationCall:
+    def _bind_version(self, call: OperationCall[object], request: Request) -> OperationCall[object]:
         """The call with the version from If-Match. Raises PreconditionFailed."""
         if_match = request.environ.get("HTTP_IF_MATCH")
         if if_match is None:
             return call
-        present = None if self._reader is None else self._reader.handler(call)
+        present = None if self._reader is None else self._reader.handler(call, EmptyCommand())
         tag = conditional_requests.representation_etag(present) if isinstance(present, Representation) else ""
         if not conditional_requests.matches_if_match(if_match, tag):
             raise PreconditionFailed("This was changed by somebody else meanwhile. Read it again, then repeat.")
         return replace(call, expected_version=getattr(present, "version", None))
 
-    def _build_response(self, call: OperationCall, request: Request) -> ApiResponse:
-        result = self._operation.handler(call)
-        if result is None:
-            return ApiResponse(self._operation.status)
+    def _build_response(self, call: OperationCall[object], command: Command) -> ApiResponse:
+        request, result = call.request, self._operation.handler(call, command)
         if isinstance(result, ResultPage):
             cursor = ListParameters.next_cursor(request, result.next_cursor) if self._operation.is_paged else None
             items = [item.model_dump(mode="json") for item in result]
@@ -240,6 +233,8 @@ class OperationView:
                 "total_is_exact": total is not None and total.is_exact,
             }
             return ApiResponse(self._operation.status, json.dumps(body), tag)
+        if not isinstance(result, Representation):
+            return ApiResponse(self._operation.status)
         location = None if self._operation.location is None else self._location_url(request, result)
         # Responses to changes may contain a one-time secret, which must not go into a tag.
         tag_of = (
@@ -307,12 +302,8 @@ def _as_function(view: OperationView) -> Callable[[RouteContext, Request], Respo
     return lambda context, request: view(context, request)
 
 
-def _path_names(operation: Operation) -> Iterable[str]:
+def _filter_names(operation: Operation) -> Iterable[str]:
     return () if operation.filters is None else operation.filters.model_fields
-
-
-def _select_parameters(request: Request, names: Iterable[str]) -> Mapping[str, str]:
-    return {name: request.GET[name] for name in names if name in request.GET}
 
 
 def _read_body(request: Request) -> ProtocolRequest:

@@ -1,12 +1,10 @@
 """Audit events: who did what, when and from where."""
 
-from collections.abc import Callable
 from typing import Any
 
-from identity.domain import audit
-from identity.domain.audit import ActorKind, AuditFilter, Result
-from identity.http import route_contexts
+from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import AUDIT_EVENT, INSTANCE, ORGANIZATION
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands import Command
@@ -56,46 +54,40 @@ class FilterAuditEvents(Command):
     until: GivenMoment | None = None
 
 
-def _represent(_call: OperationCall, event: audit.AuditEvent) -> AuditEventRepresentation:
+def _represent(_call: OperationCall[Any], event: AuditEvent) -> AuditEventRepresentation:
     return AuditEventRepresentation.from_value(
         event, actor=ActorRepresentation.from_value(event.actor), detail=dict(event.detail)
     )
 
 
-def _list_events(organization_id: Callable[[OperationCall], str | None]) -> Callable[[OperationCall], ResultPage[Any]]:
-    def fetch(call: OperationCall) -> ResultPage[Any]:
-        audit_filter = AuditFilter(organization_id=organization_id(call), **dict(call.filters))
-        return call.filter_page(call.services.audit_trail.page(audit_filter, call.page))
-
-    return fetch
+def _list_events(call: OperationCall[Any], organization_id: str | None) -> ResultPage[AuditEvent]:
+    audit_filter = AuditFilter(organization_id=organization_id, **dict(call.filters_as(FilterAuditEvents)))
+    return call.filter_page(call.services.audit_trail.page(audit_filter, call.page))
 
 
-_EVENTS = ApiResource(
-    kind="audit_event",
-    representation=AuditEventRepresentation,
-    path="/audit-events/{audit_event}",
-    context_factory=route_contexts.audit_event_context,
-    parent_context_factory=route_contexts.instance_context,
-    represent=_represent,
+_EVENTS = ApiResource("audit_event", AuditEventRepresentation, _represent)
+_FILTERS = (
+    "`event` is a whole name such as `project.created`, or a subject alone such as `project`. `since` itself fits,"
+    " `until` does not."
 )
-_LIST: dict[str, Any] = {
-    "description": "`event` is a whole name such as `project.created`, or a subject alone such as `project`. `since`"
-    " itself fits, `until` does not.",
-    "filters": FilterAuditEvents,
-    "states": False,
-}
 
 OPERATIONS = (
-    _EVENTS.list_operation(
-        "Lists the audit events of the whole instance, newest first.", _list_events(lambda _: None), **_LIST
+    _EVENTS.list(
+        INSTANCE / "audit-events",
+        "Lists the audit events of the whole instance, newest first.",
+        lambda call: _list_events(call, None),
+        has_states=False,
+        filters=FilterAuditEvents,
+        description=_FILTERS,
     ),
-    _EVENTS.list_operation(
+    _EVENTS.list(
+        ORGANIZATION / "audit-events",
         "Lists the audit events of an organization, newest first.",
-        _list_events(lambda call: call.entity.id),
+        lambda call: _list_events(call, call.entity.id),
+        has_states=False,
         name="list_organization_audit_events",
-        path="/organizations/{organization}/audit-events",
-        owner=route_contexts.organization_context,
-        **_LIST,
+        filters=FilterAuditEvents,
+        description=_FILTERS,
     ),
-    _EVENTS.get_operation("Shows an audit event."),
+    _EVENTS.get(AUDIT_EVENT, "Shows an audit event.", lambda call: call.entity),
 )

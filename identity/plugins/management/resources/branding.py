@@ -1,17 +1,16 @@
 """Branding: how the pages of a sign-in and mails look for an organization or an application, and what they say."""
 
-from typing import Any
-
-from identity.domain import branding
 from identity.domain.applications import Application
-from identity.http import route_contexts
+from identity.domain.branding import Branding
+from identity.domain.organizations import Organization
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import APPLICATION, ORGANIZATION
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.branding import ChangeBranding
 
 
-@representation_fields(branding.Branding)
+@representation_fields(Branding)
 class BrandingRepresentation(Representation):
     """How pages and mails look, and what they say. Empty members are inherited from the organization, or else from the
     service.
@@ -23,35 +22,34 @@ class BrandingRepresentation(Representation):
     version: int
 
 
-def _represent(call: OperationCall, _branding: Any = None) -> BrandingRepresentation:
+def _represent(call: OperationCall[Application] | OperationCall[Organization]) -> BrandingRepresentation:
     """Its version is that of the owner, which a change increments."""
-    services, brandings = call.services, call.services.branding
-    owners = services.applications if isinstance(call.entity, Application) else services.organizations
-    owner = owners.get(call.entity.id)
+    services, entity = call.services, call.entity
+    owner: Application | Organization = (
+        services.applications.get(entity.id)
+        if isinstance(entity, Application)
+        else services.organizations.get(entity.id)
+    )
     return BrandingRepresentation.from_value(
-        brandings.own_branding(owner), **brandings.own_logos_base64(owner), version=owner.version
+        services.branding.own_branding(owner), **services.branding.own_logos_base64(owner), version=owner.version
     )
 
 
-def _change(call: OperationCall) -> BrandingRepresentation:
+def _change(
+    call: OperationCall[Application] | OperationCall[Organization], command: ChangeBranding
+) -> BrandingRepresentation:
     call.services.branding.change(
-        call.entity, call.command, principal=call.principal, expected_version=call.expected_version
+        call.entity, command, principal=call.principal, expected_version=call.expected_version
     )
     return _represent(call)
 
 
-def _branding_resource(owner_kind: str, target: Any) -> ApiResource:
-    return ApiResource(
-        kind=f"{owner_kind}_branding",
-        representation=BrandingRepresentation,
-        path=f"/{owner_kind}s/{{{owner_kind}}}/branding",
-        context_factory=target,
-        permission_subject=owner_kind,
-    )
-
-
-_ORGANIZATION_BRANDING = _branding_resource("organization", route_contexts.organization_context)
-_APPLICATION_BRANDING = _branding_resource("application", route_contexts.application_context)
+_APPLICATION_BRANDING = ApiResource[Branding](
+    "application_branding", BrandingRepresentation, permission_subject="application"
+)
+_ORGANIZATION_BRANDING = ApiResource[Branding](
+    "organization_branding", BrandingRepresentation, permission_subject="organization"
+)
 
 _CHANGE_DESCRIPTION = (
     "What is given empty is taken back. A colour that is hard to read is refused, with the nearest that is not. The"
@@ -59,24 +57,24 @@ _CHANGE_DESCRIPTION = (
 )
 
 OPERATIONS = (
-    _ORGANIZATION_BRANDING.get_operation("Shows how pages and mails look for an organization.", _represent),
-    _ORGANIZATION_BRANDING.action_operation(
-        "change",
-        "PATCH",
+    _ORGANIZATION_BRANDING.get(
+        ORGANIZATION / "branding", "Shows how pages and mails look for an organization.", _represent
+    ),
+    _ORGANIZATION_BRANDING.change(
+        ORGANIZATION / "branding",
         "Changes how pages and mails look for an organization, and what they say.",
+        ChangeBranding,
         _change,
-        command=ChangeBranding,
-        at="",
         description=_CHANGE_DESCRIPTION,
     ),
-    _APPLICATION_BRANDING.get_operation("Shows how pages and mails look for an application.", _represent),
-    _APPLICATION_BRANDING.action_operation(
-        "change",
-        "PATCH",
+    _APPLICATION_BRANDING.get(
+        APPLICATION / "branding", "Shows how pages and mails look for an application.", _represent
+    ),
+    _APPLICATION_BRANDING.change(
+        APPLICATION / "branding",
         "Changes how pages and mails look for an application, and what they say.",
+        ChangeBranding,
         _change,
-        command=ChangeBranding,
-        at="",
         description=_CHANGE_DESCRIPTION + " What is empty is the organization's.",
     ),
 )

@@ -1,8 +1,10 @@
 """Connections: which applications hold access to a person's account, or may have it without asking again."""
 
-from identity.domain import tokens
-from identity.http import route_contexts
+from typing import Any
+
+from identity.domain.tokens import ConnectedApplication
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import USER
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 
@@ -21,35 +23,29 @@ class ConnectedApplicationRepresentation(Representation):
     last_used_at: DateTime
 
 
-def _represent(
-    _call: OperationCall, connected_application: tokens.ConnectedApplication
-) -> ConnectedApplicationRepresentation:
-    client = connected_application.client
+def _represent(_call: OperationCall[Any], connected: ConnectedApplication) -> ConnectedApplicationRepresentation:
+    client = connected.client
     name, organization = client.application.name, client.organization.name
     return ConnectedApplicationRepresentation.from_value(
-        connected_application, id=client.id, application=name, organization=organization
+        connected, id=client.id, application=name, organization=organization
     )
 
 
-_CONNECTIONS = ApiResource(
-    kind="connection",
-    representation=ConnectedApplicationRepresentation,
-    path="/users/{user}/connections/{application}",
-    context_factory=route_contexts.user_context,
-    permission_subject="session",
-    service="users",
-    represent=_represent,
-)
+_CONNECTIONS = ApiResource("connection", ConnectedApplicationRepresentation, _represent, permission_subject="session")
 
 OPERATIONS = (
-    _CONNECTIONS.list_operation(
+    _CONNECTIONS.list(
+        USER / "connections",
         "Lists the applications that hold access to a person's account, last used first.",
         lambda call: call.services.users.list_connected_applications(call.entity.id),
-        paged=False,
+        is_paged=False,
     ),
-    _CONNECTIONS.delete_operation(
+    _CONNECTIONS.delete(
+        "end_connection",
+        USER / "connections/{application}",
         "Takes from an application all that it holds of a person, and what they agreed to.",
-        _CONNECTIONS.child_handler("disconnect_application_as_manager"),
-        verb="end",
+        lambda call: call.services.users.disconnect_application_as_manager(
+            call.entity.id, call.child_id, principal=call.principal
+        ),
     ),
 )

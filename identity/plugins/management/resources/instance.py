@@ -1,9 +1,10 @@
 """The instance: the installation itself, its own organization and project, and its addresses."""
 
 from identity.domain.audiences import AudienceScope
-from identity.http import route_contexts
+from identity.domain.instance import Instance
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import INSTANCE
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Representation
 
@@ -19,8 +20,8 @@ class InstanceRepresentation(Representation):
     login_url: str
 
 
-def _represent(call: OperationCall) -> InstanceRepresentation:
-    settings, instance = call.settings, call.entity
+def _represent(call: OperationCall[Instance]) -> InstanceRepresentation:
+    settings, instance = call.request.registry.application.settings, call.entity
     return InstanceRepresentation(
         organization_id=instance.organization_id,
         project_id=instance.project_id,
@@ -32,12 +33,8 @@ def _represent(call: OperationCall) -> InstanceRepresentation:
 
 
 OPERATIONS = (
-    ApiResource(
-        kind="instance",
-        representation=InstanceRepresentation,
-        path="/instance",
-        context_factory=route_contexts.instance_context,
-    ).get_operation(
+    ApiResource[Instance]("instance", InstanceRepresentation).get(
+        INSTANCE / "instance",
         "Tells the ids of the own organization and project, the audience scope, and the addresses.",
         _represent,
         permission=ANY_MANAGER_PERMISSION,

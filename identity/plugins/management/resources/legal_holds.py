@@ -1,8 +1,10 @@
 """Legal holds: people and organizations that must not be deleted, with the data about them."""
 
+from typing import Any
+
 from identity.domain.legal_holds import LegalHold, LegalHoldKind
-from identity.http import route_contexts
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import INSTANCE
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands.legal_holds import CreateLegalHold
@@ -21,39 +23,38 @@ class LegalHoldRepresentation(Representation):
     reason: str
 
 
-def _represent(_call: OperationCall, hold: LegalHold) -> LegalHoldRepresentation:
+def _represent(_call: OperationCall[Any], hold: LegalHold) -> LegalHoldRepresentation:
     return LegalHoldRepresentation.from_value(
         hold, held_id=None if hold.kind is LegalHoldKind.INSTANCE else hold.target_id
     )
 
 
-_HOLDS = ApiResource(
-    kind="legal_hold",
-    representation=LegalHoldRepresentation,
-    path="/instance/legal-holds/{legal_hold}",
-    context_factory=route_contexts.instance_context,
-    represent=_represent,
-)
+_HOLDS = ApiResource("legal_hold", LegalHoldRepresentation, _represent)
+_LIST = INSTANCE / "instance/legal-holds"
+_HOLD = _LIST / "{legal_hold}"
 
 OPERATIONS = (
-    _HOLDS.list_operation(
+    _HOLDS.list(
+        _LIST,
         "Lists the legal holds, the oldest first.",
         lambda call: call.services.legal_holds.list_holds().values(),
-        paged=False,
+        is_paged=False,
     ),
-    _HOLDS.create_operation(
-        "place",
+    _HOLDS.create(
+        "place_legal_hold",
+        _LIST,
         "Holds a person, an organization or everything: who is held is not deleted, and audit events, sessions and"
         " tokens of theirs are kept.",
         CreateLegalHold,
-        lambda call: call.services.legal_holds.create(call.command),
+        lambda call, command: call.services.legal_holds.create(command),
         description="The audit trail of the organization tells the reason.",
     ),
-    _HOLDS.get_operation("Shows a legal hold.", lambda call: call.services.legal_holds.get(_HOLDS.child_id(call))),
-    _HOLDS.delete_operation(
+    _HOLDS.get(_HOLD, "Shows a legal hold.", lambda call: call.services.legal_holds.get(call.child_id)),
+    _HOLDS.delete(
+        "lift_legal_hold",
+        _HOLD,
         "Lifts a legal hold: what it held goes when the settings say so, and can be deleted.",
-        lambda call: call.services.legal_holds.release(_HOLDS.child_id(call)),
-        verb="lift",
+        lambda call: call.services.legal_holds.release(call.child_id),
         permission="legal_hold.write",
     ),
 )

@@ -1,9 +1,10 @@
 """Manager roles: which ones can be granted, and their permissions."""
 
+from identity.domain.managers import ManagerRole
 from identity.domain.permissions import ManagerLevel
-from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import INSTANCE
 from identity.plugins.management.representation import Representation, SortedTexts
 
 
@@ -16,19 +17,12 @@ class ManagerRoleRepresentation(Representation):
     permissions: SortedTexts
 
 
-_ROLES = ApiResource(
-    kind="role",
-    representation=ManagerRoleRepresentation,
-    path="",
-    list_path="/roles",
-    context_factory=route_contexts.instance_context,
-)
-
 OPERATIONS = (
-    _ROLES.list_operation(
+    ApiResource[ManagerRole]("role", ManagerRoleRepresentation).list(
+        INSTANCE / "roles",
         "Lists the manager roles with their levels and permissions.",
-        lambda call: call.roles.values(),
-        paged=False,
+        lambda call: call.request.registry.application.process_state.manager_roles.values(),
+        is_paged=False,
         permission=ANY_MANAGER_PERMISSION,
     ),
 )

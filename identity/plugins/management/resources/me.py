@@ -1,12 +1,11 @@
 """Me: the caller, as the service sees it."""
 
 from identity.domain.errors import Denied
-from identity.domain.managers import Manager
 from identity.domain.permissions import ManagerLevel
 from identity.domain.users import ServiceUser
-from identity.http import route_contexts
 from identity.http.security_policy import SIGNED_IN_PERMISSION
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import CALLER
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Representation, SortedTexts
 
@@ -39,7 +38,7 @@ class CallerRepresentation(Representation):
     roles: tuple[CallerManagerRolesRepresentation, ...]
 
 
-def _represent(call: OperationCall) -> CallerRepresentation:
+def _represent(call: OperationCall[None]) -> CallerRepresentation:
     subject = call.principal.subject
     if subject is None:
         raise Denied("Somebody has to ask.")
@@ -50,20 +49,18 @@ def _represent(call: OperationCall) -> CallerRepresentation:
         display_name=subject.user.display_name,
         login_name=subject.login_name,
         organization=CallerOrganizationRepresentation.from_value(subject.organization),
-        roles=tuple(map(_represent_roles, call.principal.manager_entries)),
-    )
-
-
-def _represent_roles(manager: Manager) -> CallerManagerRolesRepresentation:
-    return CallerManagerRolesRepresentation.from_value(
-        manager, level=manager.resource.level, resource_id=manager.resource.id
+        roles=tuple(
+            CallerManagerRolesRepresentation.from_value(
+                manager, level=manager.resource.level, resource_id=manager.resource.id
+            )
+            for manager in call.principal.manager_entries
+        ),
     )
 
 
 OPERATIONS = (
-    ApiResource(
-        kind="me", representation=CallerRepresentation, path="/me", context_factory=route_contexts.caller_context
-    ).get_operation(
+    ApiResource[None]("me", CallerRepresentation).get(
+        CALLER,
         "Tells who the caller is, which organization it belongs to and which manager roles it holds.",
         _represent,
         permission=SIGNED_IN_PERMISSION,

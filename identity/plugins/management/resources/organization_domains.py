@@ -1,10 +1,11 @@
 """Domains of an organization: pending, proven, asserted."""
 
 from identity.domain.domains import DomainProof, OrganizationDomain
-from identity.http import route_contexts
+from identity.domain.organizations import Organization
 from identity.http.domain_verification import verify_domain
 from identity.plugins.management.api_resource import ApiResource
-from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.entity_paths import ORGANIZATION
+from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands.organizations import AddDomain
 from identity.services.domains import ASSERT_PERMISSION
@@ -29,7 +30,7 @@ class OrganizationDomainRepresentation(Representation):
     people_losing_sign_in: int | None
 
 
-def _represent(call: OperationCall, domain: OrganizationDomain) -> OrganizationDomainRepresentation:
+def _represent(call: OperationCall[Organization], domain: OrganizationDomain) -> OrganizationDomainRepresentation:
     # Managers must not learn who uses addresses of an unverified domain.
     lost, primary = None, domain.name == call.entity.primary_domain
     if domain.is_verified:
@@ -39,57 +40,56 @@ def _represent(call: OperationCall, domain: OrganizationDomain) -> OrganizationD
     return OrganizationDomainRepresentation.from_value(domain, counts=domain.is_effective, people_losing_sign_in=lost)
 
 
-WRITE_PERMISSION = "organization_domain.write"
-
-_DOMAINS = ApiResource(
-    kind="domain",
-    representation=OrganizationDomainRepresentation,
-    path="/organizations/{organization}/domains/{domain}",
-    context_factory=route_contexts.organization_context,
-    permission_subject="organization",
-    delete_permission="write",
-    represent=_represent,
-)
+_DOMAINS = ApiResource("domain", OrganizationDomainRepresentation, _represent, permission_subject="organization")
+_LIST = ORGANIZATION / "domains"
+_DOMAIN = _LIST / "{domain}"
+_WRITE_PERMISSION = "organization_domain.write"
 
 OPERATIONS = (
-    _DOMAINS.list_operation(
+    _DOMAINS.list(
+        _LIST,
         "Lists the domains that an organization has or waits for, by name.",
         lambda call: call.services.domains.list_by_organization(call.entity.id),
-        paged=False,
+        is_paged=False,
     ),
-    _DOMAINS.create_operation(
-        "add",
+    _DOMAINS.create(
+        "add_domain",
+        _LIST,
         "Asks for a domain.",
         AddDomain,
-        lambda call: call.services.domains.add(call.entity.id, call.command),
-        permission=WRITE_PERMISSION,
-        description="It waits until it is proven or asserted; one in the service's own name space counts at once.",
+        lambda call, command: call.services.domains.add(call.entity.id, command),
         location="/organizations/{organization}/domains/{name}",
+        permission=_WRITE_PERMISSION,
+        description="It waits until it is proven or asserted; one in the service's own name space counts at once.",
     ),
-    _DOMAINS.get_operation(
+    _DOMAINS.get(
+        _DOMAIN,
         "Shows a domain, and what proves it.",
-        lambda call: call.services.domains.get(call.entity.id, call.path_values["domain"]),
+        lambda call: call.services.domains.get(call.entity.id, call.child_id),
     ),
-    _DOMAINS.action_operation(
-        "verify",
-        "POST",
+    _DOMAINS.action(
+        "verify_domain",
+        _DOMAIN / "verify",
         "Looks for the proof of a domain now.",
-        lambda call: verify_domain(call.request, call.entity.id, call.path_values["domain"]),
-        permission=WRITE_PERMISSION,
+        EmptyCommand,
+        lambda call, _: verify_domain(call.request, call.entity.id, call.child_id),
+        permission=_WRITE_PERMISSION,
         description="422 if neither record nor file is found. Then the organization can make it the primary domain.",
     ),
-    _DOMAINS.action_operation(
-        "assert",
-        "POST",
+    _DOMAINS.action(
+        "assert_domain",
+        _DOMAIN / "assert",
         "Says without a proof that a domain is the organization's.",
-        _DOMAINS.child_handler("assert_domain"),
+        EmptyCommand,
+        lambda call, _: call.services.domains.assert_domain(call.entity.id, call.child_id, principal=call.principal),
         permission=ASSERT_PERMISSION,
     ),
-    _DOMAINS.delete_operation(
+    _DOMAINS.delete(
+        "remove_domain",
+        _DOMAIN,
         "Takes a domain from an organization.",
-        _DOMAINS.child_handler("remove"),
-        verb="remove",
-        permission=WRITE_PERMISSION,
+        lambda call: call.services.domains.remove(call.entity.id, call.child_id, principal=call.principal),
+        permission=_WRITE_PERMISSION,
         description="One that counts only whoever manages the instance can take; then it is free for others.",
     ),
 )

@@ -5,9 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pyramid.response import Response
 
+from identity.domain.instance import Instance
+from identity.domain.organizations import Organization
 from identity.http import route_contexts
 from identity.http.large_documents import organization_export_response
-from identity.plugins.management.operation import Operation, OperationCall
+from identity.plugins.management.operation import EmptyCommand, Operation, OperationCall
 from identity.plugins.management.representation import Representation
 from identity.plugins.management.resources.organizations import OrganizationRepresentation
 from identity.services.commands import Command
@@ -30,17 +32,17 @@ class ImportOptions(Command):
     keep_ids: Literal["true", "false"] | None = None
 
 
-_PRESERVE_IDS_VALUES = {"true": True, "false": False}
+_PRESERVE_IDS_VALUES = {"true": True, "false": False, None: None}
 
 
-def _export_organization(call: OperationCall) -> Response:
+def _export_organization(call: OperationCall[Organization], _: EmptyCommand) -> Response:
     return organization_export_response(call.request, call.entity.id, principal=call.principal)
 
 
-def _import_organization(call: OperationCall) -> OrganizationRepresentation:
-    keep_ids = _PRESERVE_IDS_VALUES.get(call.filters.keep_ids)
+def _import_organization(call: OperationCall[Instance], document: OrganizationDocument) -> OrganizationRepresentation:
+    keep_ids = _PRESERVE_IDS_VALUES[call.filters_as(ImportOptions).keep_ids]
     return OrganizationRepresentation.from_value(
-        OrganizationTransfer(call.services).import_document(call.command, principal=call.principal, keep_ids=keep_ids)
+        OrganizationTransfer(call.services).import_document(document, principal=call.principal, keep_ids=keep_ids)
     )
 
 

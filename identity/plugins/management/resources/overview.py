@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from identity.http import route_contexts
+from identity.domain.instance import Instance
+from identity.domain.organizations import Organization
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import INSTANCE, ORGANIZATION
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.plugins.management.resources.audit_events import ActorRepresentation
-from identity.services import overview
 from identity.services.overview import ExpiringCredentialKind
 
 
@@ -57,55 +58,49 @@ class OrganizationOverviewRepresentation(OverviewRepresentation):
     first_steps: GettingStartedRepresentation
 
 
-def _read_overview(call: OperationCall, organization_id: str | None) -> dict[str, Any]:
-    overview_service = call.services.overview
-    return {
-        "expiring": [
-            _represent_credential(expiring_credential)
-            for expiring_credential in overview_service.list_expiring(organization_id, principal=call.principal)
-        ],
-        "refused": [
-            RefusalSummaryRepresentation.from_value(
-                refusal_summary, actor=ActorRepresentation.from_value(refusal_summary.actor), at=refusal_summary.last_at
-            )
-            for refusal_summary in overview_service.list_refused(organization_id, principal=call.principal)
-        ],
-    }
+def _represent_expiring(
+    call: OperationCall[Any], organization_id: str | None
+) -> list[ExpiringCredentialRepresentation]:
+    return [
+        ExpiringCredentialRepresentation.from_value(
+            expiring, id=expiring.credential.id, user_id=None if expiring.owner is None else expiring.owner.user.id
+        )
+        for expiring in call.services.overview.list_expiring(organization_id, principal=call.principal)
+    ]
 
 
-def _represent_credential(expiring_credential: overview.ExpiringCredential) -> ExpiringCredentialRepresentation:
-    return ExpiringCredentialRepresentation.from_value(
-        expiring_credential,
-        id=expiring_credential.credential.id,
-        user_id=None if expiring_credential.owner is None else expiring_credential.owner.user.id,
+def _represent_refused(call: OperationCall[Any], organization_id: str | None) -> list[RefusalSummaryRepresentation]:
+    return [
+        RefusalSummaryRepresentation.from_value(
+            refused, actor=ActorRepresentation.from_value(refused.actor), at=refused.last_at
+        )
+        for refused in call.services.overview.list_refused(organization_id, principal=call.principal)
+    ]
+
+
+def _represent_organization(call: OperationCall[Organization]) -> OrganizationOverviewRepresentation:
+    return OrganizationOverviewRepresentation(
+        expiring=_represent_expiring(call, call.entity.id),
+        refused=_represent_refused(call, call.entity.id),
+        first_steps=GettingStartedRepresentation.from_value(call.services.overview.getting_started(call.entity.id)),
     )
 
 
-def _represent_organization(call: OperationCall) -> OrganizationOverviewRepresentation:
-    steps = GettingStartedRepresentation.from_value(call.services.overview.getting_started(call.entity.id))
-    return OrganizationOverviewRepresentation(**_read_overview(call, call.entity.id), first_steps=steps)
+def _represent_instance(call: OperationCall[Instance]) -> OverviewRepresentation:
+    return OverviewRepresentation(expiring=_represent_expiring(call, None), refused=_represent_refused(call, None))
 
 
-def _represent_instance(call: OperationCall) -> OverviewRepresentation:
-    return OverviewRepresentation(**_read_overview(call, None))
-
-
-_ORGANIZATION = ApiResource(
-    kind="organization_overview",
-    representation=OrganizationOverviewRepresentation,
-    path="/organizations/{organization}/overview",
-    context_factory=route_contexts.organization_context,
-    permission_subject="audit_event",
-)
-_INSTANCE = ApiResource(
-    kind="instance_overview",
-    representation=OverviewRepresentation,
-    path="/instance/overview",
-    context_factory=route_contexts.instance_context,
-    permission_subject="audit_event",
-)
+_OVERVIEWS = ApiResource[None]("instance_overview", OverviewRepresentation, permission_subject="audit_event")
 
 OPERATIONS = (
-    _ORGANIZATION.get_operation("Shows what needs attention in an organization.", _represent_organization),
-    _INSTANCE.get_operation("Shows what needs attention in the whole instance.", _represent_instance),
+    _OVERVIEWS.get(
+        ORGANIZATION / "overview",
+        "Shows what needs attention in an organization.",
+        _represent_organization,
+        name="show_organization_overview",
+        representation=OrganizationOverviewRepresentation,
+    ),
+    _OVERVIEWS.get(
+        INSTANCE / "instance/overview", "Shows what needs attention in the whole instance.", _represent_instance
+    ),
 )

@@ -1,12 +1,12 @@
 """Personal access tokens: tokens that programs use as they are."""
 
-from typing import Any
-
-from identity.domain import personal_access_tokens
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
-from identity.http import route_contexts
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.users import ServiceUser
+from identity.http.endpoint_routes import request_context
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import SERVICE_USER
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Expiration, Representation, representation_fields
 from identity.provider.errors import InvalidScope
@@ -14,7 +14,7 @@ from identity.provider.scope import resolve_scopes_without_client
 from identity.services.commands.service_users import AddPersonalAccessToken
 
 
-@representation_fields(personal_access_tokens.PersonalAccessToken, without={"user_id"})
+@representation_fields(PersonalAccessToken, without={"user_id"})
 class PersonalAccessTokenRepresentation(Representation):
     """A personal access token, without the token itself."""
 
@@ -28,23 +28,25 @@ class NewPersonalAccessTokenRepresentation(PersonalAccessTokenRepresentation):
     token: str
 
 
-def _create_token(call: OperationCall) -> NewPersonalAccessTokenRepresentation:
-    command = call.command.model_copy(update={"scope": _grant_scope(call)})
+def _create_token(
+    call: OperationCall[ServiceUser], command: AddPersonalAccessToken
+) -> NewPersonalAccessTokenRepresentation:
+    command = command.model_copy(update={"scope": _grant_scope(call, command.scope)})
     added, text = call.services.service_users.add_personal_access_token(
         call.entity.id, command, principal=call.principal
     )
     return NewPersonalAccessTokenRepresentation.from_value(added, token=text)
 
 
-def _grant_scope(call: OperationCall) -> str:
+def _grant_scope(call: OperationCall[ServiceUser], scope: str) -> str:
     """The scope that the service user would be granted with its key; scopes may name its organization. Raises
     Invalid.
     """
-    requested, subject = tuple(call.command.scope.split()), call.services.storage.users.find_subject(call.entity.id)
+    requested, subject = tuple(scope.split()), call.services.storage.users.find_subject(call.entity.id)
     if not requested or subject is None:
         return ""
     try:
-        scopes = resolve_scopes_without_client(subject, requested, call.context())
+        scopes = resolve_scopes_without_client(subject, requested, request_context(call.request))
     except InvalidScope as refused:
         raise Invalid({"scope": refused.description}) from None
     if not scopes:
@@ -52,34 +54,29 @@ def _grant_scope(call: OperationCall) -> str:
     return " ".join(scopes)
 
 
-def _find_token(call: OperationCall) -> Any:
-    identifier = _TOKENS.child_id(call)
-    personal_access_token = call.services.storage.credentials.find(
-        personal_access_tokens.PersonalAccessToken, identifier, call.entity.id
-    )
-    if personal_access_token is None:
-        raise NotFound("personal access token", identifier)
-    return personal_access_token
+def _find_token(call: OperationCall[ServiceUser]) -> PersonalAccessToken:
+    found = call.services.storage.credentials.find(PersonalAccessToken, call.child_id, call.entity.id)
+    if found is None:
+        raise NotFound("personal access token", call.child_id)
+    return found
 
 
-_TOKENS = ApiResource(
-    kind="personal_access_token",
-    representation=PersonalAccessTokenRepresentation,
-    path="/service-users/{service_user}/personal-access-tokens/{token}",
-    context_factory=route_contexts.service_user_context,
-    permission_subject="service_user",
-    service="service_users",
-    delete_permission="write",
+_TOKENS = ApiResource[PersonalAccessToken](
+    "personal_access_token", PersonalAccessTokenRepresentation, permission_subject="service_user"
 )
+_LIST = SERVICE_USER / "personal-access-tokens"
+_TOKEN = _LIST / "{token}"
 
 OPERATIONS = (
-    _TOKENS.list_operation(
+    _TOKENS.list(
+        _LIST,
         "Lists the personal access tokens of a service user, newest first, without the tokens themselves.",
         lambda call: call.services.service_users.page_personal_access_tokens(call.entity.id, call.page),
-        states=False,
+        has_states=False,
     ),
-    _TOKENS.create_operation(
-        "add",
+    _TOKENS.create(
+        "add_personal_access_token",
+        _LIST,
         "Adds a personal access token to a service user; the answer carries it, once.",
         AddPersonalAccessToken,
         _create_token,
@@ -87,12 +84,16 @@ OPERATIONS = (
         " works for a year, or what the operator set; `never` has to be said.",
         representation=NewPersonalAccessTokenRepresentation,
     ),
-    _TOKENS.get_operation(
-        "Shows what a personal access token is for, when it was last used, and when it expires.", _find_token
+    _TOKENS.get(
+        _TOKEN, "Shows what a personal access token is for, when it was last used, and when it expires.", _find_token
     ),
-    _TOKENS.delete_operation(
+    _TOKENS.delete(
+        "remove_personal_access_token",
+        _TOKEN,
         "Ends a personal access token at once.",
-        _TOKENS.child_handler("remove_personal_access_token"),
-        verb="remove",
+        lambda call: call.services.service_users.remove_personal_access_token(
+            call.entity.id, call.child_id, principal=call.principal
+        ),
+        permission="service_user.write",
     ),
 )

@@ -1,59 +1,57 @@
 """Project roles: what applications of a project understand."""
 
-from typing import Any
-
-from identity.domain import projects
-from identity.http import route_contexts
+from identity.domain.projects import Project, ProjectRole
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import PROJECT
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.projects import AddProjectRole, ChangeProjectRole
 
 
-@representation_fields(projects.ProjectRole, without={"project_id"})
+@representation_fields(ProjectRole, without={"project_id"})
 class ProjectRoleRepresentation(Representation):
     """A role of a project. Its key never changes."""
 
 
-def _change(call: OperationCall) -> Any:
-    project_id, key = call.entity.id, call.path_values["role"]
-    return call.services.projects.change_role(project_id, key, call.command, expected_version=call.expected_version)
+def _find_role(call: OperationCall[Project]) -> ProjectRole:
+    roles = call.services.storage.projects.list_roles(call.entity.id)
+    return call.find_child("role", roles, lambda role: role.key)
 
 
-_ROLES = ApiResource(
-    kind="project_role",
-    representation=ProjectRoleRepresentation,
-    # Keys may contain slashes.
-    path="/projects/{project}/roles/{role:.+}",
-    context_factory=route_contexts.project_context,
-    delete_permission="write",
-)
+_ROLES = ApiResource[ProjectRole]("project_role", ProjectRoleRepresentation)
+_LIST = PROJECT / "roles"
+#: Keys may contain slashes.
+_ROLE = _LIST / "{role:.+}"
 
 OPERATIONS = (
-    _ROLES.list_operation(
+    _ROLES.list(
+        _LIST,
         "Lists the roles of a project, by key.",
         lambda call: call.services.storage.projects.list_roles(call.entity.id),
-        paged=False,
+        is_paged=False,
     ),
-    _ROLES.create_operation(
-        "add",
+    _ROLES.create(
+        "add_project_role",
+        _LIST,
         "Adds a role to a project.",
         AddProjectRole,
-        lambda call: call.services.projects.add_role(call.entity.id, call.command),
+        lambda call, command: call.services.projects.add_role(call.entity.id, command),
         location="/projects/{project}/roles/{key}",
     ),
-    _ROLES.get_operation(
-        "Shows a role of a project.",
-        lambda call: _ROLES.find_child(
-            call, call.services.storage.projects.list_roles(call.entity.id), attribute="key"
+    _ROLES.get(_ROLE, "Shows a role of a project.", _find_role),
+    _ROLES.change(
+        _ROLE,
+        "Changes a role's display name and group.",
+        ChangeProjectRole,
+        lambda call, command: call.services.projects.change_role(
+            call.entity.id, call.child_id, command, expected_version=call.expected_version
         ),
     ),
-    _ROLES.action_operation(
-        "change", "PATCH", "Changes a role's display name and group.", _change, at="", command=ChangeProjectRole
-    ),
-    _ROLES.delete_operation(
+    _ROLES.delete(
+        "remove_project_role",
+        _ROLE,
         "Removes a role from a project: whoever has it loses it.",
-        lambda call: call.services.projects.remove_role(call.entity.id, call.path_values["role"]),
-        verb="remove",
+        lambda call: call.services.projects.remove_role(call.entity.id, call.child_id),
+        permission="project_role.write",
     ),
 )

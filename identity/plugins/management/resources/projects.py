@@ -1,8 +1,8 @@
 """Projects: what applications and roles belong to."""
 
 from identity.domain import projects
-from identity.http import route_contexts
-from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.api_resource import EntityApiResource
+from identity.plugins.management.entity_paths import ORGANIZATION, ORGANIZATION_OR_CHILD, PROJECT
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.projects import ChangeProject, CreateProject
 from identity.storage.stores.projects import PROJECT_SORT_KEYS
@@ -13,34 +13,35 @@ class ProjectRepresentation(Representation):
     """A project. `assert_roles` puts users' roles into userinfo unasked, `check_roles` refuses users without any."""
 
 
-_PROJECTS = ApiResource(
-    kind="project",
-    representation=ProjectRepresentation,
-    path="/projects/{project}",
-    list_path="/organizations/{organization}/projects",
-    context_factory=route_contexts.project_context,
-    parent_context_factory=route_contexts.organization_context,
+_PROJECTS = EntityApiResource(
+    "project",
+    ProjectRepresentation,
+    at=PROJECT,
+    change_command=ChangeProject,
+    service=lambda services: services.projects,
 )
 
 OPERATIONS = (
-    _PROJECTS.list_operation(
+    _PROJECTS.list(
+        ORGANIZATION_OR_CHILD / "projects",
         "Lists the projects of an organization, by name unless said otherwise.",
         lambda call: call.services.projects.page(call.entity.id, call.page, principal=call.principal),
         orders=PROJECT_SORT_KEYS,
-        owner=route_contexts.organization_or_child_context,
         description="Who manages single projects gets these alone.",
     ),
-    _PROJECTS.create_operation(
-        "create",
+    _PROJECTS.create(
+        "create_project",
+        ORGANIZATION / "projects",
         "Creates a project.",
         CreateProject,
-        lambda call: call.services.projects.create(call.entity.id, call.command, principal=call.principal),
+        lambda call, command: call.services.projects.create(call.entity.id, command, principal=call.principal),
+        location="/projects/{id}",
         description="Who may create projects and no more becomes its PROJECT_OWNER.",
         permission="project.create",
     ),
-    _PROJECTS.get_operation("Shows a project."),
-    _PROJECTS.update_operation("Changes a project's name and settings.", ChangeProject),
-    _PROJECTS.deactivate_operation("Deactivates a project: its applications stop working until it is reactivated."),
-    _PROJECTS.reactivate_operation("Reactivates a project."),
-    _PROJECTS.delete_operation("Deletes a project with its applications, roles and grants."),
+    _PROJECTS.show("Shows a project."),
+    _PROJECTS.update("Changes a project's name and settings."),
+    _PROJECTS.deactivate("Deactivates a project: its applications stop working until it is reactivated."),
+    _PROJECTS.reactivate("Reactivates a project."),
+    _PROJECTS.remove("Deletes a project with its applications, roles and grants."),
 )

@@ -3,15 +3,16 @@
 import json
 from typing import Literal
 
-from identity.domain import service_user_keys
-from identity.http import route_contexts
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import ServiceUser
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import SERVICE_USER
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Expiration, Representation, representation_fields
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
 
 
-@representation_fields(service_user_keys.ServiceUserKey, without={"user_id"})
+@representation_fields(ServiceUserKey, without={"user_id"})
 class ServiceUserKeyRepresentation(Representation):
     """A key, without its private half, which the service does not have. `expires_at` may be never."""
 
@@ -40,8 +41,8 @@ class AddServiceUserKeyRequest(AddServiceUserKey):
     public_key: str | None = None
 
 
-def _add_key(call: OperationCall) -> NewServiceUserKeyRepresentation:
-    users, command = call.services.service_users, call.command
+def _add_key(call: OperationCall[ServiceUser], command: AddServiceUserKeyRequest) -> NewServiceUserKeyRepresentation:
+    users = call.services.service_users
     if command.public_key is not None:
         upload = UploadServiceUserKey(public_key=command.public_key, expires_at=command.expires_at)
         return NewServiceUserKeyRepresentation.from_value(
@@ -52,24 +53,18 @@ def _add_key(call: OperationCall) -> NewServiceUserKeyRepresentation:
     return NewServiceUserKeyRepresentation.from_value(users.get_key(call.entity.id, key_file.key_id), key_file=file)
 
 
-_KEYS = ApiResource(
-    kind="service_user_key",
-    representation=ServiceUserKeyRepresentation,
-    path="/service-users/{service_user}/keys/{key}",
-    context_factory=route_contexts.service_user_context,
-    permission_subject="service_user",
-    service="service_users",
-    delete_permission="write",
-)
+_KEYS = ApiResource[ServiceUserKey]("service_user_key", ServiceUserKeyRepresentation, permission_subject="service_user")
 
 OPERATIONS = (
-    _KEYS.list_operation(
+    _KEYS.list(
+        SERVICE_USER / "keys",
         "Lists the keys of a service user, newest first.",
         lambda call: call.services.service_users.page_keys(call.entity.id, call.page),
-        states=False,
+        has_states=False,
     ),
-    _KEYS.create_operation(
-        "add",
+    _KEYS.create(
+        "add_service_user_key",
+        SERVICE_USER / "keys",
         "Adds a key to a service user; the answer carries its key file, once.",
         AddServiceUserKeyRequest,
         _add_key,
@@ -77,13 +72,16 @@ OPERATIONS = (
         " `public_key` none is generated, and there is no key file.",
         representation=NewServiceUserKeyRepresentation,
     ),
-    _KEYS.get_operation(
+    _KEYS.get(
+        SERVICE_USER / "keys/{key}",
         "Shows when a key was made, last used, and expires.",
-        lambda call: call.services.service_users.get_key(call.entity.id, _KEYS.child_id(call)),
+        lambda call: call.services.service_users.get_key(call.entity.id, call.child_id),
     ),
-    _KEYS.delete_operation(
+    _KEYS.delete(
+        "remove_service_user_key",
+        SERVICE_USER / "keys/{key}",
         "Removes a key: the tokens that it obtained end at once.",
-        _KEYS.child_handler("remove_key"),
-        verb="remove",
+        lambda call: call.services.service_users.remove_key(call.entity.id, call.child_id, principal=call.principal),
+        permission="service_user.write",
     ),
 )

@@ -1,13 +1,14 @@
 """Secrets of service users: for programs that cannot sign."""
 
-from identity.domain import service_user_secrets
-from identity.http import route_contexts
+from identity.domain.service_user_secrets import ServiceUserSecret
+from identity.domain.users import ServiceUser
 from identity.plugins.management.api_resource import ApiResource
-from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.entity_paths import SERVICE_USER
+from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import Representation, representation_fields
 
 
-@representation_fields(service_user_secrets.ServiceUserSecret, without={"user_id"})
+@representation_fields(ServiceUserSecret, without={"user_id"})
 class ServiceUserSecretRepresentation(Representation):
     """A live secret, without the secret itself."""
 
@@ -18,42 +19,42 @@ class NewServiceUserSecretRepresentation(ServiceUserSecretRepresentation):
     client_secret: str
 
 
-def _add_secret(call: OperationCall) -> NewServiceUserSecretRepresentation:
+def _add_secret(call: OperationCall[ServiceUser], _: EmptyCommand) -> NewServiceUserSecretRepresentation:
     added, text = call.services.service_users.add_secret(call.entity.id, principal=call.principal)
     return NewServiceUserSecretRepresentation.from_value(added, client_secret=text)
 
 
-_SECRETS = ApiResource(
-    kind="service_user_secret",
-    representation=ServiceUserSecretRepresentation,
-    path="/service-users/{service_user}/secrets/{secret}",
-    context_factory=route_contexts.service_user_context,
-    permission_subject="service_user",
-    service="service_users",
-    delete_permission="write",
+def _find_secret(call: OperationCall[ServiceUser]) -> ServiceUserSecret:
+    secrets = call.services.service_users.list_secrets(call.entity.id)
+    return call.find_child("secret", secrets, lambda secret: secret.id)
+
+
+_SECRETS = ApiResource[ServiceUserSecret](
+    "service_user_secret", ServiceUserSecretRepresentation, permission_subject="service_user"
 )
 
 OPERATIONS = (
-    _SECRETS.list_operation(
+    _SECRETS.list(
+        SERVICE_USER / "secrets",
         "Lists the live secrets of a service user, oldest first, without the secrets themselves.",
         lambda call: call.services.service_users.list_secrets(call.entity.id),
-        paged=False,
+        is_paged=False,
     ),
-    _SECRETS.create_operation(
-        "add",
+    _SECRETS.create(
+        "add_service_user_secret",
+        SERVICE_USER / "secrets",
         "Adds a secret to a service user; the answer carries it, once.",
-        None,
+        EmptyCommand,
         _add_secret,
         description="Two may be live, so that one can be replaced without a gap.",
         representation=NewServiceUserSecretRepresentation,
     ),
-    _SECRETS.get_operation(
-        "Shows when a secret was made and last used.",
-        lambda call: _SECRETS.find_child(call, call.services.service_users.list_secrets(call.entity.id)),
-    ),
-    _SECRETS.delete_operation(
+    _SECRETS.get(SERVICE_USER / "secrets/{secret}", "Shows when a secret was made and last used.", _find_secret),
+    _SECRETS.delete(
+        "remove_service_user_secret",
+        SERVICE_USER / "secrets/{secret}",
         "Ends a secret, and the tokens that it obtained, at once.",
-        _SECRETS.child_handler("remove_secret"),
-        verb="remove",
+        lambda call: call.services.service_users.remove_secret(call.entity.id, call.child_id, principal=call.principal),
+        permission="service_user.write",
     ),
 )

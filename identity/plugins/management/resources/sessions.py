@@ -1,8 +1,10 @@
 """Sessions: where a person is signed in."""
 
+from typing import Any
+
 from identity.domain.sessions import Session
-from identity.http import route_contexts
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import USER
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 
@@ -20,35 +22,29 @@ class SessionRepresentation(Representation):
     client_address: str
 
 
-def _represent(_call: OperationCall, session: Session) -> SessionRepresentation:
+def _represent(_call: OperationCall[Any], session: Session) -> SessionRepresentation:
     return SessionRepresentation.from_value(session, methods=session.amr_methods)
 
 
-_LIST = "/users/{user}/sessions"
-_SESSIONS = ApiResource(
-    kind="session",
-    representation=SessionRepresentation,
-    path=f"{_LIST}/{{session}}",
-    context_factory=route_contexts.user_context,
-    service="users",
-    represent=_represent,
-)
+_SESSIONS = ApiResource("session", SessionRepresentation, _represent)
 
 OPERATIONS = (
-    _SESSIONS.list_operation(
+    _SESSIONS.list(
+        USER / "sessions",
         "Lists the live sessions of a person, last seen first; 100 at most.",
         lambda call: call.services.users.list_sessions(call.entity.id),
-        paged=False,
+        is_paged=False,
     ),
-    _SESSIONS.delete_operation(
+    _SESSIONS.delete(
+        "end_session",
+        USER / "sessions/{session}",
         "Signs a person out of one session: its access tokens end at once.",
-        _SESSIONS.child_handler("end_session"),
-        verb="end",
+        lambda call: call.services.users.end_session(call.entity.id, call.child_id, principal=call.principal),
     ),
-    _SESSIONS.delete_operation(
+    _SESSIONS.delete(
+        "end_sessions",
+        USER / "sessions",
         "Signs a person out everywhere.",
         lambda call: call.services.users.end_sessions(call.entity.id, principal=call.principal),
-        name="end_sessions",
-        path=_LIST,
     ),
 )

@@ -1,10 +1,11 @@
 """Signing keys: what the service signs tokens with."""
 
-from typing import Literal
+from typing import Any, Literal
 
+from identity.domain.instance import Instance
 from identity.domain.signing_keys import KeyState
-from identity.http import route_contexts
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import INSTANCE
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands import Command
@@ -30,50 +31,43 @@ class RotateSigningKeyRequest(Command):
     mode: Literal["normal", "emergency"] = "normal"
 
 
-def _represent(_call: OperationCall, key_state: SigningKeyState) -> SigningKeyRepresentation:
+def _represent(_call: OperationCall[Any], key_state: SigningKeyState) -> SigningKeyRepresentation:
     return SigningKeyRepresentation.from_value(
         key_state.key, state=key_state.state, retires_at=key_state.retires_at, published_until=key_state.published_until
     )
 
 
-def _rotate_key(call: OperationCall) -> SigningKeyState:
-    signing_key = call.services.signing_keys.rotate(emergency=call.command.mode == "emergency")
-    return next(
-        key_state for key_state in call.services.signing_keys.list_key_states() if key_state.key.id == signing_key.id
-    )
+def _rotate_key(call: OperationCall[Instance], command: RotateSigningKeyRequest) -> SigningKeyState:
+    signing_keys = call.services.signing_keys
+    signing_key = signing_keys.rotate(emergency=command.mode == "emergency")
+    return next(key_state for key_state in signing_keys.list_key_states() if key_state.key.id == signing_key.id)
 
 
-_KEYS = ApiResource(
-    kind="signing_key",
-    representation=SigningKeyRepresentation,
-    path="/instance/signing-keys",
-    list_path="/instance/signing-keys",
-    context_factory=route_contexts.instance_context,
-    represent=_represent,
-)
-
-_KEY_PATH = "/instance/signing-keys/{signing_key}"
+_KEYS = ApiResource("signing_key", SigningKeyRepresentation, _represent)
 
 OPERATIONS = (
-    _KEYS.list_operation(
-        "Lists the signing keys, newest first.", lambda call: call.services.signing_keys.list_key_states(), paged=False
+    _KEYS.list(
+        INSTANCE / "instance/signing-keys",
+        "Lists the signing keys, newest first.",
+        lambda call: call.services.signing_keys.list_key_states(),
+        is_paged=False,
     ),
-    _KEYS.action_operation(
-        "rotate",
-        "POST",
+    _KEYS.action(
+        "rotate_signing_key",
+        INSTANCE / "instance/signing-keys/rotate",
         "Makes the next signing key. Where one waits already, that one is the answer.",
+        RotateSigningKeyRequest,
         _rotate_key,
         description="A normal one is announced before it signs, so that no client meets a key that it does not know."
         " In an emergency it signs after 30 seconds.",
-        command=RotateSigningKeyRequest,
     ),
-    _KEYS.delete_operation(
+    _KEYS.delete(
+        "withdraw_signing_key",
+        INSTANCE / "instance/signing-keys/{signing_key}",
         "Withdraws a signing key that others may know, at once.",
-        lambda call: call.services.signing_keys.withdraw([call.path_values["signing_key"]]),
+        lambda call: call.services.signing_keys.withdraw([call.child_id]),
         description="The key list shows it no more, and tokens that it signed do not count here any more. If it was"
         " the active one, a new key signs from now on.",
-        verb="withdraw",
-        path=_KEY_PATH,
         permission="signing_key.write",
     ),
 )

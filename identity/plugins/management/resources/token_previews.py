@@ -2,15 +2,17 @@
 
 from typing import Any
 
+from identity.domain.organizations import Organization
 from identity.domain.users import TokenFormat
-from identity.http import route_contexts
+from identity.http.endpoint_routes import request_context
 from identity.http.token_previews import build_token_preview
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import ORGANIZATION
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
-from identity.provider import token_preview
 from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.scope import Scope
+from identity.provider.token_preview import GrantPreview, PreviewedClaims
 from identity.services.commands import Command
 
 
@@ -74,15 +76,15 @@ class TokenPreviewRepresentation(Representation):
     untold: list[str]
 
 
-def _represent(call: OperationCall) -> TokenPreviewRepresentation:
-    token_preview_request: TokenPreviewRequest = call.filters
+def _represent(call: OperationCall[Organization]) -> TokenPreviewRepresentation:
+    asked = call.filters_as(TokenPreviewRequest)
     preview = build_token_preview(
-        call.context(),
+        request_context(call.request),
         call.principal,
-        user=token_preview_request.user_id,
-        application=token_preview_request.application_id,
-        scope=token_preview_request.scope,
-        response_type=token_preview_request.response_type,
+        user=asked.user_id,
+        application=asked.application_id,
+        scope=asked.scope,
+        response_type=asked.response_type,
     )
     return TokenPreviewRepresentation(
         ways=[_represent_grant_preview(grant_preview) for grant_preview in preview.grant_previews],
@@ -90,45 +92,32 @@ def _represent(call: OperationCall) -> TokenPreviewRepresentation:
     )
 
 
-def _represent_grant_preview(preview: token_preview.GrantPreview) -> GrantPreviewRepresentation:
+def _represent_grant_preview(preview: GrantPreview) -> GrantPreviewRepresentation:
     refusal = preview.error
     return GrantPreviewRepresentation(
         grant_type=preview.grant_type,
         scope=list(preview.granted),
         audience=list(preview.audience),
-        carried=[
-            PreviewedClaimsRepresentation.from_value(
-                previewed_claims,
-                claims=[
-                    ExplainedClaimRepresentation.from_value(claim, why=claim.reason)
-                    for claim in previewed_claims.claims
-                ],
-            )
-            for previewed_claims in preview.previewed_claims
-        ],
-        left_out=[
-            OmittedItemRepresentation(what=omitted_item.name, why=omitted_item.reason)
-            for omitted_item in preview.omitted
-        ],
+        carried=[_represent_claims(previewed) for previewed in preview.previewed_claims],
+        left_out=[OmittedItemRepresentation(what=item.name, why=item.reason) for item in preview.omitted],
         refusal=None
         if refusal is None
         else OAuthErrorRepresentation(error=refusal.error, error_description=refusal.description or ""),
     )
 
 
-_PREVIEWS = ApiResource(
-    kind="token_preview",
-    representation=TokenPreviewRepresentation,
-    path="/organizations/{organization}/token-preview",
-    context_factory=route_contexts.organization_context,
-    permission_subject="user",
-)
+def _represent_claims(previewed: PreviewedClaims) -> PreviewedClaimsRepresentation:
+    claims = [ExplainedClaimRepresentation.from_value(claim, why=claim.reason) for claim in previewed.claims]
+    return PreviewedClaimsRepresentation.from_value(previewed, claims=claims)
+
 
 OPERATIONS = (
-    _PREVIEWS.get_operation(
+    ApiResource[None]("token_preview", TokenPreviewRepresentation).get(
+        ORGANIZATION / "token-preview",
         "Tells which tokens and claims a user and an application would get, and why.",
         _represent,
         name="preview_tokens",
+        permission="user.read",
         description="A person signs in to the application; then each grant type tells what it would bring: after that "
         "sign-in, for a service user, or for an application alone. Nothing is issued.",
         filters=TokenPreviewRequest,

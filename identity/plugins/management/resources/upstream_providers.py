@@ -1,8 +1,8 @@
 """Identity providers at which people of an organization can sign in."""
 
 from identity.domain import upstream_providers
-from identity.http import route_contexts
-from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.api_resource import EntityApiResource
+from identity.plugins.management.entity_paths import ORGANIZATION, UPSTREAM_PROVIDER
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 
@@ -12,32 +12,34 @@ class UpstreamProviderRepresentation(Representation):
     """An identity provider. Its client secret is never returned; `secret_changed_at` is when it was last set."""
 
 
-_PROVIDERS = ApiResource(
-    kind="upstream_provider",
-    representation=UpstreamProviderRepresentation,
-    path="/upstream-providers/{upstream_provider}",
-    list_path="/organizations/{organization}/upstream-providers",
-    context_factory=route_contexts.upstream_provider_context,
-    parent_context_factory=route_contexts.organization_context,
+_PROVIDERS = EntityApiResource(
+    "upstream_provider",
+    UpstreamProviderRepresentation,
+    at=UPSTREAM_PROVIDER,
+    change_command=ChangeUpstreamProvider,
+    service=lambda services: services.upstream_providers,
 )
 
 OPERATIONS = (
-    _PROVIDERS.list_operation(
+    _PROVIDERS.list(
+        ORGANIZATION / "upstream-providers",
         "Lists the identity providers of an organization, newest first.",
         lambda call: call.services.storage.upstream_providers.page(call.entity.id, call.page),
     ),
-    _PROVIDERS.create_operation(
-        "create",
+    _PROVIDERS.create(
+        "create_upstream_provider",
+        ORGANIZATION / "upstream-providers",
         "Adds an identity provider.",
         CreateUpstreamProvider,
-        lambda call: call.services.upstream_providers.create(call.entity.id, call.command, principal=call.principal),
+        lambda call, command: call.services.upstream_providers.create(
+            call.entity.id, command, principal=call.principal
+        ),
+        location="/upstream-providers/{id}",
         description="For Apple the client secret is the private key that Apple gave, in PEM form.",
     ),
-    _PROVIDERS.get_operation("Shows an identity provider."),
-    _PROVIDERS.update_operation("Changes an identity provider; the kind stays.", ChangeUpstreamProvider),
-    _PROVIDERS.deactivate_operation("Deactivates an identity provider: nobody signs in there until it is reactivated."),
-    _PROVIDERS.reactivate_operation("Reactivates an identity provider."),
-    _PROVIDERS.delete_operation(
-        "Deletes an identity provider: the accounts of people stay, their links to it are gone."
-    ),
+    _PROVIDERS.show("Shows an identity provider."),
+    _PROVIDERS.update("Changes an identity provider; the kind stays."),
+    _PROVIDERS.deactivate("Deactivates an identity provider: nobody signs in there until it is reactivated."),
+    _PROVIDERS.reactivate("Reactivates an identity provider."),
+    _PROVIDERS.remove("Deletes an identity provider: the accounts of people stay, their links to it are gone."),
 )

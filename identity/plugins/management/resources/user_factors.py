@@ -1,7 +1,8 @@
 """Second factors: how a person proves who they are, besides the password."""
 
-from identity.http import route_contexts
+from identity.domain.enrolments import Enrolment
 from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.entity_paths import USER
 from identity.plugins.management.representation import DateTime, Representation
 
 
@@ -17,29 +18,20 @@ class EnrolmentRepresentation(Representation):
     last_used_at: DateTime | None
 
 
-_LIST = "/users/{user}/factors"
-
-
-_FACTORS = ApiResource(
-    kind="factor",
-    representation=EnrolmentRepresentation,
-    path=f"{_LIST}/{{factor}}",
-    context_factory=route_contexts.user_context,
-    permission_subject="user",
-    service="users",
-)
+_FACTORS = ApiResource[Enrolment]("factor", EnrolmentRepresentation, permission_subject="user")
 
 OPERATIONS = (
-    _FACTORS.list_operation(
+    _FACTORS.list(
+        USER / "factors",
         "Lists what a person has set up to prove who they are by, newest first.",
         lambda call: call.services.factors.list_enrolments(call.entity.id),
-        paged=False,
+        is_paged=False,
     ),
-    _FACTORS.delete_operation(
+    _FACTORS.delete(
+        "reset_factors",
+        USER / "factors",
         "Removes all of it, for whoever has lost it; the person is told by mail.",
         lambda call: call.services.users.reset_factors(call.entity.id, principal=call.principal),
-        name="reset_factors",
-        path=_LIST,
         permission="user.write",
     ),
 )

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
-from identity.domain import users
-from identity.domain.users import HumanUser, Profile
-from identity.http import route_contexts
-from identity.plugins.management.api_resource import ApiResource
-from identity.plugins.management.operation import OperationCall
+from identity.domain.organizations import Organization
+from identity.domain.users import Address, HumanUser, Profile
+from identity.plugins.management.api_resource import EntityApiResource
+from identity.plugins.management.entity_paths import ORGANIZATION, USER
+from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
 from identity.services.users import UserState
@@ -16,13 +16,13 @@ from identity.storage.paging import ResultPage
 from identity.storage.stores.users import USER_SORT_KEYS, UserKind
 
 
-@representation_fields(users.Address)
+@representation_fields(Address)
 class AddressRepresentation(Representation):
     """A postal address (OpenID Connect Core §5.1.1)."""
 
 
-@representation_fields(users.HumanUser, without={"profile", "registered"})
-@representation_fields(users.Profile)
+@representation_fields(HumanUser, without={"profile", "registered"})
+@representation_fields(Profile)
 class UserRepresentation(Representation):
     """A person's account with its profile (OpenID Connect Core §5.1); what is not known is empty."""
 
@@ -60,23 +60,23 @@ class OneTimePasswordRepresentation(Representation):
     one_time_password: str
 
 
-def _user_members(call: OperationCall, users: Sequence[HumanUser]) -> list[dict[str, Any]]:
+def _user_members(call: OperationCall[Any], users: Sequence[HumanUser]) -> list[dict[str, object]]:
     """The members of User besides the attributes of each account."""
     states = call.services.users.user_states(users)
     return [_profile_members(user.profile) | {"state": states[user.id]} for user in users]
 
 
-def _profile_members(profile: Profile) -> dict[str, Any]:
+def _profile_members(profile: Profile) -> dict[str, object]:
     known = {field.name: getattr(profile, field.name) for field in fields(profile)}
     return known | {"address": AddressRepresentation.from_value(profile.address)}
 
 
-def _represent(call: OperationCall, user: HumanUser) -> UserRepresentation:
+def _represent(call: OperationCall[Any], user: HumanUser) -> UserRepresentation:
     [members] = _user_members(call, [user])
     return UserRepresentation.from_value(user, **members)
 
 
-def _list_users(call: OperationCall) -> ResultPage[UserRepresentation]:
+def _list_users(call: OperationCall[Organization]) -> ResultPage[UserRepresentation]:
     page = call.services.storage.users.page(call.entity.id, UserKind.HUMAN, call.page)
     people = [user for user in page if isinstance(user, HumanUser)]
     members = _user_members(call, people)
@@ -85,88 +85,83 @@ def _list_users(call: OperationCall) -> ResultPage[UserRepresentation]:
     )
 
 
-def _invite_user(call: OperationCall) -> InvitedUserRepresentation:
-    user, initial = call.services.users.invite(call.entity.id, call.command, principal=call.principal)
+def _invite_user(call: OperationCall[Organization], command: InviteHumanUser) -> InvitedUserRepresentation:
+    user, initial = call.services.users.invite(call.entity.id, command, principal=call.principal)
     [members] = _user_members(call, [user])
     return InvitedUserRepresentation.from_value(
         user, **members, initial=InitialCredentialRepresentation.from_value(initial)
     )
 
 
-def _create_password_link(call: OperationCall) -> PasswordLinkRepresentation:
-    return PasswordLinkRepresentation(
-        password_link=call.services.users.issue_password_link(call.entity.id, principal=call.principal)
-    )
-
-
-def _set_one_time_password(call: OperationCall) -> OneTimePasswordRepresentation:
-    return OneTimePasswordRepresentation(
-        one_time_password=call.services.users.set_one_time_password(call.entity.id, principal=call.principal)
-    )
-
-
-_USERS = ApiResource(
-    kind="user",
-    representation=UserRepresentation,
-    path="/users/{user}",
-    list_path="/organizations/{organization}/users",
-    context_factory=route_contexts.user_context,
-    parent_context_factory=route_contexts.organization_context,
-    represent=_represent,
+_USERS = EntityApiResource(
+    "user",
+    UserRepresentation,
+    _represent,
+    at=USER,
+    change_command=ChangeHumanUser,
+    service=lambda services: services.users,
 )
 
 OPERATIONS = (
-    _USERS.list_operation(
+    _USERS.list(
+        ORGANIZATION / "users",
         "Lists the people of an organization, by user name unless said otherwise.",
         _list_users,
         orders=USER_SORT_KEYS,
         description="`q` is any part of a user name, login name, given or family name, or email address.",
     ),
-    _USERS.create_operation(
-        "invite",
+    _USERS.create(
+        "invite_user",
+        ORGANIZATION / "users",
         "Creates a person's account; the answer carries a link or a one-time password, once.",
         InviteHumanUser,
         _invite_user,
+        location="/users/{id}",
         representation=InvitedUserRepresentation,
     ),
-    _USERS.get_operation("Shows a person's account."),
-    _USERS.update_operation(
+    _USERS.show("Shows a person's account."),
+    _USERS.update(
         "Changes a person's user name and profile.",
-        ChangeHumanUser,
         description="An email address or phone number that changes is no longer verified.",
     ),
-    _USERS.deactivate_operation("Deactivates an account: all sessions and tokens end at once."),
-    _USERS.reactivate_operation("Reactivates an account."),
-    _USERS.action_operation(
-        "password-link",
-        "POST",
+    _USERS.deactivate("Deactivates an account: all sessions and tokens end at once."),
+    _USERS.reactivate("Reactivates an account."),
+    _USERS.action(
+        "issue_password_link",
+        USER / "password-link",
         "Makes a link by which the person chooses a password; the present one is valid until it is used.",
-        _create_password_link,
-        name="issue_password_link",
+        EmptyCommand,
+        lambda call, _: PasswordLinkRepresentation(
+            password_link=call.services.users.issue_password_link(call.entity.id, principal=call.principal)
+        ),
         representation=PasswordLinkRepresentation,
     ),
-    _USERS.action_operation(
-        "one-time-password",
-        "POST",
+    _USERS.action(
+        "set_one_time_password",
+        USER / "one-time-password",
         "Replaces the password by one to be changed at the next sign-in, unless the policy says otherwise; sessions and"
         " tokens end at once.",
-        _set_one_time_password,
-        name="set_one_time_password",
+        EmptyCommand,
+        lambda call, _: OneTimePasswordRepresentation(
+            one_time_password=call.services.users.set_one_time_password(call.entity.id, principal=call.principal)
+        ),
         representation=OneTimePasswordRepresentation,
     ),
-    _USERS.action_operation(
-        "unlock",
-        "POST",
+    _USERS.action(
+        "unlock_user",
+        USER / "unlock",
         "Forgets the wrong passwords that were tried at an account; nothing else changes.",
-        lambda call: call.services.users.unlock(call.entity.id, principal=call.principal),
+        EmptyCommand,
+        lambda call, _: call.services.users.unlock(call.entity.id, principal=call.principal),
         description="After a hundred in a row a password counts only in browsers that signed in to the account before.",
     ),
-    _USERS.action_operation(
-        "keep",
-        "POST",
+    _USERS.action(
+        "keep_user",
+        USER / "keep",
         "Keeps an account whose person has asked for its deletion.",
-        lambda call: call.services.account_deletions.cancel(call.entity.id, principal=call.principal),
+        EmptyCommand,
+        lambda call, _: call.services.account_deletions.cancel(call.entity.id, principal=call.principal),
         description="Until `deletion_at` the person can keep it, too, by signing in.",
     ),
-    _USERS.delete_operation("Deletes an account with its sessions, roles, grants and tokens."),
+    _USERS.remove("Deletes an account with its sessions, roles, grants and tokens."),
 )

@@ -1,0 +1,30 @@
+"""Paths of the API that name an entity."""
+
+from identity.domain.applications import Application
+from identity.domain.audit import AuditEvent
+from identity.domain.instance import Instance
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import HumanUser, ServiceUser
+from identity.http import route_contexts
+from identity.plugins.management.operation import EntityPath
+
+#: Operations on the whole instance, whatever their path.
+INSTANCE = EntityPath[Instance]("", route_contexts.instance_context)
+CALLER = EntityPath[None]("/me", route_contexts.caller_context)
+APPLICATION = EntityPath[Application]("/applications/{application}", route_contexts.application_context)
+AUDIT_EVENT = EntityPath[AuditEvent]("/audit-events/{audit_event}", route_contexts.audit_event_context)
+MANAGER = EntityPath[Manager]("/managers/{manager}", route_contexts.manager_context)
+ORGANIZATION = EntityPath[Organization]("/organizations/{organization}", route_contexts.organization_context)
+#: A permission on a part of the organization is enough; the list shows only those parts.
+ORGANIZATION_OR_CHILD = EntityPath[Organization](ORGANIZATION.template, route_contexts.organization_or_child_context)
+PROJECT = EntityPath[Project]("/projects/{project}", route_contexts.project_context)
+PROJECT_GRANT = EntityPath[ProjectGrant]("/project-grants/{project_grant}", route_contexts.project_grant_context)
+SERVICE_USER = EntityPath[ServiceUser]("/service-users/{service_user}", route_contexts.service_user_context)
+UPSTREAM_PROVIDER = EntityPath[UpstreamProvider](
+    "/upstream-providers/{upstream_provider}", route_contexts.upstream_provider_context
+)
+USER = EntityPath[HumanUser]("/users/{user}", route_contexts.user_context)
+USER_GRANT = EntityPath[UserGrant]("/user-grants/{user_grant}", route_contexts.user_grant_context)
