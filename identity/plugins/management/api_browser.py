@@ -1,10 +1,9 @@
 """The OpenAPI document and a page to browse it. Both are public: neither contains secrets."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from markupsafe import Markup
 from pyramid.config import Configurator
@@ -14,6 +13,7 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.http.language_negotiation import RequestLanguage
 from identity.plugins.management import conditional_requests
+from identity.plugins.management.json_schemas import JsonObject
 from identity.plugins.management.openapi import build_document
 from identity.plugins.management.operation import OperationGroup
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX, ROUTE_NAME_PREFIX
@@ -36,36 +36,36 @@ class SchemaRow:
 class OpenApiReader:
     """Reads the document for the template."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
+    def __init__(self, document: JsonObject) -> None:
         self.document = document
-        self.schemas: Mapping[str, Any] = document["components"]["schemas"]
+        self.schemas: JsonObject = document["components"]["schemas"]
 
-    def operations_by_tag(self, tag: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    def operations_by_tag(self, tag: str) -> Iterator[tuple[str, str, JsonObject]]:
         """Method, path and operation of each operation with this tag."""
         for path, item in self.document["paths"].items():
             for method in _METHODS:
                 if method in item and tag in item[method]["tags"]:
                     yield method.upper(), path, item[method]
 
-    def parameters(self, operation: Mapping[str, Any]) -> Sequence[SchemaRow]:
+    def parameters(self, operation: JsonObject) -> Sequence[SchemaRow]:
         """Parameters in path, query and headers."""
         known = self.document["components"]["parameters"]
         found = [known[_reference_name(item["$ref"])] if "$ref" in item else item for item in operation["parameters"]]
         return [_build_row(item["name"], item["schema"], item.get("required", False), item) for item in found]
 
-    def members(self, schema: Mapping[str, Any]) -> Sequence[SchemaRow]:
+    def members(self, schema: JsonObject) -> Sequence[SchemaRow]:
         required = schema.get("required", ())
         return [_build_row(name, item, name in required, item) for name, item in schema.get("properties", {}).items()]
 
-    def request_schema(self, operation: Mapping[str, Any]) -> str:
+    def request_schema(self, operation: JsonObject) -> str:
         """The name of the body's schema; empty without a body."""
         return _json_schema(operation.get("requestBody", {}))
 
-    def response_schema(self, operation: Mapping[str, Any]) -> str:
+    def response_schema(self, operation: JsonObject) -> str:
         """The name of the success response's schema; empty without a body."""
         return _json_schema(next(item for status, item in operation["responses"].items() if status.startswith("2")))
 
-    def curl_example(self, method: str, path: str, operation: Mapping[str, Any]) -> str:
+    def curl_example(self, method: str, path: str, operation: JsonObject) -> str:
         address = f"{self.document['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
         lines = [f'curl "{address}"' if method == "GET" else f'curl -X {method} "{address}"']
         lines.append('  -H "Authorization: Bearer $TOKEN"')
@@ -76,7 +76,7 @@ class OpenApiReader:
             lines += ['  -H "Content-Type: application/json"', f"  -d '{json.dumps(sample, ensure_ascii=False)}'"]
         return " \\\n".join(lines)
 
-    def _sample_value(self, schema: Mapping[str, Any]) -> Any:
+    def _sample_value(self, schema: JsonObject) -> object:
         if "$ref" in schema:
             schema = self.schemas[_reference_name(schema["$ref"])]
         if "enum" in schema:
@@ -86,11 +86,11 @@ class OpenApiReader:
         return "…" if schema.get("type") == "string" else None
 
 
-def _build_row(name: str, schema: Mapping[str, Any], required: bool, source: Mapping[str, Any]) -> SchemaRow:
+def _build_row(name: str, schema: JsonObject, required: bool, source: JsonObject) -> SchemaRow:
     return SchemaRow(name, _type_label(schema), _referenced_schema(schema), source.get("description", ""), required)
 
 
-def _type_label(schema: Mapping[str, Any]) -> str:
+def _type_label(schema: JsonObject) -> str:
     """A type in short: string, string[], integer | null, "link" | "one_time_password"."""
     if "$ref" in schema:
         return _reference_name(schema["$ref"])
@@ -108,7 +108,7 @@ def _type_label(schema: Mapping[str, Any]) -> str:
     return f"{kind} ({schema['format']})" if "format" in schema else str(kind)
 
 
-def _referenced_schema(schema: Mapping[str, Any]) -> str:
+def _referenced_schema(schema: JsonObject) -> str:
     """The name of the schema that a member refers to; empty for plain types."""
     for item in (schema, schema.get("items", {}), *schema.get("anyOf", ())):
         if "$ref" in item:
@@ -116,7 +116,7 @@ def _referenced_schema(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def _json_schema(message: Mapping[str, Any]) -> str:
+def _json_schema(message: JsonObject) -> str:
     reference = message.get("content", {}).get(JSON_MEDIA_TYPE, {}).get("schema", {}).get("$ref", "")
     return _reference_name(reference)
 

@@ -9,6 +9,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 
+#: A JSON object, such as a JSON Schema.
+JsonObject = dict[str, Any]
+
 _COMPONENT = "#/components/schemas/{model}"
 
 #: Published schema names that differ from the class names. Generated clients depend on them.
@@ -75,19 +78,19 @@ class _SchemaGenerator(GenerateJsonSchema):
 
 
 @cache
-def input_schema(model: type[BaseModel]) -> dict[str, Any]:
+def input_schema(model: type[BaseModel]) -> JsonObject:
     """The schema of a request body, with its definitions."""
     return model.model_json_schema(schema_generator=_SchemaGenerator, mode="validation")
 
 
-def component_schemas(request_models: list[type[BaseModel]], response_models: list[type[BaseModel]]) -> dict[str, Any]:
+def component_schemas(request_models: list[type[BaseModel]], response_models: list[type[BaseModel]]) -> JsonObject:
     """All schemas by component name."""
     modes: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in request_models),
         *((model, "serialization") for model in response_models),
     ]
     _, document = models_json_schema(modes, ref_template=_COMPONENT, schema_generator=_SchemaGenerator)
-    schemas: dict[str, Any] = document["$defs"]
+    schemas: JsonObject = document["$defs"]
     return {name: schema | {"title": name} for name, schema in schemas.items()}
 
 

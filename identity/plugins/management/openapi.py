@@ -1,23 +1,25 @@
 """The OpenAPI 3.1 document, generated from the operations."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from types import ModuleType
 
 from pydantic import BaseModel
 
 from identity.api.plugins import __version__
-from identity.plugins.management.json_schemas import component_name, component_schemas, input_schema, schema_reference
-from identity.plugins.management.operation import (
-    Operation,
-    OperationGroup,
-    one_time_members,
-    readable_representations,
+from identity.plugins.management.json_schemas import (
+    JsonObject,
+    component_name,
+    component_schemas,
+    input_schema,
+    schema_reference,
 )
+from identity.plugins.management.operation import Operation, one_time_members, readable_representations
+from identity.plugins.management.operation_table import RESOURCE_MODULES
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX
-from identity.plugins.management.representation import Representation
 from identity.storage.paging import MAX_COUNTED_ROWS
 
+_READABLE = readable_representations(operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS)
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 _DESCRIPTION = """\
@@ -63,7 +65,7 @@ _ERROR = {
     "additionalProperties": False,
 }
 
-_HEADERS: Mapping[str, Mapping[str, Any]] = {
+_HEADERS: Mapping[str, JsonObject] = {
     "ETag": {"description": "The version, for If-Match and If-None-Match.", "schema": {"type": "string"}},
     "Location": {"description": "The address of what was made.", "schema": {"type": "string", "format": "uri"}},
     "WWW-Authenticate": {"description": "The challenge of RFC 6750 §3.", "schema": {"type": "string"}},
@@ -75,17 +77,28 @@ _PARAMETERS: Mapping[str, str] = {
     "Idempotency-Key": "A word of the client's own, 1 to 255 printable characters, good for 24 hours.",
 }
 
+#: Published tags that differ from the module names. Generated clients depend on them.
+_TAGS: Mapping[str, str] = {
+    "connected_applications": "Connections",
+    "manager_roles": "Roles",
+    "organization_transfer": "Transfer",
+    "personal_access_tokens": "Service user tokens",
+}
 
-def build_document(base_url: str, groups: Sequence[OperationGroup]) -> dict[str, Any]:
+
+def build_document(base_url: str) -> JsonObject:
     """The document for this base URL."""
-    operations = [operation for group in groups for operation in group.operations]
+    operations = [operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Management API", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": f"{base_url}{PATH_PREFIX}"}],
         "security": [{"bearer": []}],
-        "tags": [{"name": group.tag, "description": group.description} for group in groups],
-        "paths": _paths(groups, readable_representations(operations)),
+        "tags": [
+            {"name": resource_tag(resource_module), "description": _tag_description(resource_module)}
+            for resource_module in RESOURCE_MODULES
+        ],
+        "paths": _paths(),
         "components": {
             "schemas": _schemas(operations),
             "responses": {_response_name(status): _error_response(status) for status in _ERRORS},
@@ -96,22 +109,28 @@ def build_document(base_url: str, groups: Sequence[OperationGroup]) -> dict[str,
     }
 
 
+def resource_tag(resource: ModuleType) -> str:
+    """The tag of a resource module: "Service users" for service_users."""
+    name: str = resource.__name__.rpartition(".")[2]
+    return _TAGS.get(name) or name.replace("_", " ").capitalize()
+
+
 def path_template(operation: Operation) -> str:
     return _PATTERN.sub(r"{\1}", operation.path)
 
 
-def _paths(groups: Iterable[OperationGroup], readable: Collection[type[Representation]]) -> dict[str, Any]:
-    paths: dict[str, Any] = {}
-    for group in groups:
-        for operation in group.operations:
+def _paths() -> JsonObject:
+    paths: JsonObject = {}
+    for resource in RESOURCE_MODULES:
+        for operation in resource.OPERATIONS:
             paths.setdefault(path_template(operation), {})[operation.method.lower()] = _operation_object(
-                operation, group.tag, readable
+                operation, resource_tag(resource)
             )
     return paths
 
 
-def _operation_object(operation: Operation, tag: str, readable: Collection[type[Representation]]) -> dict[str, Any]:
-    document: dict[str, Any] = {
+def _operation_object(operation: Operation, tag: str) -> JsonObject:
+    document: JsonObject = {
         "operationId": operation.name,
         "tags": [tag],
         "summary": operation.summary,
@@ -121,7 +140,7 @@ def _operation_object(operation: Operation, tag: str, readable: Collection[type[
     }
     if operation.description:
         document["description"] = operation.description
-    once = sorted(one_time_members(operation, readable)) if operation.method == "POST" else []
+    once = sorted(one_time_members(operation, _READABLE)) if operation.method == "POST" else []
     if once:
         document["x-shown-once"] = once
     if operation.method in ("POST", "PATCH"):
@@ -129,7 +148,7 @@ def _operation_object(operation: Operation, tag: str, readable: Collection[type[
     return document
 
 
-def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+def _path_parameters(operation: Operation) -> list[JsonObject]:
     return [
         {
             "name": name,
@@ -142,7 +161,7 @@ def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
+def _query_parameters(operation: Operation) -> list[JsonObject]:
     parameters = [(parameter.name, parameter.description, parameter.schema) for parameter in operation.parameters]
     if operation.filters is not None:
         properties = _inline_schema(input_schema(operation.filters))
@@ -153,7 +172,7 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _inline_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _inline_schema(schema: JsonObject) -> JsonObject:
     """Query parameters as inline schemas, without null and without references."""
     found = {}
     for name, member in schema["properties"].items():
@@ -172,22 +191,22 @@ def _header_parameters(operation: Operation) -> list[dict[str, str]]:
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
-def _header_parameter(name: str) -> dict[str, Any]:
+def _header_parameter(name: str) -> JsonObject:
     return {"name": name, "in": "header", "description": _PARAMETERS[name], "schema": {"type": "string"}}
 
 
-def _request_body(operation: Operation) -> dict[str, Any]:
+def _request_body(operation: Operation) -> JsonObject:
     required = bool(input_schema(operation.command).get("required"))
     return {"required": required, "content": {JSON_MEDIA_TYPE: {"schema": schema_reference(operation.command)}}}
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: Operation) -> JsonObject:
     statuses = list(_COMMON_STATUSES)
     if operation.method != "GET":
         statuses += _WRITE_STATUSES
     if operation.method in ("POST", "PATCH"):
         statuses += _BODY_STATUSES
-    responses: dict[str, Any] = {str(operation.status): _success_response(operation)}
+    responses: JsonObject = {str(operation.status): _success_response(operation)}
     if operation.method == "GET":
         responses["304"] = {"description": "The client has the present version.", "headers": _headers("ETag")}
     return responses | {
@@ -195,7 +214,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _success_response(operation: Operation) -> dict[str, Any]:
+def _success_response(operation: Operation) -> JsonObject:
     if operation.representation is None:
         return {"description": "It is done."}
     schema = schema_reference(operation.representation)
@@ -211,8 +230,8 @@ def _success_response(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _error_response(status: int) -> dict[str, Any]:
-    response: dict[str, Any] = {
+def _error_response(status: int) -> JsonObject:
+    response: JsonObject = {
         "description": _ERRORS[status],
         "content": {JSON_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
@@ -225,7 +244,7 @@ def _error_response(status: int) -> dict[str, Any]:
     return response
 
 
-def _headers(*names: str) -> dict[str, Any]:
+def _headers(*names: str) -> JsonObject:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
@@ -233,7 +252,7 @@ def _response_name(status: int) -> str:
     return f"Error{status}"
 
 
-def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
+def _schemas(operations: Iterable[Operation]) -> JsonObject:
     sent: dict[type[BaseModel], None] = {}
     returned: dict[type[BaseModel], None] = {}
     listed: dict[type[BaseModel], None] = {}
@@ -249,7 +268,7 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     return dict(sorted((schemas | {"Error": _ERROR}).items()))
 
 
-def _list_schema(model: type[BaseModel]) -> dict[str, Any]:
+def _list_schema(model: type[BaseModel]) -> JsonObject:
     return {
         "type": "object",
         "description": "Rows, and the cursor of the next page: null on the last one.",
@@ -266,6 +285,12 @@ def _list_schema(model: type[BaseModel]) -> dict[str, Any]:
         "required": ["items", "next_cursor", "total", "total_is_exact"],
         "additionalProperties": False,
     }
+
+
+def _tag_description(resource: ModuleType) -> str:
+    """The module's docstring without the leading name."""
+    text = _docstring_paragraph(resource.__doc__).partition(": ")[2]
+    return text[:1].upper() + text[1:]
 
 
 def _docstring_paragraph(text: str | None) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -38,7 +38,6 @@ from identity.plugins.management.operation import (
 )
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
-from identity.provider.protocol_request import ProtocolRequest
 from identity.services.commands import Command, decode
 from identity.services.organization_transfer import StreamedOrganizationImport
 from identity.storage.paging import FIRST_PAGE, ResultPage
@@ -90,44 +89,37 @@ class OperationView:
     """
 
     def __init__(self, operation: Operation, reader: Operation | None, once: Collection[str]) -> None:
-        self._operation = operation
-        self._reader = reader
-        self._once = once
-        self._known: dict[str, Mapping[str, object]] = {name: {} for name in _filter_names(operation)} | {
+        self._operation, self._reader, self._once = operation, reader, once
+        self._filters = () if operation.filters is None else tuple(operation.filters.model_fields)
+        self._parameters: dict[str, Mapping[str, object]] = {name: {} for name in self._filters} | {
             parameter.name: parameter.schema for parameter in operation.parameters
         }
-        self._moves = (
-            not operation.returns_list
-            and operation.representation is not None
-            and operation.representation.has_volatile_members
-        )
 
     def __call__(self, context: RouteContext, request: Request) -> Response:
         """Raises DomainError and MalformedRequest."""
         self._validate_query(request)
         if self._operation.accepts_stream:
-            return self._handle_stream(context, request)
-        sent = _read_body(request)
+            return self._import(context, request)
+        body = _read_body(request)
         call = self._build_call(context, request)
         if self._operation.method == "GET":
-            return self._find_representation(call, request)
+            return self._read(call)
         key = _idempotency_key(request) if self._operation.method == "POST" else None
-        stored = self._find_stored_response(call, request, key, sent.body)
+        stored = self._replay(call, key, body)
         if stored is not None:
             return stored
-        members = parse_json_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
-        call = self._bind_version(call, request)
+        members = parse_json_object(body) if body and self._operation.method != "DELETE" else {}
+        call = self._bind_version(call)
         command = decode_command(self._operation.command, members)
-        if self._operation.is_streamed:
-            if key is not None:
-                # Too large to store, and sent after the transaction.
-                call.services.idempotency.store_response(
-                    self._operation.status, ApiResponse(self._operation.status).to_bytes()
-                )
-            return self._operation.handler(call, command)
-        return self._create_once(call, command, key)
+        if not self._operation.is_streamed:
+            return self._create_once(call, command, key)
+        if key is not None:
+            # Too large to store, and sent after the transaction.
+            status = self._operation.status
+            call.services.idempotency.store_response(status, ApiResponse(status).to_bytes())
+        return self._operation.handler(call, command)
 
-    def _handle_stream(self, context: RouteContext, request: Request) -> Response:
+    def _import(self, context: RouteContext, request: Request) -> Response:
         """The response to a streamed document, which is read and checked before it takes a lock."""
         key = _idempotency_key(request)
         body = read_uploaded_document(request)
@@ -140,8 +132,8 @@ class OperationView:
             )
             # A repeated request is recognized by its digest; the whole body is too large to compare.
             body.seek(0)
-            stored = self._find_stored_response(call, request, key, hashlib.file_digest(body, "sha256").digest())  # type: ignore[arg-type]
-            return stored or self._create_once(call, document, key)
+            digest = hashlib.file_digest(body, "sha256").digest()  # type: ignore[arg-type]
+            return self._replay(call, key, digest) or self._create_once(call, document, key)
 
     def _create_once(self, call: OperationCall[object], command: Command, key: str | None) -> Response:
         answer = self._build_response(call, command)
@@ -151,65 +143,54 @@ class OperationView:
             call.request.services.idempotency.store_response(answer.status, again.to_bytes())
         return answer.to_response()
 
-    def _find_stored_response(
-        self, call: OperationCall[object], request: Request, key: str | None, body: bytes
-    ) -> Response | None:
-        """The response stored under this idempotency key."""
+    def _replay(self, call: OperationCall[object], key: str | None, body: bytes) -> Response | None:
+        """The response to the request that had this idempotency key before."""
         if key is None:
             return None
-        fingerprint = b"\n".join((request.method.encode(), request.path_qs.encode(), body))
-        stored_response = call.services.idempotency.claim_key(call.principal.id or "", key, fingerprint)
-        return (
-            None
-            if stored_response is None
-            else self._replay_response(ApiResponse.from_bytes(stored_response.status, stored_response.body), request)
-        )
-
-    def _replay_response(self, answer: ApiResponse, request: Request) -> Response:
-        """The stored response, to a repeated request."""
+        fingerprint = b"\n".join((call.request.method.encode(), call.request.path_qs.encode(), body))
+        stored = call.services.idempotency.claim_key(call.principal.id or "", key, fingerprint)
+        if stored is None:
+            return None
+        answer = ApiResponse.from_bytes(stored.status, stored.body)
         if self._operation.representation is None or (answer.body and not self._has_one_time_secret(answer)):
             return answer.to_response()
-        refusal = api_error_response(request, 409, "conflict", _ALREADY_CREATED_MESSAGE)
+        refusal = api_error_response(call.request, 409, "conflict", _ALREADY_CREATED_MESSAGE)
         if answer.location is not None:
             refusal.headers["Location"] = answer.location
         return refusal
 
     def _has_one_time_secret(self, answer: ApiResponse) -> bool:
-        """True if the response has members that are shown once."""
         members = json.loads(answer.body) if self._once and answer.body else {}
         return any(members[name] is not None for name in self._once if name in members)
 
     def _build_call(self, context: RouteContext, request: Request) -> OperationCall[object]:
-        operation, names = self._operation, _filter_names(self._operation)
+        operation = self._operation
         if context.resource is None:
             raise Denied("Nobody may.")
+        page = ListParameters.read(request, orders=operation.orders) if operation.is_paged else FIRST_PAGE
+        given = {name: request.GET[name] for name in self._filters if name in request.GET}
         return OperationCall(
             request=request,
             services=request.services,
             principal=request.identity,
             entity=context.entity,
             resource=context.resource,
-            page=ListParameters.read(request, orders=operation.orders) if operation.is_paged else FIRST_PAGE,
-            filters=None
-            if operation.filters is None
-            else decode(operation.filters, {name: request.GET[name] for name in names if name in request.GET}),
+            page=page,
+            filters=None if operation.filters is None else decode(operation.filters, given),
         )
 
-    def _find_representation(self, call: OperationCall[object], request: Request) -> Response:
+    def _read(self, call: OperationCall[object]) -> Response:
         answer = self._build_response(call, EmptyCommand())
-        known = request.environ.get("HTTP_IF_NONE_MATCH")
-        if (
-            known is None
-            or answer.tag is None
-            or not conditional_requests.matches_if_none_match(known, answer.tag)
-            or self._moves
-        ):
+        known, representation = call.request.environ.get("HTTP_IF_NONE_MATCH"), self._operation.representation
+        if known is None or answer.tag is None or not conditional_requests.matches_if_none_match(known, answer.tag):
+            return answer.to_response()
+        if not self._operation.returns_list and representation is not None and representation.has_volatile_members:
             return answer.to_response()
         return ApiResponse(304, tag=answer.tag).to_response()
 
-    def _bind_version(self, call: OperationCall[object], request: Request) -> OperationCall[object]:
+    def _bind_version(self, call: OperationCall[object]) -> OperationCall[object]:
         """The call with the version from If-Match. Raises PreconditionFailed."""
-        if_match = request.environ.get("HTTP_IF_MATCH")
+        if_match = call.request.environ.get("HTTP_IF_MATCH")
         if if_match is None:
             return call
         present = None if self._reader is None else self._reader.handler(call, EmptyCommand())
@@ -219,30 +200,28 @@ class OperationView:
         return replace(call, expected_version=getattr(present, "version", None))
 
     def _build_response(self, call: OperationCall[object], command: Command) -> ApiResponse:
-        request, result = call.request, self._operation.handler(call, command)
+        operation, result = self._operation, self._operation.handler(call, command)
         if isinstance(result, ResultPage):
-            cursor = ListParameters.next_cursor(request, result.next_cursor) if self._operation.is_paged else None
             items = [item.model_dump(mode="json") for item in result]
-            # The cursor's text differs each time.
-            tag = conditional_requests.text_etag(json.dumps([items, result.next_cursor and result.next_cursor.id]))
-            total = ListParameters.total(request, result)
+            total = ListParameters.total(call.request, result)
             body = {
                 "items": items,
-                "next_cursor": cursor,
+                "next_cursor": ListParameters.next_cursor(call.request, result.next_cursor)
+                if operation.is_paged
+                else None,
                 "total": total and total.count,
                 "total_is_exact": total is not None and total.is_exact,
             }
-            return ApiResponse(self._operation.status, json.dumps(body), tag)
+            # The cursor's text differs each time.
+            tag = conditional_requests.text_etag(json.dumps([items, result.next_cursor and result.next_cursor.id]))
+            return ApiResponse(operation.status, json.dumps(body), tag)
         if not isinstance(result, Representation):
-            return ApiResponse(self._operation.status)
-        location = None if self._operation.location is None else self._location_url(request, result)
+            return ApiResponse(operation.status)
         # Responses to changes may contain a one-time secret, which must not go into a tag.
-        tag_of = (
-            conditional_requests.representation_etag
-            if self._operation.method == "GET"
-            else conditional_requests.version_etag
-        )
-        return ApiResponse(self._operation.status, result.model_dump_json(), tag_of(result), location)
+        is_read = operation.method == "GET"
+        tag_of = conditional_requests.representation_etag if is_read else conditional_requests.version_etag
+        location = None if operation.location is None else self._location_url(call.request, result)
+        return ApiResponse(operation.status, result.model_dump_json(), tag_of(result), location)
 
     def _location_url(self, request: Request, representation: Representation) -> str:
         """The URL of the created entity; the pattern's names are its members or path variables of the request."""
@@ -257,11 +236,11 @@ class OperationView:
     def _validate_query(self, request: Request) -> None:
         problems = {}
         for name, value in request.GET.items():
-            if name not in self._known:
+            if name not in self._parameters:
                 problems[name] = gettext_lazy("This is not known here.")
             elif len(request.GET.getall(name)) > 1:
                 problems[name] = gettext_lazy("Give this once.")
-            elif not value and "enum" in self._known[name]:
+            elif not value and "enum" in self._parameters[name]:
                 problems[name] = gettext_lazy("Choose one of the values offered.")
             elif not is_printable(value):
                 problems[name] = gettext_lazy("Use printable characters only.")
@@ -295,26 +274,18 @@ def add_operations(config: Configurator, operations: Iterable[Operation]) -> Non
             factory=operation.context_factory,
         )
         view = OperationView(operation, readers.get(operation.entity_path), one_time_members(operation, readable))
-        config.add_view(_as_function(view), route_name=name, permission=operation.permission)
+        config.add_view(view, route_name=name, permission=operation.permission)
 
 
-def _as_function(view: OperationView) -> Callable[[RouteContext, Request], Response]:
-    return lambda context, request: view(context, request)
-
-
-def _filter_names(operation: Operation) -> Iterable[str]:
-    return () if operation.filters is None else operation.filters.model_fields
-
-
-def _read_body(request: Request) -> ProtocolRequest:
-    """The request with its body. Raises BodyTooLarge, UnsupportedMediaType."""
+def _read_body(request: Request) -> bytes:
+    """Raises BodyTooLarge, UnsupportedMediaType."""
     try:
         sent = build_protocol_request(request)
     except RequestTooLarge as refused:
         raise BodyTooLarge(f"{str(refused.description).capitalize()}.") from None
     if sent.body and request.method in ("POST", "PATCH") and sent.content_type != JSON_MEDIA_TYPE:
         raise UnsupportedMediaType(_SEND_JSON)
-    return sent
+    return sent.body
 
 
 def _idempotency_key(request: Request) -> str | None:
