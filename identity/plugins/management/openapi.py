@@ -1,8 +1,7 @@
 """The OpenAPI 3.1 document, generated from the operations."""
 
 import re
-from collections.abc import Iterable, Mapping
-from types import ModuleType
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -14,12 +13,11 @@ from identity.plugins.management.json_schemas import (
     input_schema,
     schema_reference,
 )
-from identity.plugins.management.operation import Operation, one_time_members, readable_representations
-from identity.plugins.management.operation_table import RESOURCE_MODULES
+from identity.plugins.management.operation import Operation, OperationGroup, one_time_members, readable_representations
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX
+from identity.plugins.management.representation import Representation
 from identity.storage.paging import MAX_COUNTED_ROWS
 
-_READABLE = readable_representations(operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS)
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 _DESCRIPTION = """\
@@ -77,59 +75,38 @@ _PARAMETERS: Mapping[str, str] = {
     "Idempotency-Key": "A word of the client's own, 1 to 255 printable characters, good for 24 hours.",
 }
 
-#: Published tags that differ from the module names. Generated clients depend on them.
-_TAGS: Mapping[str, str] = {
-    "connected_applications": "Connections",
-    "manager_roles": "Roles",
-    "organization_transfer": "Transfer",
-    "personal_access_tokens": "Service user tokens",
-}
 
-
-def build_document(base_url: str) -> JsonObject:
+def build_document(base_url: str, groups: Sequence[OperationGroup]) -> JsonObject:
     """The document for this base URL."""
-    operations = [operation for resource in RESOURCE_MODULES for operation in resource.OPERATIONS]
+    operations = [operation for group in groups for operation in group.operations]
+    readable = readable_representations(operations)
+    paths: JsonObject = {}
+    for group in groups:
+        for operation in group.operations:
+            path = _PATTERN.sub(r"{\1}", operation.path)
+            methods = paths.setdefault(path, {})
+            methods[operation.method.lower()] = _operation_object(operation, group.tag, readable)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Management API", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": f"{base_url}{PATH_PREFIX}"}],
         "security": [{"bearer": []}],
-        "tags": [
-            {"name": resource_tag(resource_module), "description": _tag_description(resource_module)}
-            for resource_module in RESOURCE_MODULES
-        ],
-        "paths": _paths(),
+        "tags": [{"name": group.tag, "description": group.description} for group in groups],
+        "paths": paths,
         "components": {
             "schemas": _schemas(operations),
-            "responses": {_response_name(status): _error_response(status) for status in _ERRORS},
-            "parameters": {name: _header_parameter(name) for name in _PARAMETERS},
+            "responses": {f"Error{status}": _error_response(status) for status in _ERRORS},
+            "parameters": {
+                name: {"name": name, "in": "header", "description": description, "schema": {"type": "string"}}
+                for name, description in _PARAMETERS.items()
+            },
             "headers": _HEADERS,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def resource_tag(resource: ModuleType) -> str:
-    """The tag of a resource module: "Service users" for service_users."""
-    name: str = resource.__name__.rpartition(".")[2]
-    return _TAGS.get(name) or name.replace("_", " ").capitalize()
-
-
-def path_template(operation: Operation) -> str:
-    return _PATTERN.sub(r"{\1}", operation.path)
-
-
-def _paths() -> JsonObject:
-    paths: JsonObject = {}
-    for resource in RESOURCE_MODULES:
-        for operation in resource.OPERATIONS:
-            paths.setdefault(path_template(operation), {})[operation.method.lower()] = _operation_object(
-                operation, resource_tag(resource)
-            )
-    return paths
-
-
-def _operation_object(operation: Operation, tag: str) -> JsonObject:
+def _operation_object(operation: Operation, tag: str, readable: Collection[type[Representation]]) -> JsonObject:
     document: JsonObject = {
         "operationId": operation.name,
         "tags": [tag],
@@ -140,11 +117,13 @@ def _operation_object(operation: Operation, tag: str) -> JsonObject:
     }
     if operation.description:
         document["description"] = operation.description
-    once = sorted(one_time_members(operation, _READABLE)) if operation.method == "POST" else []
+    once = sorted(one_time_members(operation, readable)) if operation.method == "POST" else []
     if once:
         document["x-shown-once"] = once
     if operation.method in ("POST", "PATCH"):
-        document["requestBody"] = _request_body(operation)
+        required = bool(input_schema(operation.command).get("required"))
+        content = {JSON_MEDIA_TYPE: {"schema": schema_reference(operation.command)}}
+        document["requestBody"] = {"required": required, "content": content}
     return document
 
 
@@ -191,15 +170,6 @@ def _header_parameters(operation: Operation) -> list[dict[str, str]]:
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
-def _header_parameter(name: str) -> JsonObject:
-    return {"name": name, "in": "header", "description": _PARAMETERS[name], "schema": {"type": "string"}}
-
-
-def _request_body(operation: Operation) -> JsonObject:
-    required = bool(input_schema(operation.command).get("required"))
-    return {"required": required, "content": {JSON_MEDIA_TYPE: {"schema": schema_reference(operation.command)}}}
-
-
 def _responses(operation: Operation) -> JsonObject:
     statuses = list(_COMMON_STATUSES)
     if operation.method != "GET":
@@ -209,9 +179,7 @@ def _responses(operation: Operation) -> JsonObject:
     responses: JsonObject = {str(operation.status): _success_response(operation)}
     if operation.method == "GET":
         responses["304"] = {"description": "The client has the present version.", "headers": _headers("ETag")}
-    return responses | {
-        str(status): {"$ref": f"#/components/responses/{_response_name(status)}"} for status in sorted(statuses)
-    }
+    return responses | {str(status): {"$ref": f"#/components/responses/Error{status}"} for status in sorted(statuses)}
 
 
 def _success_response(operation: Operation) -> JsonObject:
@@ -248,10 +216,6 @@ def _headers(*names: str) -> JsonObject:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _response_name(status: int) -> str:
-    return f"Error{status}"
-
-
 def _schemas(operations: Iterable[Operation]) -> JsonObject:
     sent: dict[type[BaseModel], None] = {}
     returned: dict[type[BaseModel], None] = {}
@@ -285,12 +249,6 @@ def _list_schema(model: type[BaseModel]) -> JsonObject:
         "required": ["items", "next_cursor", "total", "total_is_exact"],
         "additionalProperties": False,
     }
-
-
-def _tag_description(resource: ModuleType) -> str:
-    """The module's docstring without the leading name."""
-    text = _docstring_paragraph(resource.__doc__).partition(": ")[2]
-    return text[:1].upper() + text[1:]
 
 
 def _docstring_paragraph(text: str | None) -> str:

@@ -1,6 +1,7 @@
 """The operation of the management API by which a manager gives a badge."""
 
 from badges.records import Badges
+from identity.api.entities import HumanUser
 from identity.plugins.management.api import (
     Command,
     Operation,
@@ -26,8 +27,8 @@ class BadgeRepresentation(Representation):
 def badge_operations(badges: Badges) -> OperationGroup:
     """``POST /users/{user}/badge``."""
 
-    def give(call: OperationCall) -> BadgeRepresentation:
-        return BadgeRepresentation(text=badges.give(call.services, call.entity.id, call.command.text))
+    def give(call: OperationCall[HumanUser], command: GiveBadge) -> BadgeRepresentation:
+        return BadgeRepresentation(text=badges.give(call.services, call.entity.id, command.text))
 
     operation = Operation(
         name="give_badge",
