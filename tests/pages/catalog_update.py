@@ -20,6 +20,7 @@ from identity.pages.translation import CATALOG_FILE, LOCALE_DIR
 
 SOURCE = Path(identity.__file__).parent
 KEYWORDS = {
+    "_": None,
     "gettext": None,
     "gettext_lazy": None,
     "gettext_plain": None,

@@ -12,7 +12,7 @@ from pyramid.response import Response
 from identity.api.plugins import cached_property
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -21,7 +21,7 @@ from identity.plugins.console.resource_types import EntityT, ResourcePage, Resou
 from identity.plugins.console.routes import ConsoleRoute
 
 #: Shared by several actions.
-REACTIVATION_HINT = gettext_lazy("You can reactivate it later.")
+REACTIVATION_HINT = _("You can reactivate it later.")
 
 #: Sentences, or what makes them of the page and the entity.
 Sentences = Sequence[str] | Callable[[ResourcePage[EntityT], EntityT], Sequence[str]]
@@ -48,7 +48,7 @@ class Action(Generic[EntityT]):
     button: str = ""
     description: Text[EntityT] = ""
     impact: Sentences[EntityT] = ()
-    cancel_label: Text[EntityT] = gettext_lazy("Keep it")
+    cancel_label: Text[EntityT] = _("Keep it")
     back: Text[EntityT] = ""
     done: Callable[[ResourcePage[EntityT], EntityT], str] | None = None
     confirm: Callable[[ResourcePage[EntityT], EntityT], str] | None = None
@@ -73,12 +73,7 @@ class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
     action: Action[EntityT]
 
     def __init__(
-        self,
-        context: RouteContext,
-        request: Request,
-        *,
-        resource_type: ResourceType[EntityT],
-        action: Action[EntityT],
+        self, context: RouteContext, request: Request, *, resource_type: ResourceType[EntityT], action: Action[EntityT]
     ) -> None:
         super().__init__(context, request, resource_type=resource_type)
         self.action, self.is_creation = action, bool(action.already_done)
@@ -115,7 +110,7 @@ class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
     def submit(self, form: Form) -> Response:
         expected = self.confirmation_text
         if expected and _comparable(form.text("confirm_name")) != _comparable(expected):
-            raise Invalid({"confirm_name": gettext_lazy("Type {name} to confirm.", name=expected)})
+            raise Invalid({"confirm_name": _("Type {name} to confirm.", name=expected)})
         if self.action.already_done:
             self.redeem_submission_id(form, self.action.already_done)
         done = self.cancel_path if self.action.done is None else self.action.done(self, self.entity)
@@ -153,9 +148,9 @@ IdentifiedT = TypeVar("IdentifiedT", bound=_Identified)
 @dataclass(frozen=True, kw_only=True)
 class Deactivation(Action[DeactivatableT]):
     path: str = "/deactivate"
-    label: str = gettext_lazy("Deactivate")
-    button: str = gettext_lazy("Deactivate …")
-    cancel_label: Text[DeactivatableT] = gettext_lazy("Keep it active")
+    label: str = _("Deactivate")
+    button: str = _("Deactivate …")
+    cancel_label: Text[DeactivatableT] = _("Keep it active")
     is_destructive: bool = False
     is_available: Callable[[ResourcePage[DeactivatableT], DeactivatableT], bool] = lambda page, entity: entity.active
 
@@ -163,9 +158,9 @@ class Deactivation(Action[DeactivatableT]):
 @dataclass(frozen=True, kw_only=True)
 class Reactivation(Action[DeactivatableT]):
     path: str = "/reactivate"
-    label: str = gettext_lazy("Reactivate")
-    button: str = gettext_lazy("Reactivate …")
-    cancel_label: Text[DeactivatableT] = gettext_lazy("Keep it deactivated")
+    label: str = _("Reactivate")
+    button: str = _("Reactivate …")
+    cancel_label: Text[DeactivatableT] = _("Keep it deactivated")
     is_destructive: bool = False
     is_available: Callable[[ResourcePage[DeactivatableT], DeactivatableT], bool] = lambda page, entity: (
         not entity.active
@@ -181,8 +176,8 @@ class Deletion(Action[IdentifiedT]):
     target: DeletionTarget
     path: str = "/delete"
     permission: str = "delete"
-    label: str = gettext_lazy("Delete")
-    button: str = gettext_lazy("Delete …")
+    label: str = _("Delete")
+    button: str = _("Delete …")
     confirm: Callable[[ResourcePage[IdentifiedT], IdentifiedT], str] | None = lambda page, entity: page.entity_name
     done: Callable[[ResourcePage[IdentifiedT], IdentifiedT], str] | None = lambda page, entity: page.parent_breadcrumbs[
         -1

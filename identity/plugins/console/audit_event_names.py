@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from identity.domain.audit import OTHER_ORGANIZATION, ActorKind, AuditEvent
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.users import Subject
 from identity.pages.event_labels import OBJECT_KIND_LABELS
 from identity.plugins.console.badges import EntityLink
@@ -14,9 +14,9 @@ from identity.services.overview import RefusalSummary
 from identity.storage.backend import Storage
 
 _ACTOR_KIND_LABELS = {
-    ActorKind.OPERATOR: gettext_lazy("The operator"),
-    ActorKind.SYSTEM: gettext_lazy("The service itself"),
-    ActorKind.ANONYMOUS: gettext_lazy("Nobody known"),
+    ActorKind.OPERATOR: _("The operator"),
+    ActorKind.SYSTEM: _("The service itself"),
+    ActorKind.ANONYMOUS: _("Nobody known"),
 }
 _USER_KINDS = frozenset({"user", "service_user"})
 #: Named after their user: their own id means nothing to a reader.
@@ -89,7 +89,7 @@ class AuditEventNames:
         if actor.kind is ActorKind.USER and actor.id is None and other:
             return EntityLink(translator.gettext("A user of {organization}", organization=other), "")
         if actor.id is None or actor.kind not in _IDENTIFIED_ACTOR_KINDS:
-            return EntityLink(translator.gettext(_ACTOR_KIND_LABELS.get(actor.kind, gettext_lazy("Unknown"))), "")
+            return EntityLink(translator.gettext(_ACTOR_KIND_LABELS.get(actor.kind, _("Unknown"))), "")
         return self.actor_name(actor.id)
 
     def other_organization_name(self, event: NamedEvent) -> str:
@@ -105,7 +105,7 @@ class AuditEventNames:
                 self._page.principal, subject.organization.id
             )
             return EntityLink(subject.user.display_name, user_path(self._page, subject) if is_visible else "")
-        name, _ = self._named.get(("application", identifier), (identifier, ()))
+        name = self._named.get(("application", identifier), (identifier, ()))[0]
         return EntityLink(name, "")
 
     def object_name(self, kind: str, identifier: str | None) -> EntityLink:

@@ -10,7 +10,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.applications import ClientSecret
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
@@ -19,7 +19,7 @@ from identity.plugins.console.console_page import ConsolePage, find_child
 from identity.plugins.console.expiring_credentials import ALREADY_CREATED_MESSAGE, last_used_label
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import TableSection
-from identity.plugins.console.resource_types import ResourcePage, ResourceType
+from identity.plugins.console.resource_types import AnyResourceType, ResourcePage, ResourceType
 from identity.plugins.console.routes import ConsoleRoute
 from identity.services.access_control import Principal
 from identity.services.container import Services
@@ -43,7 +43,7 @@ class ClientSecrets:
     ``last_impact`` a stronger warning for the only one, ``tokens`` what happens to issued tokens.
     """
 
-    owner: ResourceType[Any]
+    owner: AnyResourceType
     service: Callable[[Services], SecretService]
     section_id: str
     title: str
@@ -63,16 +63,16 @@ class ClientSecrets:
             (
                 page.template_macros.when(secret.created_at, clock=True),
                 page.relative_time(secret.last_used_at),
-                page.row_buttons(f"{path}/secrets/{secret.id}", secret.id, remove=gettext_lazy("End …"), change=False)
+                page.row_buttons(f"{path}/secrets/{secret.id}", secret.id, remove=_("End …"), change=False)
                 if may_write
                 else "",
             )
             for secret in self.list(page)
         ]
         new = page.button_link(
-            gettext_lazy("New"),
+            _("New"),
             f"{path}/secrets/new",
-            hidden_label=gettext_lazy("client secret"),
+            hidden_label=_("client secret"),
             kind="primary" if self.is_primary_task and not rows else "",
             symbol="plus",
         )
@@ -81,7 +81,7 @@ class ClientSecrets:
             self.title,
             self.lead,
             new if may_write and len(rows) < _MAX_SECRETS else Markup(),
-            columns=(gettext_lazy("Created"), gettext_lazy("Last used")),
+            columns=(_("Created"), _("Last used")),
             rows=rows,
             has_row_buttons=True,
             empty=self.empty,
@@ -89,18 +89,13 @@ class ClientSecrets:
 
     def routes(self) -> tuple[ConsoleRoute, ...]:
         page = partial(CreateClientSecretPage, resource_type=self.owner, secrets=self)
-        secret = ResourceType[Secret](
-            model=ClientSecret,
-            path=f"{self.owner.path}/secrets/{{secret}}",
-            context=self.owner.context,
-            permission_prefix=self.owner.permission_prefix,
-            section=lambda page, secret: self.owner.section_of(page, page.context.entity),
-            parents=lambda page, secret: self.owner.breadcrumbs(page, page.context.entity),
+        secret: ResourceType[Secret] = self.owner.child(
+            "/secrets/{secret}",
+            ClientSecret,
             message_values=lambda page, secret: {
                 "name": self.owner.name(page, page.context.entity),
                 "when": secret.created_at.strftime("%Y-%m-%d %H:%M"),
             },
-            has_page=False,
             find=lambda page: find_child(page, self.list(page), "secret", lambda secret: secret.id),
         )
         revoke = Action[Secret](
@@ -108,10 +103,10 @@ class ClientSecrets:
             run=lambda page, secret: self.service(page.services).remove_secret(
                 page.context.entity.id, secret.id, principal=page.principal
             ),
-            title=gettext_lazy("Revoke this client secret of {name}?"),
-            submit_label=gettext_lazy("Revoke client secret"),
+            title=_("Revoke this client secret of {name}?"),
+            submit_label=_("Revoke client secret"),
             impact=lambda page, secret: [
-                gettext_lazy("Created {when} UTC."),
+                _("Created {when} UTC."),
                 last_used_label(secret.last_used_at),
                 (self.last_impact if len(self.list(page)) == 1 else "") or self.impact,
                 self.tokens,
@@ -125,11 +120,11 @@ class CreateClientSecretPage(ResourcePage[Any], ConsoleFormPage):
     """Creates a client secret and shows it once. ``entity`` is the owner."""
 
     is_creation = True
-    title = gettext_lazy("New client secret for {name}")
-    submit_label = gettext_lazy("Create secret")
+    title = _("New client secret for {name}")
+    submit_label = _("Create secret")
 
     def __init__(
-        self, context: RouteContext, request: Request, *, resource_type: ResourceType[Any], secrets: ClientSecrets
+        self, context: RouteContext, request: Request, *, resource_type: AnyResourceType, secrets: ClientSecrets
     ) -> None:
         super().__init__(context, request, resource_type=resource_type)
         self.secrets, self.back_path_suffix = secrets, f"#{secrets.section_id}"
@@ -142,5 +137,5 @@ class CreateClientSecretPage(ResourcePage[Any], ConsoleFormPage):
 
     def submit(self, form: Form) -> Response:
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
-        _, secret = self.secrets.service(self.services).add_secret(self.entity.id, principal=self.principal)
-        return self.render_secret(gettext_lazy("Client secret added"), secret, self.entity.id)
+        secret = self.secrets.service(self.services).add_secret(self.entity.id, principal=self.principal)[1]
+        return self.render_secret(_("Client secret added"), secret, self.entity.id)

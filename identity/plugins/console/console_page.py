@@ -12,7 +12,8 @@ from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, NotFound
-from identity.domain.messages import Message, gettext_lazy
+from identity.domain.messages import Message
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project
@@ -56,27 +57,27 @@ class NavigationSection:
     allows_partial_access: bool = False
 
 
-OVERVIEW_SECTION = NavigationSection("overview", gettext_lazy("Overview"), "overview", "organization.read")
+OVERVIEW_SECTION = NavigationSection("overview", _("Overview"), "overview", "organization.read")
 ORGANIZATION_SECTIONS = (
-    NavigationSection("users", gettext_lazy("Users"), "users", "user.read"),
-    NavigationSection("service-users", gettext_lazy("Service users"), "service", "service_user.read"),
-    NavigationSection("projects", gettext_lazy("Projects"), "project", "project.read", allows_partial_access=True),
+    NavigationSection("users", _("Users"), "users", "user.read"),
+    NavigationSection("service-users", _("Service users"), "service", "service_user.read"),
+    NavigationSection("projects", _("Projects"), "project", "project.read", allows_partial_access=True),
     NavigationSection(
-        "granted-projects", gettext_lazy("Granted projects"), "grant", "project_grant.read", allows_partial_access=True
+        "granted-projects", _("Granted projects"), "grant", "project_grant.read", allows_partial_access=True
     ),
-    NavigationSection("upstream-providers", gettext_lazy("Identity providers"), "key", "upstream_provider.read"),
-    NavigationSection("", gettext_lazy("Organization"), "organization", "organization.read"),
-    NavigationSection("policy", gettext_lazy("Sign-in policy"), "lock", "organization.read"),
-    NavigationSection("audit-events", gettext_lazy("Audit events"), "audit", "audit_event.read"),
-    NavigationSection("token-preview", gettext_lazy("Token preview"), "preview", "user.read"),
+    NavigationSection("upstream-providers", _("Identity providers"), "key", "upstream_provider.read"),
+    NavigationSection("", _("Organization"), "organization", "organization.read"),
+    NavigationSection("policy", _("Sign-in policy"), "lock", "organization.read"),
+    NavigationSection("audit-events", _("Audit events"), "audit", "audit_event.read"),
+    NavigationSection("token-preview", _("Token preview"), "preview", "user.read"),
 )
 INSTANCE_SECTIONS = (
-    NavigationSection("organizations", gettext_lazy("Organizations"), "organization", "organization.read"),
-    NavigationSection("instance", gettext_lazy("Instance administrators"), "users", "instance_manager.read"),
-    NavigationSection("instance/policy", gettext_lazy("Sign-in policy"), "lock", "instance.read"),
-    NavigationSection("instance/signing-keys", gettext_lazy("Signing keys"), "key", "signing_key.read"),
-    NavigationSection("instance/legal-holds", gettext_lazy("Legal holds"), "lock", "legal_hold.read"),
-    NavigationSection("audit-events", gettext_lazy("All audit events"), "audit", "audit_event.read"),
+    NavigationSection("organizations", _("Organizations"), "organization", "organization.read"),
+    NavigationSection("instance", _("Instance administrators"), "users", "instance_manager.read"),
+    NavigationSection("instance/policy", _("Sign-in policy"), "lock", "instance.read"),
+    NavigationSection("instance/signing-keys", _("Signing keys"), "key", "signing_key.read"),
+    NavigationSection("instance/legal-holds", _("Legal holds"), "lock", "legal_hold.read"),
+    NavigationSection("audit-events", _("All audit events"), "audit", "audit_event.read"),
 )
 
 
@@ -213,11 +214,7 @@ class ConsolePage(SignedInPage):
         removes = self.button_link(remove, f"{href}/delete{query}", hidden_label=row_name, small=True)
         if not change:
             return removes
-        return (
-            self.button_link(gettext_lazy("Change"), f"{href}/edit{query}", hidden_label=row_name, small=True)
-            + " "
-            + removes
-        )
+        return self.button_link(_("Change"), f"{href}/edit{query}", hidden_label=row_name, small=True) + " " + removes
 
     def entity_cell(self, named: EntityLink) -> Markup:
         drawn: Markup = self.template_macros.named(named.name, named.href, named.secondary_text)
@@ -233,9 +230,7 @@ class ConsolePage(SignedInPage):
 
     def relative_time(self, moment: datetime | None) -> Markup:
         """A relative time, or a placeholder for never."""
-        drawn: Markup = (
-            self.render_placeholder(gettext_lazy("Never")) if moment is None else self.template_macros.ago(moment)
-        )
+        drawn: Markup = self.render_placeholder(_("Never")) if moment is None else self.template_macros.ago(moment)
         return drawn
 
     def render_role_names(self, names: Iterable[str]) -> Markup:
@@ -270,7 +265,7 @@ class ConsolePage(SignedInPage):
         """Consume the form's submission id, so that submitting twice creates once. Raises Conflict the second time."""
         once = form.text(SUBMISSION_ID_FIELD)
         if once and not self.services.idempotency.claim_token(self.principal.id or "", once):
-            raise Conflict(sentence or gettext_lazy("This was sent already. Go back and look at the list."))
+            raise Conflict(sentence or _("This was sent already. Go back and look at the list."))
 
     # --- navigation ---
 

@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.form_fields import FormField, SelectField
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import ResourceList
-from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
+from identity.plugins.console.resource_types import AnyResourceType, EntityT, ResourcePage, ResourceType
 from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands import Command
 
@@ -30,7 +30,7 @@ class CreateForm(Generic[CommandT]):
     fields: tuple[FormField, ...]
     command: type[CommandT]
     create: Callable[["CreatePage", CommandT], str]
-    submit_label: str = gettext_lazy("Create")
+    submit_label: str = _("Create")
     lead: str = ""
 
 
@@ -50,7 +50,7 @@ class CreatePage(ConsoleFormPage):
         *,
         form: CreateForm[Any],
         resource_list: ResourceList[Any],
-        parent: ResourceType[Any],
+        parent: AnyResourceType,
     ) -> None:
         self.form, self.resource_list, self.parent, self.form_fields = form, resource_list, parent, form.fields
         super().__init__(context, request)
@@ -99,7 +99,7 @@ class CreatePage(ConsoleFormPage):
 def create_route(
     form: CreateForm[Any],
     resource_list: ResourceList[Any],
-    parent: ResourceType[Any],
+    parent: AnyResourceType,
     page: type[CreatePage] = CreatePage,
 ) -> ConsoleRoute:
     page_factory = partial(page, form=form, resource_list=resource_list, parent=parent)
@@ -113,7 +113,7 @@ class EditForm(Generic[EntityT, CommandT]):
     fields: tuple[FormField, ...] = ()
     command: type[CommandT]
     change: Callable[[ConsolePage, EntityT, CommandT, int], object]
-    title: str = gettext_lazy("Change {name}")
+    title: str = _("Change {name}")
 
 
 class EditPage(ResourcePage[EntityT], ConsoleFormPage):

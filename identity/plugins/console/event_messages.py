@@ -1,7 +1,7 @@
 """Success messages for changes, derived from their audit events."""
 
 from identity.domain.audit import AuditEvent
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import ManagerLevel
 from identity.pages.event_labels import FLASH_MESSAGES
 from identity.storage.backend import Storage
@@ -23,8 +23,8 @@ def _new_manager_message(event: AuditEvent, storage: Storage) -> str | None:
     name, role_names = subject.user.display_name, ", ".join(map(str, roles))
     resource_name = _resource_name(ManagerLevel(resource["level"]), str(resource["id"]), storage)
     if resource_name is None:
-        return gettext_lazy("{name} is now {roles}.", name=name, roles=role_names)
-    return gettext_lazy("{name} is now {roles} of {resource}.", name=name, roles=role_names, resource=resource_name)
+        return _("{name} is now {roles}.", name=name, roles=role_names)
+    return _("{name} is now {roles} of {resource}.", name=name, roles=role_names, resource=resource_name)
 
 
 def _resource_name(level: ManagerLevel, identifier: str, storage: Storage) -> str | None:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from identity.domain.errors import Invalid
 from identity.domain.expirations import NEVER
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser
@@ -22,11 +22,9 @@ from identity.plugins.console.resource_types import ResourcePage
 EXPIRATION_FIELD, NO_EXPIRATION_FIELD = "expiration_date", "no_expiration"
 
 #: Columns after the name.
-EXPIRY_COLUMNS = (gettext_lazy("Expiration date"), gettext_lazy("State"), gettext_lazy("Last used"))
+EXPIRY_COLUMNS = (_("Expiration date"), _("State"), _("Last used"))
 
-ALREADY_CREATED_MESSAGE = gettext_lazy(
-    "This was already added; its secret was shown then. Add a new one if you did not save it."
-)
+ALREADY_CREATED_MESSAGE = _("This was already added; its secret was shown then. Add a new one if you did not save it.")
 
 _YEAR = timedelta(days=365)
 
@@ -53,9 +51,9 @@ class DateField(FormField):
         if page.services.service_users.max_expiration is not None:
             days.append(last_expiration_date(page.services.service_users.max_expiration))
         suggestions = (
-            (timedelta(days=30), gettext_lazy("in 30 days")),
-            (timedelta(days=90), gettext_lazy("in 90 days")),
-            (_YEAR, gettext_lazy("in 1 year")),
+            (timedelta(days=30), _("in 30 days")),
+            (timedelta(days=90), _("in 90 days")),
+            (_YEAR, _("in 1 year")),
         )
         return {
             "hint": page.translate(self.hint),
@@ -67,7 +65,7 @@ class DateField(FormField):
 
 
 def no_expiration_checkbox(hint: str) -> FormField:
-    return Checkbox(name=NO_EXPIRATION_FIELD, label=gettext_lazy("No expiration date"), hint=hint)
+    return Checkbox(name=NO_EXPIRATION_FIELD, label=_("No expiration date"), hint=hint)
 
 
 class CreateExpiringCredentialPage(ResourcePage[ServiceUser], ConsoleFormPage):
@@ -93,11 +91,11 @@ def parse_expiration(form: Form) -> datetime:
     if form.text(NO_EXPIRATION_FIELD):
         return NEVER
     if not text:
-        raise Invalid({EXPIRATION_FIELD: gettext_lazy("Choose an expiration date, or tick “No expiration date”.")})
+        raise Invalid({EXPIRATION_FIELD: _("Choose an expiration date, or tick “No expiration date”.")})
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise Invalid({EXPIRATION_FIELD: gettext_lazy("Enter a date such as 2027-12-31.")}) from None
+        raise Invalid({EXPIRATION_FIELD: _("Enter a date such as 2027-12-31.")}) from None
     return datetime.combine(day, time(23, 59, 59), UTC)
 
 
@@ -108,5 +106,5 @@ def last_expiration_date(latest: datetime) -> date:
 
 def last_used_label(moment: datetime | None) -> str:
     if moment is None:
-        return gettext_lazy("It was never used.")
-    return gettext_lazy("Last used {when} UTC.", when=moment.strftime("%Y-%m-%d %H:%M"))
+        return _("It was never used.")
+    return _("Last used {when} UTC.", when=moment.strftime("%Y-%m-%d %H:%M"))

@@ -8,7 +8,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormPage
@@ -40,7 +40,7 @@ class ConsoleFormPage(ConsolePage, FormPage):
 
     @property
     def submit_label(self) -> str:
-        return gettext_lazy("Save")
+        return _("Save")
 
     @property
     def cancel_path(self) -> str:

@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from pyramid.request import Request
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.http.list_parameters import DESCENDING_PREFIX, SORT_PARAM, STATE_PARAM, ListParameters
 from identity.http.route_contexts import RouteContext
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.page_sections import PREVIEW_ROWS, TableSection
-from identity.plugins.console.resource_types import ResourceType
+from identity.plugins.console.resource_types import AnyResourceType
 from identity.plugins.console.routes import ConsoleRoute
 from identity.storage.paging import PageRequest, ResultPage, SortOrder
 
@@ -46,7 +46,7 @@ class ResourceList(Generic[RowT]):
     is_searchable: bool = True
     has_state_filter: bool = True
     create: str = ""
-    create_label: str = gettext_lazy("New")
+    create_label: str = _("New")
     entity_label: str = ""
     can_create: Callable[[ConsolePage], bool] = lambda page: True
     action: Callable[[ConsolePage], Markup] = lambda page: Markup()
@@ -64,10 +64,10 @@ class ResourceList(Generic[RowT]):
     #: True if creating an entity is the primary action of the section's page.
     is_primary_task: bool = False
 
-    def section_of(self, page: ConsolePage, parent: ResourceType[Any]) -> str:
+    def section_of(self, page: ConsolePage, parent: AnyResourceType) -> str:
         return self.section or parent.section_of(page, page.context.entity)
 
-    def parents(self, page: ConsolePage, parent: ResourceType[Any]) -> Breadcrumbs:
+    def parents(self, page: ConsolePage, parent: AnyResourceType) -> Breadcrumbs:
         """The pages above the list; none above a section of the navigation."""
         return () if self.section else parent.breadcrumbs(page, page.context.entity)
 
@@ -98,12 +98,7 @@ class ListPage(ConsolePage):
     template = "console/list.html"
 
     def __init__(
-        self,
-        context: RouteContext,
-        request: Request,
-        *,
-        resource_list: ResourceList[Any],
-        parent: ResourceType[Any],
+        self, context: RouteContext, request: Request, *, resource_list: ResourceList[Any], parent: AnyResourceType
     ) -> None:
         super().__init__(context, request)
         self.resource_list, self.parent = resource_list, parent
@@ -169,8 +164,8 @@ class ListPage(ConsolePage):
 
     def empty_search_message(self, page_request: PageRequest) -> str:
         if page_request.query:
-            return gettext_lazy("Nothing here has “{q}” in it.", q=page_request.query)
-        return gettext_lazy("Nothing fits this search.")
+            return _("Nothing here has “{q}” in it.", q=page_request.query)
+        return _("Nothing fits this search.")
 
     def _columns(self, sort: SortOrder | None, parameters: Mapping[str, str]) -> Iterator[ListColumn]:
         orders = {label: key for key, label in self.resource_list.sort_orders}
@@ -184,8 +179,8 @@ class ListPage(ConsolePage):
             other = f"{DESCENDING_PREFIX}{key}" if chosen and not sort.descending else key
             direction = ("descending" if sort.descending else "ascending") if chosen else ""
             directions = (
-                (key, gettext_lazy("{column}, ascending", column=text)),
-                (f"{DESCENDING_PREFIX}{key}", gettext_lazy("{column}, descending", column=text)),
+                (key, _("{column}, ascending", column=text)),
+                (f"{DESCENDING_PREFIX}{key}", _("{column}, descending", column=text)),
             )
             yield ListColumn(
                 text,
@@ -223,7 +218,7 @@ def list_section(
     )
 
 
-def list_route(resource_list: ResourceList[RowT], parent: ResourceType[Any]) -> ConsoleRoute:
+def list_route(resource_list: ResourceList[RowT], parent: AnyResourceType) -> ConsoleRoute:
     """The route of a list below the entity to which its rows belong."""
     page = partial(ListPage, resource_list=resource_list, parent=parent)
     return parent.route(resource_list.path, page, resource_list.permission)

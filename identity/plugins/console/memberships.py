@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from identity.domain.managers import Manager
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import ManagerLevel, ResourceKey
 from identity.plugins.console.badges import EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
@@ -11,10 +11,10 @@ from identity.plugins.console.page_sections import TableSection
 from identity.plugins.console.resource_types import PROJECT_GRANT, project_grant_name
 
 _LEVEL_LABELS = {
-    ManagerLevel.INSTANCE: gettext_lazy("Instance"),
-    ManagerLevel.ORGANIZATION: gettext_lazy("Organization"),
-    ManagerLevel.PROJECT: gettext_lazy("Project"),
-    ManagerLevel.PROJECT_GRANT: gettext_lazy("Project grant"),
+    ManagerLevel.INSTANCE: _("Instance"),
+    ManagerLevel.ORGANIZATION: _("Organization"),
+    ManagerLevel.PROJECT: _("Project"),
+    ManagerLevel.PROJECT_GRANT: _("Project grant"),
 }
 
 
@@ -39,11 +39,11 @@ def manager_roles_section(page: ConsolePage, user_id: str) -> TableSection:
     ]
     return TableSection(
         "managers",
-        gettext_lazy("Manager roles"),
-        gettext_lazy("What they allow in this console and in the management API."),
-        columns=(gettext_lazy("Where"), gettext_lazy("Level"), gettext_lazy("Roles"), gettext_lazy("Since")),
+        _("Manager roles"),
+        _("What they allow in this console and in the management API."),
+        columns=(_("Where"), _("Level"), _("Roles"), _("Since")),
         rows=rows,
-        empty=gettext_lazy("None. Managers are added on the page of an organization or project."),
+        empty=_("None. Managers are added on the page of an organization or project."),
     )
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from pyramid.request import Request
 
 from identity.domain.entity import EntityField
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.plugins.console.actions import Action, action_routes, text_of
 from identity.plugins.console.badges import Badge, state_badge
@@ -24,12 +24,12 @@ from identity.plugins.console.routes import ConsoleRoute
 Sections = Sequence[PageSection | NoteSection | None]
 
 
-def format_value(page: "DetailPage[Any]", entity: Any, setting: EntityField, value: Any) -> object:
+def format_value(page: "DetailPage[Any]", entity: Any, setting: EntityField, value: object) -> object:
     """The value, or its label, formatted by the field's type."""
     if isinstance(value, bool):
-        return gettext_lazy("Yes") if value else gettext_lazy("No")
+        return _("Yes") if value else _("No")
     if isinstance(value, frozenset):
-        return page.render_role_names(value) or page.render_placeholder(gettext_lazy("None"))
+        return page.render_role_names(value) or page.render_placeholder(_("None"))
     return value
 
 
@@ -47,14 +47,14 @@ class ResourcePages(Generic[EntityT]):
     sections: Callable[["DetailPage[EntityT]", EntityT], Sections] = lambda page, entity: ()
     header: Callable[["DetailPage[EntityT]", EntityT], Sequence[Markup]] = lambda page, entity: ()
     actions: Sequence[Action[EntityT]] = ()
-    actions_title: str = gettext_lazy("Deactivate or delete")
+    actions_title: str = _("Deactivate or delete")
     more_actions: Sequence[Action[EntityT]] = ()
     note: Callable[["DetailPage[EntityT]", EntityT], NoteSection | None] = lambda page, entity: None
     is_editable: bool = True
     hidden_fields: Collection[str] = ("name", "display_name")
     #: Labels that differ from the form's.
     label_overrides: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    format_value: Callable[["DetailPage[EntityT]", EntityT, EntityField, Any], object] = format_value
+    format_value: Callable[["DetailPage[EntityT]", EntityT, EntityField, object], object] = format_value
 
     def routes(self) -> tuple[ConsoleRoute, ...]:
         """Those of the page and of its actions."""
@@ -97,7 +97,7 @@ class DetailPage(ResourcePage[EntityT]):
 
     def _change_links(self) -> Iterator[Markup]:
         if self.pages.is_editable and self.has_permission(self.resource_type.permission("write")):
-            yield self.button_link(gettext_lazy("Change"), f"{self.resource_path}/edit", hidden_label=self.entity_name)
+            yield self.button_link(_("Change"), f"{self.resource_path}/edit", hidden_label=self.entity_name)
             yield from self.call_console_hook(
                 "console_header_links", lambda item: self.button_link(*item), entity=self.entity
             )
@@ -124,10 +124,7 @@ class DetailPage(ResourcePage[EntityT]):
         """The labelled fields with their values, in the order of their labels."""
         pages = self.pages
         return [
-            (
-                pages.label_overrides.get(setting.name, label),
-                pages.format_value(self, self.entity, setting, value),
-            )
+            (pages.label_overrides.get(setting.name, label), pages.format_value(self, self.entity, setting, value))
             for setting, label, value in labelled_values(entity, labels)
             if setting.name not in pages.hidden_fields
         ]

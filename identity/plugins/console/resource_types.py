@@ -12,7 +12,7 @@ from pyramid.request import Request
 from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.instance import Instance
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant
@@ -25,9 +25,10 @@ from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, Con
 from identity.plugins.console.routes import ConsoleRoute
 
 ORGANIZATIONS_PATH = f"{CONSOLE_PATH}/organizations"
-ORGANIZATIONS_BREADCRUMBS: Breadcrumbs = ((gettext_lazy("Organizations"), ORGANIZATIONS_PATH),)
+ORGANIZATIONS_BREADCRUMBS: Breadcrumbs = ((_("Organizations"), ORGANIZATIONS_PATH),)
 
 EntityT = TypeVar("EntityT")
+ChildT = TypeVar("ChildT")
 
 
 def display_name(page: ConsolePage, entity: Any) -> str:
@@ -78,6 +79,28 @@ class ResourceType(Generic[EntityT]):
         last = [(self.name(page, entity), self.own_path(page, entity))] if self.has_page else []
         return [*self.parents_of(page, entity), *last]
 
+    def child(
+        self,
+        path: str,
+        model: type[ChildT],
+        *,
+        find: Callable[[ConsolePage], ChildT],
+        message_values: Callable[[ConsolePage, ChildT], Mapping[str, object]],
+        permission_prefix: str = "",
+    ) -> "ResourceType[ChildT]":
+        """The type of an entity below this one's, without a page of its own: its pages return to this one's."""
+        return ResourceType(
+            model=model,
+            path=f"{self.path}{path}",
+            context=self.context,
+            permission_prefix=permission_prefix or self.permission_prefix,
+            section=lambda page, child: self.section_of(page, page.entity_of(self.model)),
+            message_values=message_values,
+            parents=lambda page, child: self.breadcrumbs(page, page.entity_of(self.model)),
+            has_page=False,
+            find=find,
+        )
+
     def route(self, path: str, page: PageFactory, permission: str) -> ConsoleRoute:
         """The route of a page below the entity's; see ``permission``."""
         return ConsoleRoute(f"{self.path}{path}", page, self.permission(permission), self.context)
@@ -89,6 +112,10 @@ class ResourceType(Generic[EntityT]):
     def permission(self, name: str) -> str:
         """The whole name of a permission; "read", "write" and "delete" get the prefix of this type."""
         return f"{self.permission_prefix}.{name}" if name in ("read", "write", "delete") else name
+
+
+#: Of whichever entity.
+AnyResourceType = ResourceType[Any]
 
 
 class ResourcePage(ConsolePage, Generic[EntityT]):
@@ -175,7 +202,7 @@ def is_holder_page(page: ConsolePage, grant: ProjectGrant) -> bool:
 
 
 def project_grant_name(project: Project, holder: Organization) -> str:
-    return gettext_lazy("{project} for {organization}", project=project.name, organization=holder.name)
+    return _("{project} for {organization}", project=project.name, organization=holder.name)
 
 
 def _project_grant_values(page: ConsolePage, grant: ProjectGrant) -> Mapping[str, object]:
@@ -188,10 +215,10 @@ def _project_grant_parents(page: ConsolePage, grant: ProjectGrant) -> Breadcrumb
     if is_holder_page(page, grant):
         resource = Resource.of_organization(grant.organization_id)
         if page.services.access_control.is_permitted(page.principal, "project_grant.read", resource):
-            return [(gettext_lazy("Granted projects"), f"{page.base_path}/granted-projects")]
+            return [(_("Granted projects"), f"{page.base_path}/granted-projects")]
     elif page.has_permission("project.read"):
         project = _project_of(page, grant)
-        grants = (gettext_lazy("Project grants"), f"{PROJECT.path_of(project)}/grants")
+        grants = (_("Project grants"), f"{PROJECT.path_of(project)}/grants")
         return [*project_breadcrumbs(page, project), grants]
     return []
 
@@ -217,7 +244,7 @@ USER = ResourceType(
     context=route_contexts.user_context,
     permission_prefix="user",
     section="users",
-    label=gettext_lazy("Users"),
+    label=_("Users"),
 )
 SERVICE_USER = ResourceType(
     model=ServiceUser,
@@ -225,7 +252,7 @@ SERVICE_USER = ResourceType(
     context=route_contexts.service_user_context,
     permission_prefix="service_user",
     section="service-users",
-    label=gettext_lazy("Service users"),
+    label=_("Service users"),
 )
 UPSTREAM_PROVIDER = ResourceType(
     model=UpstreamProvider,
@@ -233,7 +260,7 @@ UPSTREAM_PROVIDER = ResourceType(
     context=route_contexts.upstream_provider_context,
     permission_prefix="upstream_provider",
     section="upstream-providers",
-    label=gettext_lazy("Identity providers"),
+    label=_("Identity providers"),
 )
 PROJECT = ResourceType(
     model=Project,
@@ -241,7 +268,7 @@ PROJECT = ResourceType(
     context=route_contexts.project_context,
     permission_prefix="project",
     section="projects",
-    label=gettext_lazy("Projects"),
+    label=_("Projects"),
 )
 APPLICATION = ResourceType(
     model=Application,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid, NotFound
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import Resource
 from identity.domain.users import ServiceUser, Subject, User
 from identity.http.list_parameters import ListParameters
@@ -35,9 +35,7 @@ class RolesFormPage(ConsoleFormPage):
     requires_role: ClassVar[bool] = True
     #: The hint above the roles, and the text if there are none to choose from.
     hint: ClassVar[str] = ""
-    no_options_message: ClassVar[str] = gettext_lazy(
-        "The project has no roles yet. Add one on the page of the project."
-    )
+    no_options_message: ClassVar[str] = _("The project has no roles yet. Add one on the page of the project.")
 
     @property
     def lead(self) -> str:
@@ -62,7 +60,7 @@ class RolesFormPage(ConsoleFormPage):
         """Raises Invalid if a role is required and none is selected."""
         roles = frozenset(form.texts(ROLE_FIELD))
         if self.requires_role and not roles:
-            raise Invalid({"roles": gettext_lazy("Choose at least one role.")})
+            raise Invalid({"roles": _("Choose at least one role.")})
         return roles
 
     def entity_values(self, entity: Any) -> dict[str, FieldValue]:
@@ -100,17 +98,17 @@ class SelectThenRolesPage(RolesFormPage):
     """Step 1 searches and selects, step 2 chooses roles. The selection is a query parameter."""
 
     is_creation = True
-    submit_label = gettext_lazy("Add")
+    submit_label = _("Add")
     selection_param: ClassVar[str]
     #: The heading of step 1 and the link back to it, and the heading of step 2.
     selection_title: ClassVar[str]
     reselect_label: ClassVar[str]
-    roles_title: ClassVar[str] = gettext_lazy("Choose roles for {name}")
+    roles_title: ClassVar[str] = _("Choose roles for {name}")
 
     @property
     def title(self) -> str:
         return (
-            gettext_lazy(self.roles_title, name=self.selected_name, project=self.selected_name)
+            _(self.roles_title, name=self.selected_name, project=self.selected_name)
             if self.selected_id
             else self.selection_title
         )
@@ -134,7 +132,7 @@ class SelectThenRolesPage(RolesFormPage):
         raise NotImplementedError
 
     def empty_search_message(self, page_request: PageRequest) -> str:
-        return gettext_lazy("Nothing here has “{q}” in it.", q=page_request.query)
+        return _("Nothing here has “{q}” in it.", q=page_request.query)
 
     def selection_path(self, identifier: str) -> str:
         return f"{self.form_action()}?{self.selection_param}={identifier}"
@@ -167,8 +165,8 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
     """
 
     selection_param = "user_id"
-    selection_title = gettext_lazy("Select a user")
-    reselect_label = gettext_lazy("Select another user")
+    selection_title = _("Select a user")
+    reselect_label = _("Select another user")
     #: True to include users of other organizations that the caller may see.
     includes_other_organizations: ClassVar[bool] = False
 
@@ -194,23 +192,20 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
 
     @property
     def facts(self) -> Descriptions:
-        return [
-            (gettext_lazy("User"), self.selected_name),
-            (gettext_lazy("Login name"), self.selected_subject.login_name),
-        ]
+        return [(_("User"), self.selected_name), (_("Login name"), self.selected_subject.login_name)]
 
     @property
     def search_hint(self) -> str:
         if can_read_users(self, self.search_organization_id):
-            return gettext_lazy("Any part of a user name, name or email address.")
-        return gettext_lazy("The whole login name or id of the user.")
+            return _("Any part of a user name, name or email address.")
+        return _("The whole login name or id of the user.")
 
     def empty_search_message(self, page_request: PageRequest) -> str:
         if not can_read_users(self, self.search_organization_id):
-            return gettext_lazy("There is no such user.") if page_request.query else ""
+            return _("There is no such user.") if page_request.query else ""
         if page_request.query:
             return super().empty_search_message(page_request)
-        return gettext_lazy("There is nobody to choose yet. Create a user or a service user first.")
+        return _("There is nobody to choose yet. Create a user or a service user first.")
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         """People and service users that match the search."""

@@ -5,7 +5,7 @@ from typing import IO, Any, ClassVar
 
 from pyramid.response import Response
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.http.error_views import BodyTooLarge
 from identity.http.large_documents import read_uploaded_document
 from identity.pages.forms import Form
@@ -32,7 +32,7 @@ class UploadFormPage(ConsoleFormPage):
 
     @property
     def too_large_message(self) -> str:
-        return gettext_lazy("This is too large")
+        return _("This is too large")
 
     def post(self) -> Response:
         try:

@@ -12,7 +12,7 @@ from identity.api.plugins import cached_property
 from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_error
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
@@ -39,14 +39,12 @@ _MINUTE = timedelta(minutes=1)
 _MAX_LIFETIME_MINUTES = MAX_TOKEN_LIFETIME // _MINUTE
 #: In the error summary each message names its lifetime.
 _LIFETIME_ERRORS = {
-    "access_token_lifetime": gettext_lazy(
+    "access_token_lifetime": _(
         "Enter the lifetime of access tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES
     ),
-    "id_token_lifetime": gettext_lazy(
-        "Enter the lifetime of ID tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES
-    ),
+    "id_token_lifetime": _("Enter the lifetime of ID tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES),
 }
-_INHERITED_LIFETIME_HINT = gettext_lazy("In minutes. Empty: {n}, as everywhere.")
+_INHERITED_LIFETIME_HINT = _("In minutes. Empty: {n}, as everywhere.")
 
 
 _FIELDS = tuple(
@@ -85,14 +83,14 @@ class ApplicationFormPage(ConsoleFormPage):
     def _field_hint(self, form_field: FormField) -> str:
         kind = self.application_type
         if form_field.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
-            return gettext_lazy(
+            return _(
                 "Where people return after signing in, one address a line, exactly as the application sends it. For"
                 " example {example}",
                 example=REDIRECT_URI_EXAMPLES[kind],
             )
         if form_field.name == "name":
-            signs_in = gettext_lazy("Shown to people who sign in to it.")
-            return gettext_lazy("Shown in lists and in audit events.") if kind is ApplicationType.API else signs_in
+            signs_in = _("Shown to people who sign in to it.")
+            return _("Shown in lists and in audit events.") if kind is ApplicationType.API else signs_in
         if form_field.name in _LIFETIME_ERRORS:
             usual = format_minutes(getattr(self.request.registry.application.settings, form_field.name))
             return self.translator.gettext(_INHERITED_LIFETIME_HINT, n=usual)
@@ -166,12 +164,12 @@ class RegisterApplicationPage(ResourcePage[Project], ApplicationFormPage):
     """Step 1: choose the type. Step 2: the other settings, with defaults for the type."""
 
     is_creation = True
-    title = gettext_lazy("New application")
-    submit_label = gettext_lazy("Register")
+    title = _("New application")
+    submit_label = _("Register")
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (gettext_lazy("Applications"), f"{self.resource_path}/applications")]
+        return [*super().breadcrumbs, (_("Applications"), f"{self.resource_path}/applications")]
 
     @property
     def application_type(self) -> ApplicationType | None:
@@ -206,7 +204,7 @@ class RegisterApplicationPage(ResourcePage[Project], ApplicationFormPage):
         href = APPLICATION.path_of(application)
         if secret is None:
             return self.redirect(self.path_with_flash(href))
-        return self.render_secret(gettext_lazy("Application registered"), secret, application.id, href)
+        return self.render_secret(_("Application registered"), secret, application.id, href)
 
 
 class ApplicationEditPage(EditPage[Application], ApplicationFormPage):

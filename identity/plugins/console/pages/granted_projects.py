@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.projects import ProjectGrant
 from identity.http import route_contexts
@@ -25,7 +25,7 @@ def _rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequence[Cells]:
                 (
                     page.template_macros.named(project.name, PROJECT_GRANT.path_of(grant)),
                     owners[project.organization_id].name,
-                    page.render_role_names(grant.roles) or page.render_placeholder(gettext_lazy("None")),
+                    page.render_role_names(grant.roles) or page.render_placeholder(_("None")),
                     page.render_badge(state_badge(grant.active, page.translator)),
                     page.template_macros.when(grant.created_at),
                 )
@@ -38,21 +38,15 @@ GRANTED_PROJECTS = ResourceList(
     path="/granted-projects",
     permission="project_grant.read",
     section="granted-projects",
-    title=gettext_lazy("Granted projects"),
-    lead=gettext_lazy("Projects of other organizations, with the roles that you can give to your own users."),
-    columns=(
-        gettext_lazy("Project"),
-        gettext_lazy("Owner"),
-        gettext_lazy("Roles"),
-        gettext_lazy("State"),
-        gettext_lazy("Since"),
-    ),
+    title=_("Granted projects"),
+    lead=_("Projects of other organizations, with the roles that you can give to your own users."),
+    columns=(_("Project"), _("Owner"), _("Roles"), _("State"), _("Since")),
     fetch=lambda page, request: page.services.project_grants.page_received(
         page.entity_of(Organization).id, request, principal=page.principal
     ),
     rows=_rows,
-    empty_title=gettext_lazy("No granted projects"),
-    empty_text=gettext_lazy("No other organization has granted you a project."),
+    empty_title=_("No granted projects"),
+    empty_text=_("No other organization has granted you a project."),
 )
 
 ROUTES = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from identity.domain.instance import Instance
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import Resource
 from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
@@ -23,7 +23,7 @@ class InstancePage(ConsolePage):
     template = "console/instance.html"
     section = "instance"
     is_instance_page = True
-    title = gettext_lazy("Instance administrators")
+    title = _("Instance administrators")
 
     def template_variables(self) -> Mapping[str, object]:
         identity = self.request.registry.application
@@ -40,7 +40,7 @@ class InstancePage(ConsolePage):
                 self,
                 MANAGERS,
                 f"{CONSOLE_PATH}/instance",
-                lead=gettext_lazy("Users who manage all organizations and the service itself."),
+                lead=_("Users who manage all organizations and the service itself."),
             ),
             "said": self.translate,
             "plugins": Markup(", ").join(map(self.template_macros.code, identity.plugin_host.plugin_names))

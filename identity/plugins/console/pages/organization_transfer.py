@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.http import route_contexts
 from identity.http.error_views import MalformedRequest
@@ -38,7 +38,7 @@ class ExportOrganizationPage(ResourcePage[Organization], ConsoleFormPage):
 
     template = "console/organization_export.html"
 
-    title = gettext_lazy("Export {name}")
+    title = _("Export {name}")
 
     def submit(self, form: Form) -> Response:
         """The file. Raises Denied if the caller may not read all of its content."""
@@ -51,7 +51,7 @@ class ImportOrganizationPage(UploadFormPage):
     template = "console/organization_import.html"
     section = "organizations"
     is_instance_page = True
-    title = gettext_lazy("Import an organization")
+    title = _("Import an organization")
     breadcrumbs = ORGANIZATIONS_BREADCRUMBS
     is_creation = True
     fields = (_DOCUMENT_FIELD, _PRESERVE_IDS_FIELD)
@@ -84,12 +84,12 @@ class ImportOrganizationPage(UploadFormPage):
 
     @property
     def too_large_message(self) -> str:
-        return gettext_lazy("The file is larger than {n} MiB.", n=self._max_bytes)
+        return _("The file is larger than {n} MiB.", n=self._max_bytes)
 
     def _document(self, incoming: StreamedOrganizationImport) -> OrganizationDocument:
         file = self.files.get(_DOCUMENT_FIELD)
         if file is None:
-            raise Invalid({_DOCUMENT_FIELD: gettext_lazy("Choose the exported file.")})
+            raise Invalid({_DOCUMENT_FIELD: _("Choose the exported file.")})
         try:
             values = parse_json_stream(file, incoming.list_consumers)
         except MalformedRequest as problem:
@@ -103,10 +103,8 @@ class ImportOrganizationPage(UploadFormPage):
         t = self.translator.gettext
         more = {name: item for name, item in problems.items() if name == FURTHER_PROBLEMS_KEY}
         located = {path: item for path, item in problems.items() if path not in more}
-        messages = {
-            path: gettext_lazy("{place}: {problem}", place=path, problem=t(item)) for path, item in located.items()
-        } | more
-        return {_DOCUMENT_FIELD: gettext_lazy("Some places in the document need a change."), **messages}
+        messages = {path: _("{place}: {problem}", place=path, problem=t(item)) for path, item in located.items()} | more
+        return {_DOCUMENT_FIELD: _("Some places in the document need a change."), **messages}
 
 
 ROUTES = (

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from identity.domain.audit import Result
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import Resource
 from identity.http import route_contexts
 from identity.pages.event_labels import EventLabels
@@ -26,38 +26,36 @@ _CREDENTIAL_PATHS = {ExpiringCredentialKind.KEY: "keys", ExpiringCredentialKind.
 _GETTING_STARTED_STEPS = (
     (
         "project",
-        gettext_lazy("Create a project"),
-        gettext_lazy("A project holds applications, roles and who has them."),
+        _("Create a project"),
+        _("A project holds applications, roles and who has them."),
         "project.create",
         "projects/new",
     ),
     (
         "application",
-        gettext_lazy("Register an application"),
-        gettext_lazy("People sign in to it, or it checks the tokens that it is sent."),
+        _("Register an application"),
+        _("People sign in to it, or it checks the tokens that it is sent."),
         "application.write",
         "projects",
     ),
     (
         "service_user",
-        gettext_lazy("Create a service user"),
-        gettext_lazy("A program signs in as a service user, without a person."),
+        _("Create a service user"),
+        _("A program signs in as a service user, without a person."),
         "service_user.write",
         "service-users/new",
     ),
     (
         "key",
-        gettext_lazy("Add a key to the service user"),
-        gettext_lazy("Its key file is what the program needs to get tokens."),
+        _("Add a key to the service user"),
+        _("Its key file is what the program needs to get tokens."),
         "service_user.write",
         "service-users",
     ),
     (
         "manager",
-        gettext_lazy("Add a manager"),
-        gettext_lazy(
-            "Users and service users with a manager role may work in this console and with the management API."
-        ),
+        _("Add a manager"),
+        _("Users and service users with a manager role may work in this console and with the management API."),
         "organization_manager.write",
         "managers/new",
     ),
@@ -77,40 +75,29 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
         sections.append(
             TableSection(
                 "expiring",
-                gettext_lazy("Expires soon"),
-                columns=(
-                    gettext_lazy("What"),
-                    gettext_lazy("Whose"),
-                    gettext_lazy("State"),
-                    gettext_lazy("Expiration date"),
-                ),
+                _("Expires soon"),
+                columns=(_("What"), _("Whose"), _("State"), _("Expiration date")),
                 rows=[
                     _expiring_cells(page, expiring_credential, organization_id, may_write=may_write)
                     for expiring_credential in expiring
                 ],
                 has_row_buttons=True,
-                empty=gettext_lazy("Nothing expires in the next 30 days."),
+                empty=_("Nothing expires in the next 30 days."),
             )
         )
     if access.is_permitted(page.principal, "audit_event.read", resource):
         rows = _refusal_rows(page, organization_id)
         every = page.button_link(
-            gettext_lazy("Audit events"), _audit_events_path(organization_id, {"result": Result.REFUSED.value})
+            _("Audit events"), _audit_events_path(organization_id, {"result": Result.REFUSED.value})
         )
         sections.append(
             TableSection(
                 "refused",
-                gettext_lazy("Refused lately"),
+                _("Refused lately"),
                 action=every if rows else Markup(),
-                columns=(
-                    gettext_lazy("What"),
-                    gettext_lazy("Who"),
-                    gettext_lazy("Where from"),
-                    gettext_lazy("Last time"),
-                    gettext_lazy("Times"),
-                ),
+                columns=(_("What"), _("Who"), _("Where from"), _("Last time"), _("Times")),
                 rows=rows,
-                empty=gettext_lazy("Nothing was refused in the last 24 hours."),
+                empty=_("Nothing was refused in the last 24 hours."),
             )
         )
     return sections
@@ -141,9 +128,7 @@ def _expiring_cells(
     owner_cell = ui.link(name, user)
     if organization_id is None:
         owner_cell += ui.below(expiring_credential.owner.organization.name)
-    new = page.button_link(
-        gettext_lazy("New key") if is_key else gettext_lazy("New token"), f"{href}/new", hidden_label=name, small=True
-    )
+    new = page.button_link(_("New key") if is_key else _("New token"), f"{href}/new", hidden_label=name, small=True)
     return (
         credential_cell,
         owner_cell,
@@ -166,7 +151,7 @@ def _refusal_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Ce
                 t(EventLabels.REASONS.get(refusal_summary.reason or "", refusal_summary.reason or "")),
             ),
             page.entity_link(_actor_link(parties, refusal_summary)),
-            refusal_summary.actor.client_address or page.render_placeholder(gettext_lazy("Unknown")),
+            refusal_summary.actor.client_address or page.render_placeholder(_("Unknown")),
             page.template_macros.ago(refusal_summary.last_at),
             refusal_summary.count,
         )
@@ -196,7 +181,7 @@ class OverviewPage(ConsolePage):
 
     template = "console/overview.html"
     section = "overview"
-    title = gettext_lazy("Overview")
+    title = _("Overview")
 
     def template_variables(self) -> Mapping[str, object]:
         getting_started, first, rows = self.services.overview.getting_started(self.context.entity.id), True, []
@@ -206,13 +191,13 @@ class OverviewPage(ConsolePage):
             if not done and self.has_permission(permission):
                 kind = "primary" if first else ""
                 right, first = (
-                    self.button_link(gettext_lazy("Start"), f"{self.base_path}/{below}", hidden_label=title, kind=kind),
+                    self.button_link(_("Start"), f"{self.base_path}/{below}", hidden_label=title, kind=kind),
                     False,
                 )
             rows.append((title, text, right))
-        lead = gettext_lazy("What a new organization needs before programs and people can use it.")
+        lead = _("What a new organization needs before programs and people can use it.")
         complete = all(getattr(getting_started, name) for name, *_ in _GETTING_STARTED_STEPS)
-        begin = [] if complete else [ActionSection("steps", gettext_lazy("Getting started"), lead, rows=rows)]
+        begin = [] if complete else [ActionSection("steps", _("Getting started"), lead, rows=rows)]
         return {"sections_of": [*begin, *overview_sections(self, self.context.entity.id)], "said": self.translate}
 
 

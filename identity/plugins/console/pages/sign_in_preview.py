@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.policies import Policy
 from identity.domain.users import HumanUser
 from identity.http import route_contexts
@@ -26,7 +26,7 @@ _RULE_FIELD_NAMES = tuple(form_field.name for form_field in rule_fields())
 class SignInPreviewPage(TokenPreviewPage):
     template = "console/sign_in_preview.html"
     section = "policy"
-    title = gettext_lazy("What would they have to do?")
+    title = _("What would they have to do?")
     fields = (USER_PARAM, USER_QUERY_FIELD, APPLICATION_PARAM, APPLICATION_QUERY_FIELD)
 
     @property
@@ -78,46 +78,41 @@ class SignInPreviewPage(TokenPreviewPage):
         subject = find_user(context, self.principal, parameters.get(USER_PARAM, ""))
         client = find_application(context, self.principal, parameters.get(APPLICATION_PARAM, ""))
         if subject is None or not isinstance(subject.user, HumanUser):
-            self.problems[USER_PARAM] = gettext_lazy("Choose a person.")
+            self.problems[USER_PARAM] = _("Choose a person.")
         if parameters.get(APPLICATION_PARAM) and client is None:
-            self.problems[APPLICATION_PARAM] = gettext_lazy("There is no such application.")
+            self.problems[APPLICATION_PARAM] = _("There is no such application.")
         if self.problems or subject is None:
             return None
         return preview_sign_in(subject, client, context)
 
     def _descriptions(self, sign_in_preview: SignInPreview) -> Iterator[tuple[str, object]]:
         yield (
-            gettext_lazy("Signs in by"),
+            _("Signs in by"),
             self._sign_in_method_labels(sign_in_preview.sign_in_methods)
-            or gettext_lazy("Nothing: this policy lets them in by no way they have"),
+            or _("Nothing: this policy lets them in by no way they have"),
         )
-        yield gettext_lazy("Second factor"), self._describe_step_up(sign_in_preview.step_up_requirement)
+        yield _("Second factor"), self._describe_step_up(sign_in_preview.step_up_requirement)
         if sign_in_preview.requires_new_password:
-            yield gettext_lazy("Password"), gettext_lazy("Has to choose a new one")
+            yield _("Password"), _("Has to choose a new one")
         yield from self._policy_descriptions(sign_in_preview.policy)
         if sign_in_preview.error is not None:
             yield (
-                gettext_lazy("Application"),
-                self.translator.gettext(
-                    gettext_lazy("Gets an error: {reason}", reason=sign_in_preview.error.description)
-                ),
+                _("Application"),
+                self.translator.gettext(_("Gets an error: {reason}", reason=sign_in_preview.error.description)),
             )
         elif sign_in_preview.needs_consent is not None:
-            yield (
-                gettext_lazy("Consent"),
-                gettext_lazy("Is asked to agree") if sign_in_preview.needs_consent else gettext_lazy("Is not asked"),
-            )
+            yield (_("Consent"), _("Is asked to agree") if sign_in_preview.needs_consent else _("Is not asked"))
 
     def _describe_step_up(self, requirement: StepUpRequirement | None) -> str:
         if requirement is None:
-            return gettext_lazy("Is not asked for")
+            return _("Is not asked for")
         if requirement.factors:
             labels = self._sign_in_method_labels(requirement.factors)
-            return self.translator.gettext(gettext_lazy("Is asked for: {ways}", ways=labels))
+            return self.translator.gettext(_("Is asked for: {ways}", ways=labels))
         if requirement.enrollable_factors:
             labels = self._sign_in_method_labels(requirement.enrollable_factors)
-            return self.translator.gettext(gettext_lazy("Has to set up: {ways}", ways=labels))
-        return gettext_lazy("Is required, and there is none that they could set up")
+            return self.translator.gettext(_("Has to set up: {ways}", ways=labels))
+        return _("Is required, and there is none that they could set up")
 
     def _sign_in_method_labels(self, names: Sequence[str]) -> str:
         labels = self.services.capabilities.sign_in_methods
@@ -125,17 +120,15 @@ class SignInPreviewPage(TokenPreviewPage):
 
     def _policy_descriptions(self, policy: Policy) -> Descriptions:
         labels = (
-            ("remember_browser", gettext_lazy("Remember browsers for")),
-            ("session_idle_age", gettext_lazy("End unused sessions after")),
-            ("session_max_age", gettext_lazy("End all sessions after")),
-            ("single_session", gettext_lazy("Browsers at a time")),
+            ("remember_browser", _("Remember browsers for")),
+            ("session_idle_age", _("End unused sessions after")),
+            ("session_max_age", _("End all sessions after")),
+            ("single_session", _("Browsers at a time")),
         )
         facts = [(label, describe_rule(name, getattr(policy, name))) for name, label in labels]
         is_open = self.services.registration.is_open(self.context.entity)
-        registers = (
-            describe_rule("registration", policy.registration) if is_open else gettext_lazy("Nobody can register now")
-        )
-        return [*facts, (gettext_lazy("Registration"), registers)]
+        registers = describe_rule("registration", policy.registration) if is_open else _("Nobody can register now")
+        return [*facts, (_("Registration"), registers)]
 
 
 ROUTES = (

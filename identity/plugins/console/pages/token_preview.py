@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.search import matches_query
 from identity.domain.users import TokenFormat
 from identity.http import route_contexts
@@ -32,21 +32,21 @@ USER_QUERY_FIELD, APPLICATION_QUERY_FIELD = "user_query", "application_query"
 _MAX_OPTIONS = 50
 
 _CARRIER_TITLES = {
-    ClaimsCarrier.CODE: gettext_lazy("Code"),
-    ClaimsCarrier.ACCESS_TOKEN: gettext_lazy("Access token"),
-    ClaimsCarrier.ID_TOKEN: gettext_lazy("ID token"),
-    ClaimsCarrier.REFRESH_TOKEN: gettext_lazy("Refresh token"),
-    ClaimsCarrier.USERINFO: gettext_lazy("Answer of userinfo"),
-    ClaimsCarrier.INTROSPECTION: gettext_lazy("Answer of introspection"),
+    ClaimsCarrier.CODE: _("Code"),
+    ClaimsCarrier.ACCESS_TOKEN: _("Access token"),
+    ClaimsCarrier.ID_TOKEN: _("ID token"),
+    ClaimsCarrier.REFRESH_TOKEN: _("Refresh token"),
+    ClaimsCarrier.USERINFO: _("Answer of userinfo"),
+    ClaimsCarrier.INTROSPECTION: _("Answer of introspection"),
 }
 _CARRIER_LEADS = {
-    ClaimsCarrier.CODE: gettext_lazy("The application exchanges it for the tokens below, once."),
-    ClaimsCarrier.REFRESH_TOKEN: gettext_lazy("Says nothing; it brings new tokens until it is not used for too long."),
-    ClaimsCarrier.USERINFO: gettext_lazy("What the access token opens for the application."),
-    ClaimsCarrier.INTROSPECTION: gettext_lazy("What an API learns that it is meant for."),
+    ClaimsCarrier.CODE: _("The application exchanges it for the tokens below, once."),
+    ClaimsCarrier.REFRESH_TOKEN: _("Says nothing; it brings new tokens until it is not used for too long."),
+    ClaimsCarrier.USERINFO: _("What the access token opens for the application."),
+    ClaimsCarrier.INTROSPECTION: _("What an API learns that it is meant for."),
 }
-_OPAQUE = gettext_lazy("Opaque: it says nothing by itself. What it stands for is told by userinfo and introspection.")
-_JWT = gettext_lazy("JWT: whoever receives it can read it.")
+_OPAQUE = _("Opaque: it says nothing by itself. What it stands for is told by userinfo and introspection.")
+_JWT = _("JWT: whoever receives it can read it.")
 
 
 def claims_lead(carried: PreviewedClaims) -> str:
@@ -67,7 +67,7 @@ class PreviewOptions:
 class TokenPreviewPage(QueryPage):
     template = "console/token_preview.html"
     section = "token-preview"
-    title = gettext_lazy("Token preview")
+    title = _("Token preview")
     fields: ClassVar[tuple[str, ...]] = (
         USER_PARAM,
         USER_QUERY_FIELD,

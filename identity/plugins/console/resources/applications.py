@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 from markupsafe import Markup
 
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.entity import EntityField
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.projects import Project
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
@@ -25,13 +24,13 @@ from identity.provider.endpoints import metadata
 
 #: URLs that applications are configured with, by their names in the discovery document.
 _ENDPOINT_LABELS = {
-    "authorization_endpoint": gettext_lazy("Authorization endpoint"),
-    "token_endpoint": gettext_lazy("Token endpoint"),
-    "userinfo_endpoint": gettext_lazy("User info endpoint"),
-    "introspection_endpoint": gettext_lazy("Introspection endpoint"),
-    "revocation_endpoint": gettext_lazy("Revocation endpoint"),
-    "end_session_endpoint": gettext_lazy("End of session endpoint"),
-    "jwks_uri": gettext_lazy("Signing keys"),
+    "authorization_endpoint": _("Authorization endpoint"),
+    "token_endpoint": _("Token endpoint"),
+    "userinfo_endpoint": _("User info endpoint"),
+    "introspection_endpoint": _("Introspection endpoint"),
+    "revocation_endpoint": _("Revocation endpoint"),
+    "end_session_endpoint": _("End of session endpoint"),
+    "jwks_uri": _("Signing keys"),
 }
 
 
@@ -44,7 +43,7 @@ def _rows(page: ConsolePage, applications: Sequence[Application]) -> Sequence[Ce
             ui.named(application.name, APPLICATION.path_of(application)),
             page.translate(APPLICATION_TYPE_OPTIONS[application.type].label),
             ui.code(application.id),
-            page.render_placeholder(gettext_lazy("None"))
+            page.render_placeholder(_("None"))
             if application.is_public
             else page.render_badge(secrets_badge(counts.get(application.id, 0), page.translator)),
             page.render_badge(state_badge(application.active, page.translator)),
@@ -56,51 +55,43 @@ def _rows(page: ConsolePage, applications: Sequence[Application]) -> Sequence[Ce
 APPLICATIONS = ResourceList(
     path="/applications",
     permission="application.read",
-    title=gettext_lazy("Applications"),
-    lead=gettext_lazy("Programs that people sign in to, and APIs that check tokens."),
-    columns=(
-        gettext_lazy("Name"),
-        gettext_lazy("Type"),
-        gettext_lazy("Client id"),
-        gettext_lazy("Secret"),
-        gettext_lazy("State"),
-    ),
-    sort_orders=(("name", gettext_lazy("Name")),),
+    title=_("Applications"),
+    lead=_("Programs that people sign in to, and APIs that check tokens."),
+    columns=(_("Name"), _("Type"), _("Client id"), _("Secret"), _("State")),
+    sort_orders=(("name", _("Name")),),
     fetch=lambda page, request: page.services.storage.applications.page(page.entity_of(Project).id, request),
     rows=_rows,
-    empty_title=gettext_lazy("No applications yet"),
-    empty_text=gettext_lazy(
-        "Register the first application. It gets a client id and, where it can keep one, a secret."
-    ),
+    empty_title=_("No applications yet"),
+    empty_text=_("Register the first application. It gets a client id and, where it can keep one, a secret."),
     create="application.write",
-    entity_label=gettext_lazy("application"),
+    entity_label=_("application"),
     section_id="applications",
-    all_label=gettext_lazy("All applications …"),
+    all_label=_("All applications …"),
     is_primary_task=True,
 )
 
 _ACTIONS = (
     Deactivation[Application](
         run=lambda page, application: page.services.applications.deactivate(application.id, principal=page.principal),
-        title=gettext_lazy("Deactivate the application “{name}”?"),
-        description=gettext_lazy("Nobody signs in to it any more. You can reactivate it later."),
-        impact=(gettext_lazy("Nobody signs in to it, and it gets and checks no tokens."), REACTIVATION_HINT),
-        submit_label=gettext_lazy("Deactivate application"),
+        title=_("Deactivate the application “{name}”?"),
+        description=_("Nobody signs in to it any more. You can reactivate it later."),
+        impact=(_("Nobody signs in to it, and it gets and checks no tokens."), REACTIVATION_HINT),
+        submit_label=_("Deactivate application"),
     ),
     Reactivation[Application](
         run=lambda page, application: page.services.applications.reactivate(application.id, principal=page.principal),
-        title=gettext_lazy("Reactivate the application “{name}”?"),
-        description=gettext_lazy("People sign in to it again."),
-        impact=(gettext_lazy("People sign in to it again, and its secrets work again."),),
-        submit_label=gettext_lazy("Reactivate application"),
+        title=_("Reactivate the application “{name}”?"),
+        description=_("People sign in to it again."),
+        impact=(_("People sign in to it again, and its secrets work again."),),
+        submit_label=_("Reactivate application"),
     ),
     Deletion[Application](
         run=lambda page, application: page.services.applications.remove(application.id, principal=page.principal),
         target=DeletionTarget.APPLICATION,
-        title=gettext_lazy("Delete the application “{name}”?"),
-        description=gettext_lazy("Removes the application and its secrets for ever."),
-        impact=(gettext_lazy("This cannot be undone. Its client id never works again."),),
-        submit_label=gettext_lazy("Delete application"),
+        title=_("Delete the application “{name}”?"),
+        description=_("Removes the application and its secrets for ever."),
+        impact=(_("This cannot be undone. Its client id never works again."),),
+        submit_label=_("Delete application"),
     ),
 )
 
@@ -108,15 +99,13 @@ _SECRETS = ClientSecrets(
     owner=APPLICATION,
     service=lambda services: services.applications,
     section_id="secrets",
-    title=gettext_lazy("Client secrets"),
-    lead=gettext_lazy(
-        "Two can be live, so that one is replaced without a gap: make a new one, use it, end the old one."
-    ),
-    empty=gettext_lazy("No client secret: the application gets no tokens until it has one."),
+    title=_("Client secrets"),
+    lead=_("Two can be live, so that one is replaced without a gap: make a new one, use it, end the old one."),
+    empty=_("No client secret: the application gets no tokens until it has one."),
     is_primary_task=True,
-    impact=gettext_lazy("Where it is still in use, the application gets no tokens any more."),
-    last_impact=gettext_lazy("It is the only one: the application gets no tokens until it has a new one."),
-    tokens=gettext_lazy("Tokens that the application got for itself by it end at once. Those of people stay."),
+    impact=_("Where it is still in use, the application gets no tokens any more."),
+    last_impact=_("It is the only one: the application gets no tokens until it has a new one."),
+    tokens=_("Tokens that the application got for itself by it end at once. Those of people stay."),
 )
 
 
@@ -131,19 +120,19 @@ def _badges(page: DetailPage[Application], application: Application) -> Sequence
 
 def _descriptions(page: DetailPage[Application], application: Application) -> Descriptions:
     addresses = [
-        (gettext_lazy("Redirect URIs"), _format_uris(page, application.redirect_uris)),
-        (gettext_lazy("Post-logout redirect URIs"), _format_uris(page, application.post_logout_redirect_uris)),
+        (_("Redirect URIs"), _format_uris(page, application.redirect_uris)),
+        (_("Post-logout redirect URIs"), _format_uris(page, application.post_logout_redirect_uris)),
     ]
     return [
-        (gettext_lazy("Client id"), page.template_macros.identifier(application.id)),
+        (_("Client id"), page.template_macros.identifier(application.id)),
         *(addresses if _has_sign_in(application) else []),
-        (gettext_lazy("Created"), page.template_macros.when(application.created_at, relative=True)),
+        (_("Created"), page.template_macros.when(application.created_at, relative=True)),
     ]
 
 
 def _format_uris(page: ConsolePage, addresses: Sequence[str]) -> Markup:
     lines = [Markup("<div>{}</div>").format(page.template_macros.identifier(address)) for address in addresses]
-    return Markup().join(lines) or page.render_placeholder(gettext_lazy("None"))
+    return Markup().join(lines) or page.render_placeholder(_("None"))
 
 
 def _sections(page: DetailPage[Application], application: Application) -> Sections:
@@ -151,7 +140,7 @@ def _sections(page: DetailPage[Application], application: Application) -> Sectio
     return [
         None if application.is_public else _SECRETS.section(page),
         _endpoints(page),
-        DescriptionListSection("settings", gettext_lazy("Settings"), facts=facts),
+        DescriptionListSection("settings", _("Settings"), facts=facts),
         branding_section(page) if _has_sign_in(application) else None,
     ]
 
@@ -162,26 +151,31 @@ def _endpoints(page: ConsolePage) -> DescriptionListSection:
     document = metadata.discovery_document_members(identity.protocol_registry, identity.settings)
     issuer = identity.settings.issuer_url
     known = [
-        (gettext_lazy("Issuer"), issuer),
-        (gettext_lazy("Discovery document"), issuer + metadata.ENDPOINT.path),
+        (_("Issuer"), issuer),
+        (_("Discovery document"), issuer + metadata.ENDPOINT.path),
         *((label, document[name]) for name, label in _ENDPOINT_LABELS.items() if name in document),
     ]
     return DescriptionListSection(
         "endpoints",
-        gettext_lazy("What the application has to know of us"),
-        gettext_lazy("Most libraries need the issuer alone, and read the rest from the discovery document."),
+        _("What the application has to know of us"),
+        _("Most libraries need the issuer alone, and read the rest from the discovery document."),
         facts=[(label, page.template_macros.identifier(address)) for label, address in known],
     )
 
 
-def _format_value(page: DetailPage[Application], application: Application, setting: EntityField, value: Any) -> object:
+def _format_value(
+    page: DetailPage[Application], application: Application, setting: EntityField, value: object
+) -> object:
     if setting.type is str:
         return page.template_macros.code(value)
     if setting.type is not timedelta:
         return format_value(page, application, setting, value)
-    span = value or getattr(page.request.registry.application.settings, setting.name)
-    text = page.translator.ngettext("{n} minute", "{n} minutes", span // timedelta(minutes=1))
-    return text if value else text + " " + page.render_placeholder(gettext_lazy("as everywhere"))
+    minute = timedelta(minutes=1)
+    if isinstance(value, timedelta):
+        return page.translator.ngettext("{n} minute", "{n} minutes", value // minute)
+    usual = getattr(page.request.registry.application.settings, setting.name)
+    text = page.translator.ngettext("{n} minute", "{n} minutes", usual // minute)
+    return text + " " + page.render_placeholder(_("as everywhere"))
 
 
 _PAGES = ResourcePages(

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -12,7 +11,7 @@ from pyramid.request import Request
 
 from identity.crypto.secrets import is_id
 from identity.domain.audit import ERASED, OTHER_ORGANIZATION, AuditEvent, AuditFilter, Result
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.http import route_contexts
@@ -26,7 +25,7 @@ from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, Con
 from identity.plugins.console.lists import Cells, ListPage, ResourceList
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, TableSection
 from identity.plugins.console.query_page import QueryPage
-from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, ResourceType
+from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, AnyResourceType
 from identity.plugins.console.routes import ConsoleRoute
 from identity.storage.paging import PageRequest, ResultPage
 
@@ -41,25 +40,23 @@ FROM_FIELD, TO_FIELD, ACTOR_FIELD, EVENT_FIELD, OBJECT_FIELD, RESULT_FIELD = (
 )
 REQUEST_FIELD = "request"
 
-_RESULT_LABELS = {Result.SUCCESS: gettext_lazy("Done"), Result.REFUSED: gettext_lazy("Refused")}
+_RESULT_LABELS = {Result.SUCCESS: _("Done"), Result.REFUSED: _("Refused")}
 _DAY = timedelta(days=1)
 #: Search results among which a user is looked for by their exact name.
 _MAX_NAME_MATCHES = 50
 #: Detail members with a refused URI, and the application fields with the registered ones.
 _URI_FIELDS = {"redirect_uri": "redirect_uris", "post_logout_redirect_uri": "post_logout_redirect_uris"}
-_ERASED_NOTE = NoteSection(
-    gettext_lazy("This person is deleted. What the event told of them is erased."), is_secondary=True
-)
+_ERASED_NOTE = NoteSection(_("This person is deleted. What the event told of them is erased."), is_secondary=True)
 
 
-_TITLE, _INSTANCE_TITLE = gettext_lazy("Audit events"), gettext_lazy("All audit events")
+_TITLE, _INSTANCE_TITLE = _("Audit events"), _("All audit events")
 
 
 class AuditEventListPage(QueryPage, ListPage):
     template = "console/audit_events.html"
     fields = (FROM_FIELD, TO_FIELD, EVENT_FIELD, RESULT_FIELD, ACTOR_FIELD, OBJECT_FIELD, REQUEST_FIELD)
 
-    def __init__(self, context: RouteContext, request: Request, *, parent: ResourceType[Any]) -> None:
+    def __init__(self, context: RouteContext, request: Request, *, parent: AnyResourceType) -> None:
         super().__init__(context, request, resource_list=self._events(parent is INSTANCE), parent=parent)
 
     def _events(self, of_instance: bool) -> ResourceList[AuditEvent]:
@@ -68,19 +65,13 @@ class AuditEventListPage(QueryPage, ListPage):
             permission="audit_event.read",
             section=SECTION,
             title=_INSTANCE_TITLE if of_instance else _TITLE,
-            lead=gettext_lazy("What was done and what was refused, as it was written then. Times are in UTC."),
-            columns=(
-                gettext_lazy("What"),
-                gettext_lazy("When"),
-                gettext_lazy("Who, where from"),
-                gettext_lazy("Object"),
-                gettext_lazy("Result"),
-            ),
+            lead=_("What was done and what was refused, as it was written then. Times are in UTC."),
+            columns=(_("What"), _("When"), _("Who, where from"), _("Object"), _("Result")),
             has_state_filter=False,
             fetch=self._fetch,
             rows=_rows,
-            empty_title=gettext_lazy("No audit events yet"),
-            empty_text=gettext_lazy("Whatever is changed or refused here will be listed."),
+            empty_title=_("No audit events yet"),
+            empty_text=_("Whatever is changed or refused here will be listed."),
         )
 
     @property
@@ -100,16 +91,13 @@ class AuditEventListPage(QueryPage, ListPage):
 
     def empty_search_message(self, page_request: PageRequest) -> str:
         if self.problems:
-            return gettext_lazy("Correct the filters to see events.")
-        return gettext_lazy("No event fits these filters. Remove one.")
+            return _("Correct the filters to see events.")
+        return _("No event fits these filters. Remove one.")
 
     def filter_variables(self) -> Mapping[str, object]:
         t = self.translator.gettext
         events = [
-            (
-                t(message),
-                [(subject, t("All of them")), *((name, t(label)) for name, label in _event_options(subject))],
-            )
+            (t(message), [(subject, t("All of them")), *((name, t(label)) for name, label in _event_options(subject))])
             for subject, message in SUBJECT_LABELS.items()
         ]
         return {"events": events, "results": [(result.value, t(message)) for result, message in _RESULT_LABELS.items()]}
@@ -118,13 +106,13 @@ class AuditEventListPage(QueryPage, ListPage):
         parameters = self.query()
         since, last = self._parse_day(FROM_FIELD, parameters), self._parse_day(TO_FIELD, parameters)
         if since is not None and last is not None and last < since:
-            self.problems[TO_FIELD] = gettext_lazy("Choose a day that is not before the first one.")
+            self.problems[TO_FIELD] = _("Choose a day that is not before the first one.")
         event = parameters.get(EVENT_FIELD, "")
         if event and event not in EventLabels.EVENTS and event not in SUBJECT_LABELS:
-            self.problems[EVENT_FIELD] = gettext_lazy("Choose one of the values offered.")
+            self.problems[EVENT_FIELD] = _("Choose one of the values offered.")
         result = parameters.get(RESULT_FIELD, "")
         if result and result not in set(Result):
-            self.problems[RESULT_FIELD] = gettext_lazy("Choose one of the values offered.")
+            self.problems[RESULT_FIELD] = _("Choose one of the values offered.")
         return AuditFilter(
             organization_id=self.organization_id,
             event=event,
@@ -144,7 +132,7 @@ class AuditEventListPage(QueryPage, ListPage):
             # date.max has no next day.
             day = min(date.fromisoformat(text), date.max - _DAY)
         except ValueError:
-            self.problems[field] = gettext_lazy("Enter a date such as 2027-12-31.")
+            self.problems[field] = _("Enter a date such as 2027-12-31.")
             return None
         return datetime.combine(day, time(), UTC)
 
@@ -164,7 +152,7 @@ class AuditEventListPage(QueryPage, ListPage):
         exact = [item for item in found_by_name if name_key(text) in map(name_key, (item.display_name, item.user_name))]
         meant = exact or found_by_name
         if len(meant) > 1:
-            self.problems[field] = gettext_lazy("Several users have this name. Enter the login name.")
+            self.problems[field] = _("Several users have this name. Enter the login name.")
         # Other kinds of objects, and deleted ones, are found by id only.
         return meant[0].id if len(meant) == 1 else text
 
@@ -218,15 +206,10 @@ class AuditEventDetailPage(ConsolePage):
     def template_variables(self) -> Mapping[str, object]:
         erased = self.event.detail == ERASED
         changes, facts = ([], []) if erased else _split_detail(self.event)
-        columns = (gettext_lazy("Field"), gettext_lazy("Before"), gettext_lazy("After"))
+        columns = (_("Field"), _("Before"), _("After"))
         sections = [
-            TableSection("changes", gettext_lazy("What changed"), columns=columns, rows=self._format_cells(changes)),
-            TableSection(
-                "detail",
-                gettext_lazy("Detail"),
-                columns=(gettext_lazy("Field"), gettext_lazy("Value")),
-                rows=self._format_cells(facts),
-            ),
+            TableSection("changes", _("What changed"), columns=columns, rows=self._format_cells(changes)),
+            TableSection("detail", _("Detail"), columns=(_("Field"), _("Value")), rows=self._format_cells(facts)),
             self._registered_uris(),
         ]
         return {
@@ -244,9 +227,7 @@ class AuditEventDetailPage(ConsolePage):
         application = self.services.storage.applications.find(self.event.object_id or "") if sent else None
         uris = () if application is None else getattr(application, _URI_FIELDS[sent])
         rows = [(self.template_macros.code(uri),) for uri in uris]
-        return TableSection(
-            "registered", gettext_lazy("Registered addresses"), columns=(gettext_lazy("Address"),), rows=rows
-        )
+        return TableSection("registered", _("Registered addresses"), columns=(_("Address"),), rows=rows)
 
     def _descriptions(self) -> Descriptions:
         event, actor, parties, ui = (
@@ -265,25 +246,25 @@ class AuditEventDetailPage(ConsolePage):
             return ui.identifier(value) if value and (named is None or named.name != value) else Markup()
 
         return [
-            (gettext_lazy("When"), ui.moment(event.at)),
-            (gettext_lazy("Reason"), reason_label(event, self)),
-            (gettext_lazy("Who"), self.entity_link(entity_link)),
-            (gettext_lazy("Id of who acted"), identifier(actor.id, entity_link)),
-            (gettext_lazy("Application"), "" if client is None else self.entity_link(client)),
-            (gettext_lazy("Client id"), identifier(actor.client_id, client) if client else ""),
-            (gettext_lazy("Session"), identifier(actor.session_id)),
-            (gettext_lazy("Where from"), actor.client_address or gettext_lazy("Not known")),
-            (gettext_lazy("Kind of object"), parties.object_kind_label(event.object_kind)),
-            (gettext_lazy("Object"), self.entity_link(link) if event.object_id else ""),
-            (gettext_lazy("Id of the object"), identifier(event.object_id, link)),
-            (gettext_lazy("Organization"), ui.link(organization.name, self.base_path) if organization else ""),
-            (gettext_lazy("Other organization"), parties.other_organization_name(event)),
-            (gettext_lazy("Request id"), identifier(actor.request_id)),
-            (gettext_lazy("Event id"), identifier(event.id)),
+            (_("When"), ui.moment(event.at)),
+            (_("Reason"), reason_label(event, self)),
+            (_("Who"), self.entity_link(entity_link)),
+            (_("Id of who acted"), identifier(actor.id, entity_link)),
+            (_("Application"), "" if client is None else self.entity_link(client)),
+            (_("Client id"), identifier(actor.client_id, client) if client else ""),
+            (_("Session"), identifier(actor.session_id)),
+            (_("Where from"), actor.client_address or _("Not known")),
+            (_("Kind of object"), parties.object_kind_label(event.object_kind)),
+            (_("Object"), self.entity_link(link) if event.object_id else ""),
+            (_("Id of the object"), identifier(event.object_id, link)),
+            (_("Organization"), ui.link(organization.name, self.base_path) if organization else ""),
+            (_("Other organization"), parties.other_organization_name(event)),
+            (_("Request id"), identifier(actor.request_id)),
+            (_("Event id"), identifier(event.id)),
         ]
 
     def _format_cells(self, rows: Sequence[Sequence[str]]) -> Sequence[Cells]:
-        empty = self.render_placeholder(gettext_lazy("Empty"))
+        empty = self.render_placeholder(_("Empty"))
         return [(self.template_macros.code(name), *(value or empty for value in values)) for name, *values in rows]
 
 
@@ -293,19 +274,11 @@ def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None
         return None
     href = f"{page.base_path}/{SECTION}"
     links = [
-        (
-            gettext_lazy("Done to this user"),
-            gettext_lazy("Sign-ins, changes, and roles that were given or taken."),
-            OBJECT_FIELD,
-        ),
-        (gettext_lazy("Done by this user"), gettext_lazy("Changes that they made in this organization."), ACTOR_FIELD),
+        (_("Done to this user"), _("Sign-ins, changes, and roles that were given or taken."), OBJECT_FIELD),
+        (_("Done by this user"), _("Changes that they made in this organization."), ACTOR_FIELD),
     ]
     rows = [
-        (
-            title,
-            text,
-            page.button_link(gettext_lazy("Show"), f"{href}?{urlencode({field: user_id})}", hidden_label=title),
-        )
+        (title, text, page.button_link(_("Show"), f"{href}?{urlencode({field: user_id})}", hidden_label=title))
         for title, text, field in links
     ]
     return ActionSection(SECTION, _TITLE, rows=rows)

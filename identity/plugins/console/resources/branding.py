@@ -9,15 +9,10 @@ from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.domain.applications import Application
-from identity.domain.branding import (
-    DEFAULT_BRANDING,
-    TEXT_FIELDS,
-    TEXT_VALIDATORS,
-    Branding,
-    merge_branding,
-)
+from identity.domain.branding import DEFAULT_BRANDING, TEXT_FIELDS, TEXT_VALIDATORS, Branding, merge_branding
 from identity.domain.errors import Invalid
-from identity.domain.messages import LANGUAGES, gettext_lazy
+from identity.domain.messages import LANGUAGES
+from identity.domain.messages import gettext_lazy as _
 from identity.pages.branding_preview import preview_variables
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page_branding import build_page_branding
@@ -26,7 +21,7 @@ from identity.plugins.console.fields.branding import BRANDING_FIELDS
 from identity.plugins.console.form_fields import FormField, TextArea, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, PageSection
-from identity.plugins.console.resource_types import APPLICATION, ORGANIZATION, ResourcePage, ResourceType
+from identity.plugins.console.resource_types import APPLICATION, ORGANIZATION, AnyResourceType, ResourcePage
 from identity.plugins.console.upload_page import UploadFormPage
 from identity.services.commands import decode
 from identity.services.commands.branding import ChangeBranding
@@ -71,7 +66,7 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
     """The second button renders a preview without saving; a script triggers it on input."""
 
     template = "console/branding_edit.html"
-    title = gettext_lazy("Branding of {name}")
+    title = _("Branding of {name}")
     form_fields = _branding_fields()
     #: The submitted form, once it was read.
     _sent: Form | None = None
@@ -106,7 +101,7 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
         if form is not None:
             # Without invalid values.
             typed = self.parse_form(form)
-            command, _ = self._decode_branding(form, typed)
+            command = self._decode_branding(form, typed)[0]
             branding = self.services.branding.preview_change(self.entity, command)
         return {
             **super().template_variables(),
@@ -179,10 +174,10 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
 
 class LogoUploadPage(BrandingPage, UploadFormPage):
     template = "console/logo_upload.html"
-    title = gettext_lazy("Logo of {name}")
+    title = _("Logo of {name}")
     fields = (_LOGO_FIELD,)
     file_field = _LOGO_FIELD
-    hint = gettext_lazy(
+    hint = _(
         "PNG, WebP or SVG, up to {n} KiB. It is shown 40 pixels high, on a light ground. Whatever could run or load"
         " something is left out of it."
     )
@@ -190,7 +185,7 @@ class LogoUploadPage(BrandingPage, UploadFormPage):
 
     @property
     def too_large_message(self) -> str:
-        return gettext_lazy("The picture is larger than {n} KiB.", n=MAX_UPLOAD_BYTES // 1024)
+        return _("The picture is larger than {n} KiB.", n=MAX_UPLOAD_BYTES // 1024)
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         return {Form.VERSION_FIELD: str(self.entity.version)}
@@ -214,7 +209,7 @@ class LogoUploadPage(BrandingPage, UploadFormPage):
         """Sanitize and store the logo."""
         file = self.files.get(self.file_field)
         if file is None and not form.text(_REMOVE_FIELD):
-            raise Invalid({self.file_field: gettext_lazy("Choose a PNG, WebP or SVG file.")})
+            raise Invalid({self.file_field: _("Choose a PNG, WebP or SVG file.")})
         sent = "" if file is None or form.text(_REMOVE_FIELD) else base64.b64encode(file.read()).decode()
         command, version = decode(ChangeBranding, {self.file_field: sent}), form.version()
         self.services.branding.change(self.entity, command, principal=self.principal, expected_version=version)
@@ -224,12 +219,10 @@ class LogoUploadPage(BrandingPage, UploadFormPage):
 class DarkLogoUploadPage(LogoUploadPage):
     """Replaces the logo on dark pages, where it would otherwise need a light background."""
 
-    title = gettext_lazy("Logo of {name} for dark pages")
+    title = _("Logo of {name} for dark pages")
     fields = (_DARK_LOGO_FIELD,)
     file_field = _DARK_LOGO_FIELD
-    hint = gettext_lazy(
-        "PNG, WebP or SVG, up to {n} KiB. Without it the other logo is shown on a light ground on dark pages."
-    )
+    hint = _("PNG, WebP or SVG, up to {n} KiB. Without it the other logo is shown on a light ground on dark pages.")
 
 
 def branding_section(page: ResourcePage[Any]) -> PageSection:
@@ -242,11 +235,11 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
             for name in BRANDING_FIELDS
             if name not in TEXT_FIELDS
         ),
-        (gettext_lazy("Logo"), Markup('<img class="brand__logo" src="{}" alt="{}">').format(looks.logo, looks.name))
+        (_("Logo"), Markup('<img class="brand__logo" src="{}" alt="{}">').format(looks.logo, looks.name))
         if branding.logo
-        else (gettext_lazy("Logo"), ""),
+        else (_("Logo"), ""),
         (
-            gettext_lazy("Logo on dark pages"),
+            _("Logo on dark pages"),
             Markup('<span class="on-dark"><img class="brand__logo brand__logo--both" src="{}" alt="{}"></span>').format(
                 looks.logo_dark, looks.name
             )
@@ -257,21 +250,15 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
     ]
     change = Markup()
     if page.has_permission(page.resource_type.permission("write")):
-        change = page.button_link(
-            gettext_lazy("Change"), f"{page.resource_path}/branding", hidden_label=gettext_lazy("Branding")
-        )
-    lead = gettext_lazy("What people see who sign in, and what stands in mails to them.")
+        change = page.button_link(_("Change"), f"{page.resource_path}/branding", hidden_label=_("Branding"))
+    lead = _("What people see who sign in, and what stands in mails to them.")
     if branding == DEFAULT_BRANDING:
-        usual = (
-            gettext_lazy("As the organization's.")
-            if isinstance(page.entity, Application)
-            else gettext_lazy("As the service's.")
-        )
-        return ActionSection("looks", gettext_lazy("Branding"), lead, change, empty=usual)
-    return DescriptionListSection("looks", gettext_lazy("Branding"), lead, change, facts=facts)
+        usual = _("As the organization's.") if isinstance(page.entity, Application) else _("As the service's.")
+        return ActionSection("looks", _("Branding"), lead, change, empty=usual)
+    return DescriptionListSection("looks", _("Branding"), lead, change, facts=facts)
 
 
-_OWNERS: tuple[ResourceType[Any], ...] = (ORGANIZATION, APPLICATION)
+_OWNERS: tuple[AnyResourceType, ...] = (ORGANIZATION, APPLICATION)
 
 ROUTES = tuple(
     owner.page_route(path, page, "write")

@@ -1,12 +1,12 @@
 """Applications that a user is connected to, and disconnecting them."""
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.tokens import ConnectedApplication
 from identity.domain.users import HumanUser
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.console_page import ConsolePage, find_child
 from identity.plugins.console.page_sections import TableSection
-from identity.plugins.console.resource_types import USER, ResourceType
+from identity.plugins.console.resource_types import USER
 
 
 def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableSection | None:
@@ -22,17 +22,17 @@ def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableS
                 ui.named(ui.bold(name), sub=connection.client.organization.name),
                 ui.when(connection.since),
                 ui.ago(connection.last_used_at),
-                page.row_buttons(path, name, remove=gettext_lazy("Disconnect …"), change=False) if may_end else "",
+                page.row_buttons(path, name, remove=_("Disconnect …"), change=False) if may_end else "",
             )
         )
     return TableSection(
         "connections",
-        gettext_lazy("Applications"),
-        gettext_lazy("What has access to the account, or may have it without asking the person again."),
-        columns=(gettext_lazy("Application"), gettext_lazy("Since"), gettext_lazy("Last used")),
+        _("Applications"),
+        _("What has access to the account, or may have it without asking the person again."),
+        columns=(_("Application"), _("Since"), _("Last used")),
         rows=rows,
         has_row_buttons=True,
-        empty=gettext_lazy("No application has access to the account."),
+        empty=_("No application has access to the account."),
     )
 
 
@@ -42,18 +42,14 @@ def _find_connection(page: ConsolePage) -> ConnectedApplication:
     return find_child(page, connections, "application", lambda connection: connection.client.id)
 
 
-_CONNECTION = ResourceType(
-    model=ConnectedApplication,
-    path=f"{USER.path}/connections/{{application}}",
-    context=USER.context,
+_CONNECTION = USER.child(
+    "/connections/{application}",
+    ConnectedApplication,
     permission_prefix="session",
-    section="users",
     message_values=lambda page, connection: {
         "application": connection.client.application.name,
         "name": page.entity_of(HumanUser).display_name,
     },
-    parents=lambda page, connection: USER.breadcrumbs(page, page.entity_of(HumanUser)),
-    has_page=False,
     find=_find_connection,
 )
 
@@ -64,9 +60,9 @@ _DISCONNECT = Action[ConnectedApplication](
     run=lambda page, connection: page.services.users.disconnect_application_as_manager(
         page.entity_of(HumanUser).id, connection.client.id, principal=page.principal
     ),
-    title=gettext_lazy("Disconnect {application} from {name}?"),
-    impact=(gettext_lazy("It loses access to the account at once, and has to ask the person again."),),
-    submit_label=gettext_lazy("Disconnect application"),
+    title=_("Disconnect {application} from {name}?"),
+    impact=(_("It loses access to the account at once, and has to ask the person again."),),
+    submit_label=_("Disconnect application"),
     back="#connections",
     is_destructive=False,
 )

@@ -6,7 +6,7 @@ from typing import Any
 from pyramid.response import Response
 
 from identity.domain.errors import NotFound
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.search import matches_query
@@ -16,7 +16,7 @@ from identity.plugins.console.badges import EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_types import SERVICE_USER, USER, ResourcePage, ResourceType
+from identity.plugins.console.resource_types import SERVICE_USER, USER, AnyResourceType, ResourcePage
 from identity.plugins.console.resources.user_grants import (
     GRANTS_TITLE,
     ORIGIN_PARAM,
@@ -51,18 +51,18 @@ HELD_GRANTS = ResourceList(
     path="/grants",
     permission="user_grant.read",
     title=GRANTS_TITLE,
-    lead=gettext_lazy("Roles in projects, which applications receive as claims."),
-    columns=(gettext_lazy("Project"), gettext_lazy("Roles"), gettext_lazy("Since")),
+    lead=_("Roles in projects, which applications receive as claims."),
+    columns=(_("Project"), _("Roles"), _("Since")),
     has_row_buttons=True,
     fetch=_fetch,
     rows=_rows,
-    empty_title=gettext_lazy("No user grants yet"),
-    empty_text=gettext_lazy("Select a project and choose the roles that its applications are to receive."),
+    empty_title=_("No user grants yet"),
+    empty_text=_("Select a project and choose the roles that its applications are to receive."),
     create="user_grant.write",
-    entity_label=gettext_lazy("user grant"),
+    entity_label=_("user grant"),
     section_id="grants",
-    all_label=gettext_lazy("All user grants …"),
-    section_empty=gettext_lazy("None"),
+    all_label=_("All user grants …"),
+    section_empty=_("None"),
     always_links_to_list=True,
 )
 
@@ -71,10 +71,10 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
     """``entity`` is the user."""
 
     selection_param = "project_id"
-    selection_title = gettext_lazy("Select a project")
-    reselect_label = gettext_lazy("Select another project")
-    roles_title = gettext_lazy("Choose roles of {project}")
-    search_hint = gettext_lazy("Any part of its name.")
+    selection_title = _("Select a project")
+    reselect_label = _("Select another project")
+    roles_title = _("Choose roles of {project}")
+    search_hint = _("Any part of its name.")
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
@@ -112,7 +112,7 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
     @property
     def facts(self) -> Descriptions:
         owner = self.services.organizations.get(self.selected_project.organization_id)
-        return [(gettext_lazy("Project"), self.selected_project.name), (gettext_lazy("Owner"), owner.name)]
+        return [(_("Project"), self.selected_project.name), (_("Owner"), owner.name)]
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         owner = self.services.organizations.get(self.entity.organization_id)
@@ -126,7 +126,7 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
     def empty_search_message(self, page_request: PageRequest) -> str:
         if page_request.query:
             return super().empty_search_message(page_request)
-        return gettext_lazy("There is no project to choose yet. Create one first.")
+        return _("There is no project to choose yet. Create one first.")
 
     def _search_granted_projects(self, page_request: PageRequest) -> Iterator[SelectionCandidate]:
         storage = self.services.storage
@@ -156,7 +156,7 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
         return add_user_grant(self, form, self.entity.id, self.selected_project.id)
 
 
-_USERS: tuple[ResourceType[Any], ...] = (USER, SERVICE_USER)
+_USERS: tuple[AnyResourceType, ...] = (USER, SERVICE_USER)
 
 ROUTES = (
     *(list_route(HELD_GRANTS, user) for user in _USERS),

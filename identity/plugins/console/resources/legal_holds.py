@@ -9,7 +9,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.legal_holds import ALL_TARGETS, LegalHold, LegalHoldKind
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
 from identity.pages.line_breaks import with_line_breaks
@@ -25,6 +25,7 @@ from identity.plugins.console.resource_types import (
     ORGANIZATION,
     ORGANIZATIONS_PATH,
     USER,
+    AnyResourceType,
     ResourcePage,
     ResourceType,
 )
@@ -37,11 +38,11 @@ _LIST_PATH = f"{CONSOLE_PATH}/{SECTION}"
 _READ_PERMISSION, _WRITE_PERMISSION = "legal_hold.read", "legal_hold.write"
 
 _KIND_LABELS = {
-    LegalHoldKind.USER: gettext_lazy("User"),
-    LegalHoldKind.ORGANIZATION: gettext_lazy("Organization"),
-    LegalHoldKind.INSTANCE: gettext_lazy("Instance"),
+    LegalHoldKind.USER: _("User"),
+    LegalHoldKind.ORGANIZATION: _("Organization"),
+    LegalHoldKind.INSTANCE: _("Instance"),
 }
-_RETENTION_MESSAGE = gettext_lazy(
+_RETENTION_MESSAGE = _(
     "Until it is lifted nobody is deleted who is held, and audit events, sessions and tokens of theirs stay."
 )
 
@@ -54,9 +55,7 @@ def _rows(page: ConsolePage, holds: Sequence[LegalHold]) -> Sequence[Cells]:
             Markup('<span class="nowrap">{}</span>').format(page.translator.gettext(_KIND_LABELS[hold.kind])),
             page.template_macros.when(hold.since),
             hold.reason,
-            page.button_link(
-                gettext_lazy("Lift"), f"{_LIST_PATH}/{hold.id}/lift", hidden_label=named[hold.id].name, small=True
-            )
+            page.button_link(_("Lift"), f"{_LIST_PATH}/{hold.id}/lift", hidden_label=named[hold.id].name, small=True)
             if may_write
             else "",
         )
@@ -67,7 +66,7 @@ def _rows(page: ConsolePage, holds: Sequence[LegalHold]) -> Sequence[Cells]:
 def _hold_everything_button(page: ConsolePage) -> Markup:
     if not page.has_permission(_WRITE_PERMISSION) or ALL_TARGETS in page.services.legal_holds.list_holds():
         return Markup()
-    return page.button_link(gettext_lazy("Hold everything …"), f"{_LIST_PATH}/everything")
+    return page.button_link(_("Hold everything …"), f"{_LIST_PATH}/everything")
 
 
 #: Oldest first; not paged, because there are few.
@@ -75,17 +74,15 @@ LEGAL_HOLDS = ResourceList(
     path=f"/{SECTION}",
     permission=_READ_PERMISSION,
     section=SECTION,
-    title=gettext_lazy("Legal holds"),
-    lead=gettext_lazy(
-        "Who has to stay, with audit events, sessions and tokens, as long as a court or an inquiry needs them."
-    ),
-    columns=(gettext_lazy("Held"), gettext_lazy("Kind"), gettext_lazy("Since"), gettext_lazy("Reason")),
+    title=_("Legal holds"),
+    lead=_("Who has to stay, with audit events, sessions and tokens, as long as a court or an inquiry needs them."),
+    columns=(_("Held"), _("Kind"), _("Since"), _("Reason")),
     has_row_buttons=True,
     is_searchable=False,
     fetch=lambda page, request: ResultPage(tuple(page.services.legal_holds.list_holds().values())),
     rows=_rows,
-    empty_title=gettext_lazy("No legal holds"),
-    empty_text=gettext_lazy("They are placed on the pages of users and organizations."),
+    empty_title=_("No legal holds"),
+    empty_text=_("They are placed on the pages of users and organizations."),
     action=_hold_everything_button,
 )
 
@@ -138,19 +135,19 @@ _LEGAL_HOLD = ResourceType(
 
 def _lifting_impact(page: ConsolePage, hold: LegalHold) -> Sequence[str]:
     return (
-        gettext_lazy("It was placed on {day}: {reason}", day=page.template_macros.when(hold.since), reason=hold.reason),
-        gettext_lazy("What is old enough is deleted, as the settings say, unless another hold keeps it."),
-        gettext_lazy("Accounts that people asked to have deleted go when their time is over."),
+        _("It was placed on {day}: {reason}", day=page.template_macros.when(hold.since), reason=hold.reason),
+        _("What is old enough is deleted, as the settings say, unless another hold keeps it."),
+        _("Accounts that people asked to have deleted go when their time is over."),
     )
 
 
 _LIFT = Action[LegalHold](
     path="/lift",
     run=lambda page, hold: page.services.legal_holds.release(hold.id),
-    title=gettext_lazy("Lift the legal hold on “{name}”?"),
+    title=_("Lift the legal hold on “{name}”?"),
     impact=_lifting_impact,
-    submit_label=gettext_lazy("Lift legal hold"),
-    cancel_label=gettext_lazy("Keep the legal hold"),
+    submit_label=_("Lift legal hold"),
+    cancel_label=_("Keep the legal hold"),
     back=lambda page, hold: _target_link(page, hold).href or _LIST_PATH,
 )
 
@@ -159,19 +156,14 @@ class CreateLegalHoldPage(ResourcePage[Any], ConsoleFormPage):
     """``entity`` is the user or the organization; the instance for a hold on everything."""
 
     form_fields = (
-        TextArea(
-            "reason",
-            gettext_lazy("Reason"),
-            gettext_lazy("Managers who read the audit trail see it."),
-            required_message=gettext_lazy("Say why."),
-        ),
+        TextArea("reason", _("Reason"), _("Managers who read the audit trail see it."), required_message=_("Say why.")),
     )
-    title = gettext_lazy("Place a legal hold on “{name}”?")
+    title = _("Place a legal hold on “{name}”?")
     lead = _RETENTION_MESSAGE
-    submit_label = gettext_lazy("Place legal hold")
+    submit_label = _("Place legal hold")
 
     def __init__(
-        self, context: RouteContext, request: Request, *, resource_type: ResourceType[Any], kind: LegalHoldKind
+        self, context: RouteContext, request: Request, *, resource_type: AnyResourceType, kind: LegalHoldKind
     ) -> None:
         super().__init__(context, request, resource_type=resource_type)
         self.kind = kind
@@ -189,7 +181,7 @@ class CreateLegalHoldPage(ResourcePage[Any], ConsoleFormPage):
 class HoldEverythingPage(CreateLegalHoldPage):
     """A hold on all organizations and on data of the instance."""
 
-    title = gettext_lazy("Place a legal hold on everything?")
+    title = _("Place a legal hold on everything?")
     section = SECTION
     breadcrumbs: Breadcrumbs = ((LEGAL_HOLDS.title, _LIST_PATH),)
     target_id = None
@@ -211,26 +203,24 @@ def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | 
     rows: list[tuple[str, str, Markup]] = []
     legal_hold = holds.get(page.context.entity.id)
     if legal_hold is not None:
-        lift = page.button_link(gettext_lazy("Lift …"), f"{_LIST_PATH}/{legal_hold.id}/lift") if writes else Markup()
-        rows.append((_hold_description(page, gettext_lazy("Held since {day}"), legal_hold), legal_hold.reason, lift))
+        lift = page.button_link(_("Lift …"), f"{_LIST_PATH}/{legal_hold.id}/lift") if writes else Markup()
+        rows.append((_hold_description(page, _("Held since {day}"), legal_hold), legal_hold.reason, lift))
     elif writes:
-        place_button = page.button_link(gettext_lazy("Place …"), f"{page.resource_path}/legal-hold")
-        rows.append((gettext_lazy("Place a legal hold"), _RETENTION_MESSAGE, place_button))
+        place_button = page.button_link(_("Place …"), f"{page.resource_path}/legal-hold")
+        rows.append((_("Place a legal hold"), _RETENTION_MESSAGE, place_button))
     for hold in (holds[key] for key in (*above, ALL_TARGETS) if key in holds):
-        message = gettext_lazy("Everything is held since {day}")
+        message = _("Everything is held since {day}")
         if hold.kind is LegalHoldKind.ORGANIZATION:
-            message = gettext_lazy("The whole organization is held since {day}")
+            message = _("The whole organization is held since {day}")
         rows.append((_hold_description(page, message, hold), hold.reason, Markup()))
-    return ActionSection("legal-hold", gettext_lazy("Legal hold"), rows=rows) if rows else None
+    return ActionSection("legal-hold", _("Legal hold"), rows=rows) if rows else None
 
 
 def _hold_description(page: ConsolePage, message: str, hold: LegalHold) -> Markup:
     return page.translator.gettext(message, day=page.template_macros.when(hold.since))
 
 
-def _hold_route(
-    kind: ResourceType[Any], path: str, page: type[CreateLegalHoldPage], hold: LegalHoldKind
-) -> ConsoleRoute:
+def _hold_route(kind: AnyResourceType, path: str, page: type[CreateLegalHoldPage], hold: LegalHoldKind) -> ConsoleRoute:
     return kind.route(path, partial(page, resource_type=kind, kind=hold), _WRITE_PERMISSION)
 
 

@@ -8,7 +8,8 @@ from pyramid.response import Response
 
 from identity.api.plugins import cached_property
 from identity.domain.managers import Manager, ManagerRole
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.permissions import ManagerLevel
 from identity.domain.users import Subject
 from identity.http import route_contexts
@@ -34,7 +35,7 @@ def _rows(page: ConsolePage, managers: Sequence[Manager]) -> Sequence[Cells]:
             page.entity_cell(user := users[manager.user_id]),
             page.render_role_names(manager.roles),
             page.template_macros.when(manager.created_at),
-            page.row_buttons(f"{CONSOLE_PATH}/managers/{manager.id}", user.name, remove=gettext_lazy("Remove …"))
+            page.row_buttons(f"{CONSOLE_PATH}/managers/{manager.id}", user.name, remove=_("Remove …"))
             if may_write
             else "",
         )
@@ -50,19 +51,19 @@ def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[Manager]:
 MANAGERS = ResourceList(
     path="/managers",
     permission="manager.read",
-    title=gettext_lazy("Managers"),
-    lead=gettext_lazy("Users who manage it, here and everything below."),
-    columns=(gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since")),
+    title=_("Managers"),
+    lead=_("Users who manage it, here and everything below."),
+    columns=(_("User"), _("Roles"), _("Since")),
     has_row_buttons=True,
     is_searchable=False,
     fetch=_fetch,
     rows=_rows,
-    empty_title=gettext_lazy("No managers yet"),
-    empty_text=gettext_lazy("Add a user and choose what it may do here."),
+    empty_title=_("No managers yet"),
+    empty_text=_("Add a user and choose what it may do here."),
     create="manager.write",
-    create_label=gettext_lazy("Add manager"),
+    create_label=_("Add manager"),
     section_id="managers",
-    all_label=gettext_lazy("All managers …"),
+    all_label=_("All managers …"),
 )
 
 
@@ -106,8 +107,8 @@ _MANAGED = tuple(
 
 
 class ManagerRolesPage(RolesFormPage):
-    hint = gettext_lazy("You can grant roles whose permissions you hold yourself.")
-    no_options_message = gettext_lazy("There is no role here whose permissions you hold yourself.")
+    hint = _("You can grant roles whose permissions you hold yourself.")
+    no_options_message = _("There is no role here whose permissions you hold yourself.")
 
     @cached_property
     def managed_resource(self) -> EntityLink:
@@ -139,7 +140,7 @@ class AddManagerPage(ManagerRolesPage, ResourcePage[Any], SelectUserThenRolesPag
 
     @property
     def title_suffix(self) -> str:
-        return gettext_lazy("Managers of {resource}", resource=self.managed_resource.name)
+        return _("Managers of {resource}", resource=self.managed_resource.name)
 
     def is_selectable(self, subject: Subject) -> bool:
         home, holder = subject.organization.id, self.resource.grantee
@@ -163,7 +164,7 @@ class AddManagerPage(ManagerRolesPage, ResourcePage[Any], SelectUserThenRolesPag
     def notes(self) -> Sequence[str]:
         subject, messages = self.selected_subject, []
         if self.resource.organization_id not in (None, subject.organization.id):
-            message = gettext_lazy(
+            message = _(
                 "{name} belongs to {organization}, whose managers can rename, reset or deactivate this account. A role"
                 " here trusts them.",
                 name=subject.user.display_name,
@@ -171,14 +172,12 @@ class AddManagerPage(ManagerRolesPage, ResourcePage[Any], SelectUserThenRolesPag
             )
             messages.append(message)
         if self.resource.key.level is ManagerLevel.INSTANCE:
-            messages.append(
-                gettext_lazy("People with a role at the instance sign in only in ways that the instance allows.")
-            )
+            messages.append(_("People with a role at the instance sign in only in ways that the instance allows."))
         ended = self.services.managers.count_sessions_to_end(subject.user.id, self.resource)
         if ended:
             messages.append(ngettext_lazy("{n} session of this user ends.", "{n} sessions of this user end.", ended))
         if ended and subject.user.id == self.subject.user.id:
-            messages.append(gettext_lazy("Your own session is among them."))
+            messages.append(_("Your own session is among them."))
         return messages
 
     def submit(self, form: Form) -> Response:
@@ -231,7 +230,7 @@ class ManagerEditPage(ManagerRolesPage, EditPage[_OpenedManager]):
         user = self.entity.user
         if not user.secondary_text:
             return []
-        return [(gettext_lazy("User"), user.name), (gettext_lazy("Login name"), user.secondary_text)]
+        return [(_("User"), user.name), (_("Login name"), user.secondary_text)]
 
 
 class RemoveManagerPage(ActionPage[_OpenedManager]):
@@ -241,7 +240,7 @@ class RemoveManagerPage(ActionPage[_OpenedManager]):
 
 
 _EDIT = EditForm[_OpenedManager, ChangeManager](
-    title=gettext_lazy("Choose roles for {name}"),
+    title=_("Choose roles for {name}"),
     command=ChangeManager,
     change=lambda page, opened, command, version: page.services.managers.change(
         opened.manager.id, command, expected_version=version, principal=page.principal
@@ -252,9 +251,9 @@ _REMOVE = Action[_OpenedManager](
     path="/delete",
     run=lambda page, opened: page.services.managers.remove(opened.manager.id, principal=page.principal),
     done=lambda page, opened: f"{opened.resource.href}#managers",
-    title=gettext_lazy("Remove the manager {name} of {resource}?"),
-    impact=(gettext_lazy("{name} loses {roles} of {resource} at once."),),
-    submit_label=gettext_lazy("Remove manager"),
+    title=_("Remove the manager {name} of {resource}?"),
+    impact=(_("{name} loses {roles} of {resource} at once."),),
+    submit_label=_("Remove manager"),
     page=RemoveManagerPage,
 )
 

@@ -7,7 +7,8 @@ from pyramid.response import Response
 
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.errors import Conflict, Invalid
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.organizations import Organization
 from identity.http.domain_verification import verify_domain
 from identity.pages.forms import Form
@@ -27,13 +28,13 @@ from identity.services.domains import ASSERT_PERMISSION
 WRITE_PERMISSION = "organization_domain.write"
 
 _PROOF_LABELS = {
-    DomainProof.NAME_SPACE: gettext_lazy("Part of this service"),
-    DomainProof.DNS: gettext_lazy("DNS record"),
-    DomainProof.FILE: gettext_lazy("File on the web server"),
-    DomainProof.ASSERTED: gettext_lazy("Asserted by a manager of the instance"),
-    DomainProof.UNPROVEN: gettext_lazy("None"),
+    DomainProof.NAME_SPACE: _("Part of this service"),
+    DomainProof.DNS: _("DNS record"),
+    DomainProof.FILE: _("File on the web server"),
+    DomainProof.ASSERTED: _("Asserted by a manager of the instance"),
+    DomainProof.UNPROVEN: _("None"),
 }
-_PRIMARY_LABEL = gettext_lazy("Primary domain")
+_PRIMARY_LABEL = _("Primary domain")
 
 
 def domains_section(page: ConsolePage, organization: Organization) -> TableSection:
@@ -46,19 +47,17 @@ def domains_section(page: ConsolePage, organization: Organization) -> TableSecti
                 page.translate(_PRIMARY_LABEL) if domain.name == organization.primary_domain else "",
             ),
             page.render_badge(_badge(page, domain)),
-            page.translate(_PROOF_LABELS[domain.proof])
-            if domain.proof
-            else page.render_placeholder(gettext_lazy("None yet")),
+            page.translate(_PROOF_LABELS[domain.proof]) if domain.proof else page.render_placeholder(_("None yet")),
         )
         for domain in page.services.domains.list_by_organization(organization.id)
     ]
-    new = page.button_link(gettext_lazy("New"), f"{path}/new", hidden_label=gettext_lazy("domain"), symbol="plus")
+    new = page.button_link(_("New"), f"{path}/new", hidden_label=_("domain"), symbol="plus")
     return TableSection(
         "domains",
-        gettext_lazy("Domains"),
-        gettext_lazy("The names that the organization can go by, and those that wait for a proof."),
+        _("Domains"),
+        _("The names that the organization can go by, and those that wait for a proof."),
         new if page.has_permission(WRITE_PERMISSION) else Markup(),
-        columns=(gettext_lazy("Domain"), gettext_lazy("State"), gettext_lazy("Proof")),
+        columns=(_("Domain"), _("State"), _("Proof")),
         rows=rows,
     )
 
@@ -75,21 +74,21 @@ class AddDomainPage(ResourcePage[Organization], ConsoleFormPage):
 
     back_path_suffix = "#domains"
 
-    lead = gettext_lazy(
+    lead = _(
         "The organization can go by a domain of its own once you have proven that it is yours. The next page says how."
     )
     form_fields = (
         FormField(
             "domain",
-            gettext_lazy("Domain"),
-            gettext_lazy("For example {example}", example="acme.example"),
+            _("Domain"),
+            _("For example {example}", example="acme.example"),
             autofocus=True,
             attributes=LITERAL_INPUT_ATTRIBUTES,
         ),
     )
     is_creation = True
-    title = gettext_lazy("Add a domain")
-    submit_label = gettext_lazy("Add domain")
+    title = _("Add a domain")
+    submit_label = _("Add domain")
 
     def submit(self, form: Form) -> Response:
         command = self.build_command(AddDomain, form)
@@ -159,12 +158,12 @@ _VERIFY = Action[OrganizationDomain](
     run=_verify,
     is_available=lambda page, domain: not domain.is_verified,
     is_destructive=False,
-    label=gettext_lazy("Prove"),
-    button=gettext_lazy("Prove …"),
-    description=gettext_lazy("Set a DNS record, or put a file on the web server; then we look for it."),
-    title=gettext_lazy("Prove {name}"),
-    submit_label=gettext_lazy("Check now"),
-    cancel_label=gettext_lazy("Later"),
+    label=_("Prove"),
+    button=_("Prove …"),
+    description=_("Set a DNS record, or put a file on the web server; then we look for it."),
+    title=_("Prove {name}"),
+    submit_label=_("Check now"),
+    cancel_label=_("Later"),
 )
 
 _ASSERT = Action[OrganizationDomain](
@@ -174,25 +173,25 @@ _ASSERT = Action[OrganizationDomain](
         _organization(page).id, domain.name, principal=page.principal
     ),
     is_available=lambda page, domain: not domain.is_verified and page.services.domains.can_assert(page.principal),
-    label=gettext_lazy("Assert"),
-    button=gettext_lazy("Assert …"),
-    description=gettext_lazy("Say without a proof that the domain belongs to this organization."),
-    title=gettext_lazy("Assert that {name} belongs to {organization}?"),
+    label=_("Assert"),
+    button=_("Assert …"),
+    description=_("Say without a proof that the domain belongs to this organization."),
+    title=_("Assert that {name} belongs to {organization}?"),
     # Shown only to callers who may assert domains: others must not learn which addresses of an unverified domain are
     # known.
     impact=lambda page, domain: [
-        gettext_lazy("The organization can go by this name at once, without a proof. Assert only what you know."),
-        gettext_lazy("No other organization can have it until it is removed here."),
+        _("The organization can go by this name at once, without a proof. Assert only what you know."),
+        _("No other organization can have it until it is removed here."),
         *_sign_in_loss_message(page, domain),
     ],
-    submit_label=gettext_lazy("Assert domain"),
-    cancel_label=gettext_lazy("Wait for the proof"),
+    submit_label=_("Assert domain"),
+    cancel_label=_("Wait for the proof"),
 )
 
 
 def _primary_impact(page: ConsolePage, domain: OrganizationDomain) -> Sequence[str]:
     return [
-        gettext_lazy(
+        _(
             "All login names of the organization change: {before} becomes {after}.",
             before=f"anna@{_organization(page).primary_domain}",
             after=f"anna@{domain.name}",
@@ -204,7 +203,7 @@ def _primary_impact(page: ConsolePage, domain: OrganizationDomain) -> Sequence[s
 def _make_primary(page: ConsolePage, domain: OrganizationDomain) -> None:
     """Raises Conflict for a pending domain."""
     if not domain.is_effective:
-        raise Conflict(gettext_lazy("This domain has to be proven first."))
+        raise Conflict(_("This domain has to be proven first."))
     command = ChangeOrganization(primary_domain=domain.name)
     page.services.organizations.change(_organization(page).id, command, principal=page.principal)
 
@@ -216,21 +215,21 @@ _MAKE_PRIMARY = Action[OrganizationDomain](
     done=lambda page, domain: ORGANIZATION.path_of(_organization(page)),
     is_available=lambda page, domain: domain.is_effective and not _is_primary(page, domain),
     is_destructive=False,
-    label=gettext_lazy("Make primary"),
-    button=gettext_lazy("Make primary …"),
-    description=gettext_lazy("All login names of the organization change."),
-    title=gettext_lazy("Make {name} the primary domain?"),
+    label=_("Make primary"),
+    button=_("Make primary …"),
+    description=_("All login names of the organization change."),
+    title=_("Make {name} the primary domain?"),
     impact=_primary_impact,
-    submit_label=gettext_lazy("Make primary"),
-    cancel_label=lambda page, domain: gettext_lazy("Keep {name}", name=_organization(page).primary_domain),
+    submit_label=_("Make primary"),
+    cancel_label=lambda page, domain: _("Keep {name}", name=_organization(page).primary_domain),
 )
 
 
 def _removal_impact(page: ConsolePage, domain: OrganizationDomain) -> Sequence[str]:
     if not domain.is_effective:
-        return [gettext_lazy("The record and the file prove nothing any more.")]
+        return [_("The record and the file prove nothing any more.")]
     return [
-        gettext_lazy(
+        _(
             "Another organization can have it then. Tokens and applications that know this name would take it for"
             " this organization."
         )
@@ -247,16 +246,14 @@ _REMOVE = Action[OrganizationDomain](
     is_available=lambda page, domain: (
         not _is_primary(page, domain) and (not domain.is_effective or page.services.domains.can_assert(page.principal))
     ),
-    label=gettext_lazy("Remove"),
-    button=gettext_lazy("Remove …"),
+    label=_("Remove"),
+    button=_("Remove …"),
     description=lambda page, domain: (
-        gettext_lazy("Others can have it then.")
-        if domain.is_effective
-        else gettext_lazy("The organization waits for it no longer.")
+        _("Others can have it then.") if domain.is_effective else _("The organization waits for it no longer.")
     ),
-    title=gettext_lazy("Remove the domain {name}?"),
+    title=_("Remove the domain {name}?"),
     impact=_removal_impact,
-    submit_label=gettext_lazy("Remove domain"),
+    submit_label=_("Remove domain"),
 )
 
 
@@ -268,20 +265,20 @@ def _descriptions(page: DetailPage[OrganizationDomain], domain: OrganizationDoma
     ui, since = page.template_macros, domain.verified_at
     lost = _sign_in_loss_message(page, domain, primary=_is_primary(page, domain)) if domain.is_verified else ()
     return [
-        (gettext_lazy("Proof"), _PROOF_LABELS[domain.proof] if domain.proof else gettext_lazy("None yet")),
-        (gettext_lazy("Since"), ui.when(since, relative=True) if since else ""),
-        (gettext_lazy("Added"), ui.when(domain.created_at, relative=True)),
-        *((gettext_lazy("Sign-in by email address"), sentence) for sentence in lost),
+        (_("Proof"), _PROOF_LABELS[domain.proof] if domain.proof else _("None yet")),
+        (_("Since"), ui.when(since, relative=True) if since else ""),
+        (_("Added"), ui.when(domain.created_at, relative=True)),
+        *((_("Sign-in by email address"), sentence) for sentence in lost),
     ]
 
 
 _PAGES = ResourcePages(
     type=_DOMAIN,
-    lead=lambda page, domain: [gettext_lazy("Domain"), _organization(page).name],
+    lead=lambda page, domain: [_("Domain"), _organization(page).name],
     badges=_badges,
     descriptions=_descriptions,
     actions=(_VERIFY, _ASSERT, _MAKE_PRIMARY, _REMOVE),
-    actions_title=gettext_lazy("What you can do"),
+    actions_title=_("What you can do"),
     is_editable=False,
 )
 

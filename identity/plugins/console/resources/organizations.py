@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from markupsafe import Markup
 
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.entity import EntityField
-from identity.domain.messages import Message, gettext_lazy
+from identity.domain.messages import Message
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
@@ -59,9 +59,7 @@ def _rows(page: ConsolePage, organizations: Sequence[Organization]) -> Sequence[
 def _import_button(page: ConsolePage) -> Markup:
     if not page.has_permission("organization.create"):
         return Markup()
-    return page.button_link(
-        gettext_lazy("Import"), f"{ORGANIZATIONS_PATH}/import", hidden_label=gettext_lazy("organization")
-    )
+    return page.button_link(_("Import"), f"{ORGANIZATIONS_PATH}/import", hidden_label=_("organization"))
 
 
 #: By name.
@@ -69,22 +67,16 @@ ORGANIZATIONS = ResourceList(
     path="/organizations",
     permission=ANY_MANAGER_PERMISSION,
     section="organizations",
-    title=gettext_lazy("Organizations"),
-    lead=gettext_lazy("Each has its own users and projects."),
-    columns=(gettext_lazy("Name"), gettext_lazy("Primary domain"), gettext_lazy("State"), gettext_lazy("Created")),
-    sort_orders=(
-        ("name", gettext_lazy("Name")),
-        ("primary_domain", gettext_lazy("Primary domain")),
-        ("created_at", gettext_lazy("Created")),
-    ),
+    title=_("Organizations"),
+    lead=_("Each has its own users and projects."),
+    columns=(_("Name"), _("Primary domain"), _("State"), _("Created")),
+    sort_orders=(("name", _("Name")), ("primary_domain", _("Primary domain")), ("created_at", _("Created"))),
     fetch=fetch_visible_organizations,
     rows=_rows,
-    empty_title=gettext_lazy("No organizations yet"),
-    empty_text=gettext_lazy(
-        "An organization holds users and projects. Create one, then add a manager who looks after it."
-    ),
+    empty_title=_("No organizations yet"),
+    empty_text=_("An organization holds users and projects. Create one, then add a manager who looks after it."),
     create="organization.create",
-    entity_label=gettext_lazy("organization"),
+    entity_label=_("organization"),
     action=_import_button,
 )
 
@@ -93,9 +85,9 @@ _FIELDS = form_fields(Organization, ORGANIZATION_FIELDS)
 
 class OrganizationFormPage(ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
-        proof = gettext_lazy("A domain of one's own waits until it is proven; until then another one counts.")
+        proof = _("A domain of one's own waits until it is proven; until then another one counts.")
         if self.services.domains.can_assert(self.principal):
-            proof = gettext_lazy("A domain of one's own counts at once if you enter it, without a proof.")
+            proof = _("A domain of one's own counts at once if you enter it, without a proof.")
         hint = self.translate(self.domain_hint()) + " " + self.translate(proof)
         return [
             replace(form_field, hint=hint, required=not self.is_creation)
@@ -113,7 +105,7 @@ class OrganizationCreatePage(CreatePage, OrganizationFormPage):
 
     def domain_hint(self) -> Message:
         default = self.request.registry.application.settings.default_domain
-        return gettext_lazy(
+        return _(
             "Part of every login name. Left empty, it is made of the name: {example}", example=f"acme-gmbh.{default}"
         )
 
@@ -125,7 +117,7 @@ def _create(page: ConsolePage, command: CreateOrganization) -> str:
     return ORGANIZATION.path_of(page.services.organizations.create(command, principal=page.principal))
 
 
-_CREATE = CreateForm(title=gettext_lazy("New organization"), fields=_FIELDS, command=CreateOrganization, create=_create)
+_CREATE = CreateForm(title=_("New organization"), fields=_FIELDS, command=CreateOrganization, create=_create)
 
 
 class OrganizationEditPage(EditPage[Organization], OrganizationFormPage):
@@ -139,7 +131,7 @@ class OrganizationEditPage(EditPage[Organization], OrganizationFormPage):
         ]
 
     def domain_hint(self) -> Message:
-        return gettext_lazy("Part of every login name: with another domain all of them change.")
+        return _("Part of every login name: with another domain all of them change.")
 
 
 _EDIT = EditForm[Organization, ChangeOrganization](
@@ -156,15 +148,13 @@ def _is_own(page: ConsolePage, organization: Organization) -> bool:
 
 
 def _sign_out_message(page: ConsolePage, organization: Organization) -> str:
-    return (
-        gettext_lazy("You belong to this organization: you are signed out too.") if _is_own(page, organization) else ""
-    )
+    return _("You belong to this organization: you are signed out too.") if _is_own(page, organization) else ""
 
 
 def _deactivation_impact(page: ConsolePage, organization: Organization) -> Sequence[str]:
-    later = gettext_lazy("A manager of the instance can reactivate it later.")
+    later = _("A manager of the instance can reactivate it later.")
     return [
-        gettext_lazy("Nobody of it signs in, and its programs lose access at once."),
+        _("Nobody of it signs in, and its programs lose access at once."),
         _sign_out_message(page, organization),
         later if _is_own(page, organization) else REACTIVATION_HINT,
     ]
@@ -176,31 +166,31 @@ _ACTIONS = (
         run=lambda page, organization: page.services.organizations.deactivate(
             organization.id, principal=page.principal
         ),
-        title=gettext_lazy("Deactivate the organization “{name}”?"),
-        description=gettext_lazy("Nobody of it signs in. You can reactivate it later."),
+        title=_("Deactivate the organization “{name}”?"),
+        description=_("Nobody of it signs in. You can reactivate it later."),
         impact=_deactivation_impact,
-        submit_label=gettext_lazy("Deactivate organization"),
+        submit_label=_("Deactivate organization"),
     ),
     Reactivation[Organization](
         permission="delete",
         run=lambda page, organization: page.services.organizations.reactivate(
             organization.id, principal=page.principal
         ),
-        title=gettext_lazy("Reactivate the organization “{name}”?"),
-        description=gettext_lazy("Its users and programs can sign in again."),
-        impact=(gettext_lazy("Its users and programs can sign in again."),),
-        submit_label=gettext_lazy("Reactivate organization"),
+        title=_("Reactivate the organization “{name}”?"),
+        description=_("Its users and programs can sign in again."),
+        impact=(_("Its users and programs can sign in again."),),
+        submit_label=_("Reactivate organization"),
     ),
     Deletion[Organization](
         run=lambda page, organization: page.services.organizations.remove(organization.id, principal=page.principal),
         target=DeletionTarget.ORGANIZATION,
-        title=gettext_lazy("Delete the organization “{name}”?"),
-        description=gettext_lazy("Removes the organization with its users, projects and grants for ever."),
+        title=_("Delete the organization “{name}”?"),
+        description=_("Removes the organization with its users, projects and grants for ever."),
         impact=lambda page, organization: [
-            gettext_lazy("This cannot be undone. Everything in it is deleted with it."),
+            _("This cannot be undone. Everything in it is deleted with it."),
             _sign_out_message(page, organization),
         ],
-        submit_label=gettext_lazy("Delete organization"),
+        submit_label=_("Delete organization"),
     ),
 )
 
@@ -208,28 +198,28 @@ _ACTIONS = (
 def _export_link(page: DetailPage[Organization], organization: Organization) -> Sequence[Markup]:
     if not OrganizationTransfer(page.services).can_export(organization.id, principal=page.principal):
         return []
-    return [page.button_link(gettext_lazy("Export"), f"{page.resource_path}/export", hidden_label=organization.name)]
+    return [page.button_link(_("Export"), f"{page.resource_path}/export", hidden_label=organization.name)]
 
 
 def _descriptions(page: DetailPage[Organization], organization: Organization) -> Descriptions:
     return [
-        (gettext_lazy("Organization id"), page.template_macros.identifier(organization.id)),
+        (_("Organization id"), page.template_macros.identifier(organization.id)),
         *page.field_descriptions(organization, ORGANIZATION_FIELDS),
-        (gettext_lazy("Created"), page.template_macros.when(organization.created_at, relative=True)),
+        (_("Created"), page.template_macros.when(organization.created_at, relative=True)),
     ]
 
 
 def _format_value(
-    page: DetailPage[Organization], organization: Organization, setting: EntityField, value: Any
+    page: DetailPage[Organization], organization: Organization, setting: EntityField, value: object
 ) -> object:
     switched_on = setting.name == "registration" and organization.registration and organization.active
     if switched_on and not page.services.registration.is_open(organization):
-        return gettext_lazy("Switched on here, but the sign-in policy lets nobody register")
+        return _("Switched on here, but the sign-in policy lets nobody register")
     return format_value(page, organization, setting, value)
 
 
 def _sections(page: DetailPage[Organization], organization: Organization) -> Sections:
-    lead = gettext_lazy("Users who manage this organization and everything in it.")
+    lead = _("Users who manage this organization and everything in it.")
     return [
         domains_section(page, organization),
         branding_section(page),
@@ -246,20 +236,20 @@ def _own_organization_note(page: DetailPage[Organization], organization: Organiz
         or not page.has_permission("organization.delete")
     ):
         return None
-    stays = gettext_lazy("This organization holds the service itself: it cannot be deactivated or deleted.")
+    stays = _("This organization holds the service itself: it cannot be deactivated or deleted.")
     return NoteSection(stays, is_secondary=True)
 
 
 _PAGES = ResourcePages(
     type=ORGANIZATION,
-    lead=lambda page, organization: [gettext_lazy("Organization"), organization.primary_domain],
+    lead=lambda page, organization: [_("Organization"), organization.primary_domain],
     badges=lambda page, organization: [*active_badge(page, organization), *legal_hold_badges(page)],
     header=_export_link,
     descriptions=_descriptions,
     sections=_sections,
     actions=_ACTIONS,
     note=_own_organization_note,
-    label_overrides={"registration": gettext_lazy("Registration")},
+    label_overrides={"registration": _("Registration")},
     format_value=_format_value,
 )
 

@@ -9,7 +9,8 @@ from markupsafe import Markup, escape
 from pyramid.response import Response
 
 from identity.api.plugins import cached_property
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.policies import EffectiveRule, Policy, PolicySource, looser_rules
 from identity.domain.sessions import EndedSessionCount
 from identity.http import route_contexts
@@ -26,15 +27,15 @@ from identity.services.commands import decode
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE_OWNER_ID, StoredPolicy
 
-POLICY_TITLE = gettext_lazy("Sign-in policy")
+POLICY_TITLE = _("Sign-in policy")
 #: The button that previews the rules.
 PREVIEW_FIELD = "preview"
 #: The digest of the ended sessions that the caller confirmed.
 CONFIRMED_FIELD = "confirmed"
 _SOURCE_LABELS = {
-    PolicySource.SETTINGS: gettext_lazy("The settings of the service"),
-    PolicySource.INSTANCE: gettext_lazy("The instance"),
-    PolicySource.ORGANIZATION: gettext_lazy("This organization"),
+    PolicySource.SETTINGS: _("The settings of the service"),
+    PolicySource.INSTANCE: _("The instance"),
+    PolicySource.ORGANIZATION: _("This organization"),
 }
 
 
@@ -53,14 +54,14 @@ class _PolicyPage(ConsolePage):
         if name == "factors":
             return self._sign_in_method_labels(value)
         if value is None:
-            return self.translate(gettext_lazy("None are named"))
+            return self.translate(_("None are named"))
         if isinstance(value, tuple):
-            return escape(", ".join(value)) if value else self.translate(gettext_lazy("None"))
+            return escape(", ".join(value)) if value else self.translate(_("None"))
         return self.translate(describe_rule(name, value))
 
     def _sign_in_method_labels(self, value: Sequence[str] | None) -> Markup:
         if value is None:
-            return self.translate(gettext_lazy("All that there are"))
+            return self.translate(_("All that there are"))
         labels = self.services.capabilities.sign_in_methods
         return Markup(", ").join(self.translate(labels.get(item, item)) for item in value)
 
@@ -77,9 +78,7 @@ class PolicyDetailPage(_PolicyPage):
 
     def template_variables(self) -> Mapping[str, object]:
         rules = self.services.policies.list_effective_rules(self.policy_owner_id)
-        change = self.button_link(
-            gettext_lazy("Change"), f"{self.policy_path}/edit", hidden_label=self.translate(POLICY_TITLE)
-        )
+        change = self.button_link(_("Change"), f"{self.policy_path}/edit", hidden_label=self.translate(POLICY_TITLE))
         return {
             "lead": [self.translate(self._lead())],
             "badges": (),
@@ -95,31 +94,27 @@ class PolicyDetailPage(_PolicyPage):
         ):
             return None
         return NoteSection(
-            gettext_lazy(
-                "With the instance's rules, those of this organization leave no way to sign in. The instance's hold."
-            )
+            _("With the instance's rules, those of this organization leave no way to sign in. The instance's hold.")
         )
 
     def _preview_link(self) -> PageSection | None:
         if self.policy_owner_id == INSTANCE_OWNER_ID or not self.has_permission("user.read"):
             return None
-        title = gettext_lazy("What would they have to do?")
-        lead = gettext_lazy("What a person would have to do who signs in now. Nothing is issued or recorded here.")
-        show = self.button_link(gettext_lazy("Show"), f"{self.policy_path}/preview", hidden_label=self.translate(title))
-        return ActionSection("preview", title, rows=[(gettext_lazy("Choose a person."), lead, show)])
+        title = _("What would they have to do?")
+        lead = _("What a person would have to do who signs in now. Nothing is issued or recorded here.")
+        show = self.button_link(_("Show"), f"{self.policy_path}/preview", hidden_label=self.translate(title))
+        return ActionSection("preview", title, rows=[(_("Choose a person."), lead, show)])
 
     def _lead(self) -> str:
         if self.policy_owner_id == INSTANCE_OWNER_ID:
-            return gettext_lazy("What holds for everybody. Organizations can ask for more, never for less.")
-        return gettext_lazy(
-            "What holds for the people of this organization. It can ask for more than the instance, not for less."
-        )
+            return _("What holds for everybody. Organizations can ask for more, never for less.")
+        return _("What holds for the people of this organization. It can ask for more than the instance, not for less.")
 
     def _sections(self, rules: Sequence[EffectiveRule]) -> Iterator[PageSection]:
         titles = dict.fromkeys(POLICY_FIELDS[rule.name].section for rule in rules)
         for number, title in enumerate(titles):
             of_it = [rule for rule in rules if POLICY_FIELDS[rule.name].section == title]
-            columns = (gettext_lazy("Rule"), gettext_lazy("What holds"), gettext_lazy("Set by"))
+            columns = (_("Rule"), _("What holds"), _("Set by"))
             yield TableSection(
                 f"rules-{number}", title, columns=columns, rows=[self._row(effective_rule) for effective_rule in of_it]
             )
@@ -134,7 +129,7 @@ class PolicyDetailPage(_PolicyPage):
         if rule.changed_at is None:
             return source
         author = self._author_name(rule.changed_by)
-        attribution = self.translator.gettext(gettext_lazy("by {name}", name=author)) if author else ""
+        attribution = self.translator.gettext(_("by {name}", name=author)) if author else ""
         return Markup('{}<span class="table__sub">{} {}</span>').format(
             source, self.template_macros.when(rule.changed_at), attribution
         )
@@ -151,7 +146,7 @@ class PolicyDetailPage(_PolicyPage):
 class PolicyEditPage(_PolicyPage, ConsoleFormPage):
     """Sets rules or leaves them inherited."""
 
-    title = gettext_lazy("Change the sign-in policy")
+    title = _("Change the sign-in policy")
     template = "console/policy_edit.html"
     form_fields = rule_fields()
 
@@ -165,9 +160,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
     @property
     def lead(self) -> str:
-        return gettext_lazy(
-            "What is set here holds from the next sign-in or request on, also for whoever is signed in."
-        )
+        return _("What is set here holds from the next sign-in or request on, also for whoever is signed in.")
 
     #: What saving again confirms; empty if there is nothing to confirm.
     confirmation_digest = ""
@@ -208,9 +201,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
         ]
 
     def _field_hint(self, form_field: FormField) -> str:
-        left = self.translator.gettext(
-            gettext_lazy("Left empty: {rule}", rule=self.inherited_value(form_field.command_member))
-        )
+        left = self.translator.gettext(_("Left empty: {rule}", rule=self.inherited_value(form_field.command_member)))
         return Markup(" ").join((self.translate(form_field.hint), left))
 
     def _parse_rules(self, form: Form) -> list[tuple[str, str]]:
@@ -235,9 +226,9 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
         if self.confirmation_digest and form.text(CONFIRMED_FIELD) != self.confirmation_digest:
             number = ngettext_lazy("These rules end {n} session.", "These rules end {n} sessions.", ended.sessions)
             if ended.has_more:
-                number = gettext_lazy("These rules end {n} sessions or more.", n=ended.sessions)
-            messages = [gettext_lazy("Your own session is among them.")] if ended.includes_own else []
-            sentences = (number, *messages, gettext_lazy("Save again to confirm."))
+                number = _("These rules end {n} sessions or more.", n=ended.sessions)
+            messages = [_("Your own session is among them.")] if ended.includes_own else []
+            sentences = (number, *messages, _("Save again to confirm."))
             raise FormRedisplay(
                 " ".join(str(self.translator.gettext(message)) for message in sentences), kind="warning"
             )
@@ -279,12 +270,12 @@ def _confirmation_digest(ended: EndedSessionCount) -> str:
 
 
 class InstancePolicyDetailPage(PolicyDetailPage):
-    title = gettext_lazy("Sign-in policy of the instance")
+    title = _("Sign-in policy of the instance")
     is_instance_page, section = True, "instance/policy"
 
 
 class InstancePolicyEditPage(PolicyEditPage):
-    title = gettext_lazy("Change the sign-in policy of the instance")
+    title = _("Change the sign-in policy of the instance")
     is_instance_page, section = True, "instance/policy"
 
 

@@ -6,7 +6,8 @@ from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.domain.deletion_impact import DeletionTarget
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant
@@ -44,7 +45,7 @@ def _rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequence[Cells]:
     return [
         (
             ui.named(names[grant.organization_id], PROJECT_GRANT.path_of(grant)),
-            page.render_role_names(grant.roles) or page.render_placeholder(gettext_lazy("None")),
+            page.render_role_names(grant.roles) or page.render_placeholder(_("None")),
             page.render_badge(state_badge(grant.active, page.translator)),
             ui.when(grant.created_at),
         )
@@ -62,19 +63,17 @@ def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[ProjectGrant]:
 PROJECT_GRANTS = ResourceList(
     path="/grants",
     permission="project_grant.read",
-    title=gettext_lazy("Project grants"),
-    lead=gettext_lazy("Organizations that may give roles of the project to their own users."),
-    columns=(gettext_lazy("Organization"), gettext_lazy("Roles"), gettext_lazy("State"), gettext_lazy("Since")),
+    title=_("Project grants"),
+    lead=_("Organizations that may give roles of the project to their own users."),
+    columns=(_("Organization"), _("Roles"), _("State"), _("Since")),
     fetch=_fetch,
     rows=_rows,
-    empty_title=gettext_lazy("No project grants yet"),
-    empty_text=gettext_lazy(
-        "Grant the project to another organization, so that its managers give the roles to their users."
-    ),
+    empty_title=_("No project grants yet"),
+    empty_text=_("Grant the project to another organization, so that its managers give the roles to their users."),
     create="project_grant.write",
-    entity_label=gettext_lazy("project grant"),
+    entity_label=_("project grant"),
     section_id="grants",
-    all_label=gettext_lazy("All project grants …"),
+    all_label=_("All project grants …"),
 )
 
 
@@ -82,14 +81,12 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
     """Step 1: select an organization. Step 2: choose the roles that it may grant."""
 
     selection_param = "organization_id"
-    selection_title = gettext_lazy("Select an organization")
-    reselect_label = gettext_lazy("Select another organization")
+    selection_title = _("Select an organization")
+    reselect_label = _("Select another organization")
     requires_role = False
-    hint = gettext_lazy("Managers of the organization can give these roles to their users, and no others.")
-    no_options_message = gettext_lazy(
-        "The project has no roles yet. Users of the organization can sign in to it all the same."
-    )
-    submit_label = gettext_lazy("Grant project")
+    hint = _("Managers of the organization can give these roles to their users, and no others.")
+    no_options_message = _("The project has no roles yet. Users of the organization can sign in to it all the same.")
+    submit_label = _("Grant project")
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
@@ -111,15 +108,15 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
     @property
     def facts(self) -> Descriptions:
         return [
-            (gettext_lazy("Organization"), self.selected_organization.name),
-            (gettext_lazy("Primary domain"), self.selected_organization.primary_domain),
+            (_("Organization"), self.selected_organization.name),
+            (_("Primary domain"), self.selected_organization.primary_domain),
         ]
 
     @property
     def search_hint(self) -> str:
         if self.services.access_control.visible_organization_ids(self.principal) is None:
-            return gettext_lazy("Any part of its name or primary domain, or its whole id.")
-        return gettext_lazy("Its whole primary domain or id; of organizations that you manage, any part of the name.")
+            return _("Any part of its name or primary domain, or its whole id.")
+        return _("Its whole primary domain or id; of organizations that you manage, any part of the name.")
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         """Visible organizations by name; others only by an identifier that the caller must already know."""
@@ -136,10 +133,8 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
 
     def empty_search_message(self, page_request: PageRequest) -> str:
         if page_request.query:
-            return gettext_lazy("There is no such organization.")
-        return gettext_lazy(
-            "Enter the primary domain of the organization, for example {example}.", example="acme.example"
-        )
+            return _("There is no such organization.")
+        return _("Enter the primary domain of the organization, for example {example}.", example="acme.example")
 
     def role_options(self) -> RoleOptions:
         return role_options(self, self.entity.id)
@@ -154,7 +149,7 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
 
 class ProjectGrantEditPage(RolesFormPage, EditPage[ProjectGrant]):
     requires_role = False
-    hint = gettext_lazy("Users of the organization lose a role at once that is not granted any more.")
+    hint = _("Users of the organization lose a role at once that is not granted any more.")
 
     @property
     def lead(self) -> str:
@@ -165,7 +160,7 @@ class ProjectGrantEditPage(RolesFormPage, EditPage[ProjectGrant]):
 
 
 _EDIT = EditForm[ProjectGrant, ChangeProjectGrant](
-    title=gettext_lazy("Choose roles for {name}"),
+    title=_("Choose roles for {name}"),
     command=ChangeProjectGrant,
     change=lambda page, grant, command, version: page.services.project_grants.change(
         grant.id, command, expected_version=version, principal=page.principal
@@ -186,36 +181,36 @@ def _access_loss_message(page: ConsolePage, grant: ProjectGrant) -> str:
 _ACTIONS = (
     Deactivation[ProjectGrant](
         run=lambda page, grant: page.services.project_grants.deactivate(grant.id, principal=page.principal),
-        title=gettext_lazy("Deactivate the grant of {project} to {organization}?"),
-        description=gettext_lazy("Its users lose access at once. You can reactivate it later."),
+        title=_("Deactivate the grant of {project} to {organization}?"),
+        description=_("Its users lose access at once. You can reactivate it later."),
         impact=lambda page, grant: [_access_loss_message(page, grant), REACTIVATION_HINT],
-        submit_label=gettext_lazy("Deactivate project grant"),
+        submit_label=_("Deactivate project grant"),
     ),
     Reactivation[ProjectGrant](
         run=lambda page, grant: page.services.project_grants.reactivate(grant.id, principal=page.principal),
-        title=gettext_lazy("Reactivate the grant of {project} to {organization}?"),
-        description=gettext_lazy("Its users have their roles again."),
-        impact=(gettext_lazy("Users of {organization} have their roles in the project again."),),
-        submit_label=gettext_lazy("Reactivate project grant"),
+        title=_("Reactivate the grant of {project} to {organization}?"),
+        description=_("Its users have their roles again."),
+        impact=(_("Users of {organization} have their roles in the project again."),),
+        submit_label=_("Reactivate project grant"),
     ),
     Action[ProjectGrant](
         path="/delete",
         permission="delete",
         run=lambda page, grant: page.services.project_grants.remove(grant.id, principal=page.principal),
         done=lambda page, grant: f"{CONSOLE_PATH}/projects/{grant.project_id}/grants",
-        label=gettext_lazy("Withdraw"),
-        button=gettext_lazy("Withdraw …"),
-        title=gettext_lazy("Withdraw the grant of {project} to {organization}?"),
-        description=gettext_lazy("Removes the grant, its user grants and its managers for ever."),
+        label=_("Withdraw"),
+        button=_("Withdraw …"),
+        title=_("Withdraw the grant of {project} to {organization}?"),
+        description=_("Removes the grant, its user grants and its managers for ever."),
         impact=lambda page, grant: [
             _access_loss_message(page, grant),
-            gettext_lazy("Its user grants and managers are removed for ever."),
+            _("Its user grants and managers are removed for ever."),
         ],
-        submit_label=gettext_lazy("Withdraw project grant"),
+        submit_label=_("Withdraw project grant"),
     ),
 )
 
-_MANAGERS_LEAD = gettext_lazy(
+_MANAGERS_LEAD = _(
     "Users who give the granted roles to users of the organization. Each of the two organizations sees its own."
 )
 
@@ -224,23 +219,21 @@ def _descriptions(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Descri
     holder, project = holder_organization(page, grant), page.services.projects.get(grant.project_id)
     reads_project, of_holder = page.has_permission("project.read"), Resource.of_organization(holder.id)
     reads_holder = page.services.access_control.is_permitted(page.principal, "organization.read", of_holder)
-    consent = gettext_lazy(
+    consent = _(
         "Users of the organization are asked before they use the project's applications, until one of its managers"
         " has given a role here."
     )
     if grant.accepted:
-        consent = gettext_lazy(
-            "Users of the organization are not asked whether they want to use the project's applications."
-        )
+        consent = _("Users of the organization are not asked whether they want to use the project's applications.")
     return [
-        (gettext_lazy("Project grant id"), page.template_macros.identifier(grant.id)),
-        (gettext_lazy("Project"), _resource_link(page, project.name, "projects", project.id, reads_project)),
-        (gettext_lazy("Owner"), page.services.organizations.get(project.organization_id).name),
-        (gettext_lazy("Granted to"), _resource_link(page, holder.name, "organizations", holder.id, reads_holder)),
-        (gettext_lazy("Roles"), page.render_role_names(grant.roles) or gettext_lazy("None")),
-        (gettext_lazy("Consent"), consent),
-        (gettext_lazy("Managers of the other organization"), _other_managers(page)),
-        (gettext_lazy("Since"), page.template_macros.when(grant.created_at, relative=True)),
+        (_("Project grant id"), page.template_macros.identifier(grant.id)),
+        (_("Project"), _resource_link(page, project.name, "projects", project.id, reads_project)),
+        (_("Owner"), page.services.organizations.get(project.organization_id).name),
+        (_("Granted to"), _resource_link(page, holder.name, "organizations", holder.id, reads_holder)),
+        (_("Roles"), page.render_role_names(grant.roles) or _("None")),
+        (_("Consent"), consent),
+        (_("Managers of the other organization"), _other_managers(page)),
+        (_("Since"), page.template_macros.when(grant.created_at, relative=True)),
     ]
 
 
@@ -249,7 +242,7 @@ def _other_managers(page: ConsolePage) -> str:
     total = page.services.managers.count_hidden(page.resource, principal=page.principal)
     if not total.count and total.is_exact:
         return ""
-    return str(total.count) if total.is_exact else gettext_lazy("More than {n}", n=total.count)
+    return str(total.count) if total.is_exact else _("More than {n}", n=total.count)
 
 
 def _resource_link(page: ConsolePage, name: str, pages: str, identifier: str, reads: bool) -> Markup:
@@ -258,19 +251,19 @@ def _resource_link(page: ConsolePage, name: str, pages: str, identifier: str, re
 
 def _sections(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Sections:
     return [
-        page.list_section(USER_GRANTS, lead=gettext_lazy("Users of the organization with roles of the project.")),
+        page.list_section(USER_GRANTS, lead=_("Users of the organization with roles of the project.")),
         page.list_section(MANAGERS, lead=_MANAGERS_LEAD),
     ]
 
 
 _PAGES = ResourcePages(
     type=PROJECT_GRANT,
-    lead=lambda page, grant: [gettext_lazy("Project grant")],
+    lead=lambda page, grant: [_("Project grant")],
     badges=active_badge,
     descriptions=_descriptions,
     sections=_sections,
     actions=_ACTIONS,
-    actions_title=gettext_lazy("Deactivate or withdraw"),
+    actions_title=_("Deactivate or withdraw"),
 )
 
 ROUTES = (

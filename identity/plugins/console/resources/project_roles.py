@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.search import search_text, text_matches
 from identity.plugins.console.actions import Action, action_routes
@@ -48,10 +49,8 @@ def _rows(page: ConsolePage, roles: Sequence[ProjectRole]) -> Sequence[Cells]:
         (
             page.template_macros.code(role.key),
             role.display_name,
-            role.group or page.render_placeholder(gettext_lazy("None")),
-            page.row_buttons(f"{path}/{quote(role.key, safe='')}", role.key, remove=gettext_lazy("Delete …"))
-            if may_write
-            else "",
+            role.group or page.render_placeholder(_("None")),
+            page.row_buttons(f"{path}/{quote(role.key, safe='')}", role.key, remove=_("Delete …")) if may_write else "",
         )
         for role in roles
     ]
@@ -60,19 +59,19 @@ def _rows(page: ConsolePage, roles: Sequence[ProjectRole]) -> Sequence[Cells]:
 ROLES = ResourceList(
     path="/roles",
     permission="project_role.read",
-    title=gettext_lazy("Roles"),
-    lead=gettext_lazy("Roles reach applications as claims."),
-    columns=(gettext_lazy("Role key"), gettext_lazy("Display name"), gettext_lazy("Group")),
+    title=_("Roles"),
+    lead=_("Roles reach applications as claims."),
+    columns=(_("Role key"), _("Display name"), _("Group")),
     has_row_buttons=True,
     has_state_filter=False,
     fetch=_fetch,
     rows=_rows,
-    empty_title=gettext_lazy("No roles yet"),
-    empty_text=gettext_lazy("Roles reach applications as claims. Add one, then give it to users."),
+    empty_title=_("No roles yet"),
+    empty_text=_("Roles reach applications as claims. Add one, then give it to users."),
     create="project_role.write",
-    entity_label=gettext_lazy("role"),
+    entity_label=_("role"),
     section_id="roles",
-    all_label=gettext_lazy("All roles …"),
+    all_label=_("All roles …"),
 )
 
 _ROLE = ResourceType(
@@ -82,10 +81,7 @@ _ROLE = ResourceType(
     permission_prefix="project_role",
     section="projects",
     message_values=lambda page, role: {"key": role.key, "project": page.entity_of(Project).name},
-    parents=lambda page, role: [
-        *PROJECT.breadcrumbs(page, page.entity_of(Project)),
-        (ROLES.title, _roles_path(page)),
-    ],
+    parents=lambda page, role: [*PROJECT.breadcrumbs(page, page.entity_of(Project)), (ROLES.title, _roles_path(page))],
     has_page=False,
     find=lambda page: find_child(page, _roles(page), "key", lambda role: role.key, kind="role"),
 )
@@ -98,16 +94,10 @@ def _create(page: ConsolePage, command: AddProjectRole) -> str:
     return _roles_path(page)
 
 
-_CREATE = CreateForm(
-    title=gettext_lazy("New role"),
-    fields=_FIELDS,
-    command=AddProjectRole,
-    create=_create,
-    submit_label=gettext_lazy("Add"),
-)
+_CREATE = CreateForm(title=_("New role"), fields=_FIELDS, command=AddProjectRole, create=_create, submit_label=_("Add"))
 #: The key cannot be changed.
 _EDIT = EditForm[ProjectRole, ChangeProjectRole](
-    title=gettext_lazy("Change the role {key}"),
+    title=_("Change the role {key}"),
     fields=tuple(field for field in _FIELDS if field.name in ChangeProjectRole.model_fields),
     command=ChangeProjectRole,
     change=lambda page, role, command, version: page.services.projects.change_role(
@@ -122,8 +112,8 @@ def _impact(page: ConsolePage, role: ProjectRole) -> Sequence[str]:
     falls = page.services.storage.deletion_impact.count_role_grants(project.id, role.key)
     grants, users = falls.project_grants, falls.user_grants
     if not grants and not users:
-        return [gettext_lazy("No grant holds it. This cannot be undone.")]
-    lines: list[str] = [gettext_lazy("Those who hold it lose it at once. This cannot be undone.")]
+        return [_("No grant holds it. This cannot be undone.")]
+    lines: list[str] = [_("Those who hold it lose it at once. This cannot be undone.")]
     if grants:
         names = _abbreviate_names(_grantee_organizations(page, project, role), grants)
         lines.append(
@@ -166,8 +156,8 @@ def _abbreviate_names(names: Sequence[str], n: int) -> str:
 _DELETE = Action[ProjectRole](
     path="/delete",
     run=lambda page, role: page.services.projects.remove_role(page.entity_of(Project).id, role.key),
-    title=gettext_lazy("Delete the role {key} of {project}?"),
-    submit_label=gettext_lazy("Delete role"),
+    title=_("Delete the role {key} of {project}?"),
+    submit_label=_("Delete role"),
     impact=_impact,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from identity.domain.deletion_impact import DeletionTarget
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.http import route_contexts
@@ -46,26 +46,18 @@ PROJECTS = ResourceList(
     path="/projects",
     permission="project.read",
     section="projects",
-    title=gettext_lazy("Projects"),
-    lead=gettext_lazy("What belongs together: applications, the roles that they know, and who has them."),
-    columns=(
-        gettext_lazy("Name"),
-        gettext_lazy("Applications"),
-        gettext_lazy("Roles"),
-        gettext_lazy("State"),
-        gettext_lazy("Created"),
-    ),
-    sort_orders=(("name", gettext_lazy("Name")), ("created_at", gettext_lazy("Created"))),
+    title=_("Projects"),
+    lead=_("What belongs together: applications, the roles that they know, and who has them."),
+    columns=(_("Name"), _("Applications"), _("Roles"), _("State"), _("Created")),
+    sort_orders=(("name", _("Name")), ("created_at", _("Created"))),
     fetch=lambda page, request: page.services.projects.page(
         page.entity_of(Organization).id, request, principal=page.principal
     ),
     rows=_rows,
-    empty_title=gettext_lazy("No projects yet"),
-    empty_text=gettext_lazy(
-        "A project holds applications, roles and who has them. Create one, then register an application."
-    ),
+    empty_title=_("No projects yet"),
+    empty_text=_("A project holds applications, roles and who has them. Create one, then register an application."),
     create="project.create",
-    entity_label=gettext_lazy("project"),
+    entity_label=_("project"),
 )
 
 _FIELDS = form_fields(Project, PROJECT_FIELDS)
@@ -76,7 +68,7 @@ def _create(page: ConsolePage, command: CreateProject) -> str:
     return PROJECT.path_of(page.services.projects.create(organization.id, command, principal=page.principal))
 
 
-_CREATE = CreateForm(title=gettext_lazy("New project"), fields=_FIELDS, command=CreateProject, create=_create)
+_CREATE = CreateForm(title=_("New project"), fields=_FIELDS, command=CreateProject, create=_create)
 _EDIT = EditForm[Project, ChangeProject](
     fields=_FIELDS,
     command=ChangeProject,
@@ -88,25 +80,25 @@ _EDIT = EditForm[Project, ChangeProject](
 _ACTIONS = (
     Deactivation[Project](
         run=lambda page, project: page.services.projects.deactivate(project.id, principal=page.principal),
-        title=gettext_lazy("Deactivate the project “{name}”?"),
-        description=gettext_lazy("Its applications stop working at once. You can reactivate it later."),
-        impact=(gettext_lazy("Nobody signs in to its applications, and no token is issued for it."), REACTIVATION_HINT),
-        submit_label=gettext_lazy("Deactivate project"),
+        title=_("Deactivate the project “{name}”?"),
+        description=_("Its applications stop working at once. You can reactivate it later."),
+        impact=(_("Nobody signs in to its applications, and no token is issued for it."), REACTIVATION_HINT),
+        submit_label=_("Deactivate project"),
     ),
     Reactivation[Project](
         run=lambda page, project: page.services.projects.reactivate(project.id, principal=page.principal),
-        title=gettext_lazy("Reactivate the project “{name}”?"),
-        description=gettext_lazy("Its applications work again."),
-        impact=(gettext_lazy("Its applications work again, but for those that are deactivated themselves."),),
-        submit_label=gettext_lazy("Reactivate project"),
+        title=_("Reactivate the project “{name}”?"),
+        description=_("Its applications work again."),
+        impact=(_("Its applications work again, but for those that are deactivated themselves."),),
+        submit_label=_("Reactivate project"),
     ),
     Deletion[Project](
         run=lambda page, project: page.services.projects.remove(project.id, principal=page.principal),
         target=DeletionTarget.PROJECT,
-        title=gettext_lazy("Delete the project “{name}”?"),
-        description=gettext_lazy("Removes the project, its applications, roles and grants for ever."),
-        impact=(gettext_lazy("This cannot be undone. Nobody signs in to its applications any more."),),
-        submit_label=gettext_lazy("Delete project"),
+        title=_("Delete the project “{name}”?"),
+        description=_("Removes the project, its applications, roles and grants for ever."),
+        impact=(_("This cannot be undone. Nobody signs in to its applications any more."),),
+        submit_label=_("Delete project"),
     ),
 )
 
@@ -114,9 +106,9 @@ _ACTIONS = (
 def _descriptions(page: DetailPage[Project], project: Project) -> Descriptions:
     ui = page.template_macros
     return [
-        (gettext_lazy("Project id"), ui.identifier(project.id)),
-        (gettext_lazy("Audience scope"), ui.identifier(project_audience_scope(page, project.id))),
-        (gettext_lazy("Created"), ui.when(project.created_at, relative=True)),
+        (_("Project id"), ui.identifier(project.id)),
+        (_("Audience scope"), ui.identifier(project_audience_scope(page, project.id))),
+        (_("Created"), ui.when(project.created_at, relative=True)),
     ]
 
 
@@ -125,24 +117,22 @@ def _sections(page: DetailPage[Project], project: Project) -> Sections:
         page.list_section(APPLICATIONS),
         page.list_section(ROLES),
         page.list_section(PROJECT_GRANTS),
-        page.list_section(USER_GRANTS, lead=gettext_lazy("Users with roles in the project.")),
-        page.list_section(MANAGERS, lead=gettext_lazy("Users who manage this project.")),
-        DescriptionListSection(
-            "settings", gettext_lazy("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)
-        ),
+        page.list_section(USER_GRANTS, lead=_("Users with roles in the project.")),
+        page.list_section(MANAGERS, lead=_("Users who manage this project.")),
+        DescriptionListSection("settings", _("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)),
     ]
 
 
 def _own_project_note(page: DetailPage[Project], project: Project) -> NoteSection | None:
     if not page.services.projects.is_own_project(project.id):
         return None
-    stays = gettext_lazy("This project stands for the service itself. It cannot be deactivated or deleted.")
+    stays = _("This project stands for the service itself. It cannot be deactivated or deleted.")
     return NoteSection(stays, is_secondary=True)
 
 
 _PAGES = ResourcePages(
     type=PROJECT,
-    lead=lambda page, project: [gettext_lazy("Project"), *([page.organization.name] if page.organization else [])],
+    lead=lambda page, project: [_("Project"), *([page.organization.name] if page.organization else [])],
     badges=active_badge,
     descriptions=_descriptions,
     sections=_sections,

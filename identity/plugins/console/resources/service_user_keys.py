@@ -8,7 +8,8 @@ from pyramid.response import Response
 
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import ServiceUser
 from identity.pages.forms import Form
@@ -27,14 +28,14 @@ from identity.plugins.console.expiring_credentials import (
 )
 from identity.plugins.console.form_fields import RadioField, SelectField, TextArea
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.resource_types import SERVICE_USER, ResourceType
+from identity.plugins.console.resource_types import SERVICE_USER
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
 
 _SOURCE_FIELD, _PUBLIC_KEY_FIELD, _KEY_SIZE_FIELD = "source", "public_key", "key_size"
 _GENERATE, _UPLOAD = "generate", "upload"
 _SIZES = ("2048", "3072", "4096")
-_MORE_LABEL = gettext_lazy("More")
-_SIGNATURE_HINT = gettext_lazy("A program signs its assertion with the private key; we keep the public key only.")
+_MORE_LABEL = _("More")
+_SIGNATURE_HINT = _("A program signs its assertion with the private key; we keep the public key only.")
 
 
 def _rows(page: ConsolePage, keys: Sequence[ServiceUserKey]) -> Sequence[Cells]:
@@ -44,9 +45,7 @@ def _rows(page: ConsolePage, keys: Sequence[ServiceUserKey]) -> Sequence[Cells]:
         (
             page.template_macros.identifier(key.id),
             *expiration_cells(page, key),
-            page.row_buttons(f"{path}/{key.id}", key.id, remove=gettext_lazy("Remove …"), change=False)
-            if may_write
-            else "",
+            page.row_buttons(f"{path}/{key.id}", key.id, remove=_("Remove …"), change=False) if may_write else "",
         )
         for key in keys
     ]
@@ -55,18 +54,18 @@ def _rows(page: ConsolePage, keys: Sequence[ServiceUserKey]) -> Sequence[Cells]:
 KEYS = ResourceList(
     path="/keys",
     permission="service_user.read",
-    title=gettext_lazy("Keys"),
-    columns=(gettext_lazy("Key id"), *EXPIRY_COLUMNS),
+    title=_("Keys"),
+    columns=(_("Key id"), *EXPIRY_COLUMNS),
     has_row_buttons=True,
     is_searchable=False,
     fetch=lambda page, request: page.services.service_users.page_keys(page.entity_of(ServiceUser).id, request),
     rows=_rows,
-    empty_title=gettext_lazy("No keys yet"),
+    empty_title=_("No keys yet"),
     empty_text=_SIGNATURE_HINT,
     create="service_user.write",
-    entity_label=gettext_lazy("key"),
+    entity_label=_("key"),
     section_id="keys",
-    all_label=gettext_lazy("All keys …"),
+    all_label=_("All keys …"),
     section_lead=_SIGNATURE_HINT,
     is_created_from_section=True,
     is_primary_task=True,
@@ -87,31 +86,31 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
     form_fields = (
         DateField(
             EXPIRATION_FIELD,
-            gettext_lazy("Expiration date"),
-            gettext_lazy("The key works until the end of this day (UTC)."),
+            _("Expiration date"),
+            _("The key works until the end of this day (UTC)."),
             max_lifetime=timedelta(days=3652),
             autofocus=True,
         ),
-        no_expiration_checkbox(gettext_lazy("Only for keys that you replace by other means.")),
-        RadioField(_SOURCE_FIELD, gettext_lazy("Key pair"), options=_source_options),
+        no_expiration_checkbox(_("Only for keys that you replace by other means.")),
+        RadioField(_SOURCE_FIELD, _("Key pair"), options=_source_options),
         TextArea(
             _PUBLIC_KEY_FIELD,
-            gettext_lazy("Public key"),
-            gettext_lazy("PEM, or a JWK. RSA with 2048 bits or more."),
+            _("Public key"),
+            _("PEM, or a JWK. RSA with 2048 bits or more."),
             required=False,
             fieldset=_MORE_LABEL,
             attributes={"rows": 6, "spellcheck": "false", "autocomplete": "off"},
         ),
         SelectField(
             _KEY_SIZE_FIELD,
-            gettext_lazy("Bits of a generated key"),
+            _("Bits of a generated key"),
             options=lambda _: [(size, size) for size in _SIZES],
             fieldset=_MORE_LABEL,
         ),
     )
     disclosure_condition = (_SOURCE_FIELD, _UPLOAD)
-    title = gettext_lazy("New key for {name}")
-    submit_label = gettext_lazy("Add")
+    title = _("New key for {name}")
+    submit_label = _("Add")
 
     def initial_values(self) -> Mapping[str, str]:
         return {**super().initial_values(), _SOURCE_FIELD: _GENERATE, _KEY_SIZE_FIELD: _SIZES[0]}
@@ -132,7 +131,7 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
     def _upload(self, form: Form, expires_at: datetime) -> None:
         text = form.text(_PUBLIC_KEY_FIELD)
         if not text:
-            raise Invalid({_PUBLIC_KEY_FIELD: gettext_lazy("Paste the public key: PEM, or a JWK.")})
+            raise Invalid({_PUBLIC_KEY_FIELD: _("Paste the public key: PEM, or a JWK.")})
         command = self.decode_command(UploadServiceUserKey, {"public_key": text, "expires_at": expires_at})
         self.services.service_users.upload_key(self.entity.id, command, principal=self.principal)
 
@@ -151,22 +150,17 @@ def _key_file_variables(file: KeyFile, user: ServiceUser) -> dict[str, object]:
     }
 
 
-_KEY = ResourceType(
-    model=ServiceUserKey,
-    path=f"{SERVICE_USER.path}/keys/{{key}}",
-    context=SERVICE_USER.context,
-    permission_prefix="service_user",
-    section="service-users",
+_KEY = SERVICE_USER.child(
+    "/keys/{key}",
+    ServiceUserKey,
     message_values=lambda page, key: {"id": key.id, "name": page.entity_of(ServiceUser).display_name},
-    parents=lambda page, key: SERVICE_USER.breadcrumbs(page, page.entity_of(ServiceUser)),
-    has_page=False,
     find=lambda page: page.services.service_users.get_key(page.entity_of(ServiceUser).id, path_value(page, "key")),
 )
 
 
 def _removal_impact(page: ConsolePage, key: ServiceUserKey) -> Sequence[str]:
     live = page.services.deletion_impact(DeletionTarget.KEY, key.id).live_tokens
-    lost = gettext_lazy("Programs that use it lose access at once.")
+    lost = _("Programs that use it lose access at once.")
     if live:
         lost = ngettext_lazy(
             "Programs that use it lose access at once: its {n} live token stops working.",
@@ -182,9 +176,9 @@ _REMOVE = Action[ServiceUserKey](
         page.entity_of(ServiceUser).id, key.id, principal=page.principal
     ),
     done=lambda page, key: SERVICE_USER.path_of(page.entity_of(ServiceUser)),
-    title=gettext_lazy("Remove the key {id} of {name}?"),
+    title=_("Remove the key {id} of {name}?"),
     impact=_removal_impact,
-    submit_label=gettext_lazy("Remove key"),
+    submit_label=_("Remove key"),
     back="#keys",
 )
 

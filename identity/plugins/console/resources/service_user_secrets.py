@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid, NotFound
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.users import ServiceUser
 from identity.pages.forms import Form
@@ -26,7 +26,7 @@ from identity.plugins.console.expiring_credentials import (
 from identity.plugins.console.fields.personal_access_tokens import PERSONAL_ACCESS_TOKEN_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.resource_types import SERVICE_USER, ResourceType
+from identity.plugins.console.resource_types import SERVICE_USER
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.storage.paging import PageRequest, ResultPage
 
@@ -34,10 +34,10 @@ SECRETS = ClientSecrets(
     owner=SERVICE_USER,
     service=lambda services: services.service_users,
     section_id="secret",
-    title=gettext_lazy("Client secret"),
-    lead=gettext_lazy("Only for programs that use the client credentials grant; a key is safer."),
-    empty=gettext_lazy("No client secret"),
-    impact=gettext_lazy("Programs that use it lose access at once."),
+    title=_("Client secret"),
+    lead=_("Only for programs that use the client credentials grant; a key is safer."),
+    empty=_("No client secret"),
+    impact=_("Programs that use it lose access at once."),
 )
 
 
@@ -48,9 +48,7 @@ def _rows(page: ConsolePage, tokens: Sequence[PersonalAccessToken]) -> Sequence[
         (
             page.template_macros.bold(token.name),
             *expiration_cells(page, token),
-            page.row_buttons(f"{path}/{token.id}", token.name, remove=gettext_lazy("Remove …"), change=False)
-            if may_write
-            else "",
+            page.row_buttons(f"{path}/{token.id}", token.name, remove=_("Remove …"), change=False) if may_write else "",
         )
         for token in tokens
     ]
@@ -63,20 +61,20 @@ def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[PersonalAccess
 PERSONAL_ACCESS_TOKENS = ResourceList(
     path="/personal-access-tokens",
     permission="service_user.read",
-    title=gettext_lazy("Personal access tokens"),
-    columns=(gettext_lazy("Name"), *EXPIRY_COLUMNS),
+    title=_("Personal access tokens"),
+    columns=(_("Name"), *EXPIRY_COLUMNS),
     has_row_buttons=True,
     is_searchable=False,
     fetch=_fetch,
     rows=_rows,
-    empty_title=gettext_lazy("No personal access tokens yet"),
-    empty_text=gettext_lazy("A program sends such a token as it is. A key is safer: it never leaves the program."),
+    empty_title=_("No personal access tokens yet"),
+    empty_text=_("A program sends such a token as it is. A key is safer: it never leaves the program."),
     create="service_user.write",
-    entity_label=gettext_lazy("personal access token"),
+    entity_label=_("personal access token"),
     section_id="tokens",
-    all_label=gettext_lazy("All personal access tokens …"),
-    section_lead=gettext_lazy("Tokens that a program sends as they are, for tools that cannot ask for one."),
-    section_empty=gettext_lazy("No personal access tokens"),
+    all_label=_("All personal access tokens …"),
+    section_lead=_("Tokens that a program sends as they are, for tools that cannot ask for one."),
+    section_empty=_("No personal access tokens"),
     is_created_from_section=True,
 )
 
@@ -88,15 +86,11 @@ class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
 
     form_fields = (
         *form_fields(PersonalAccessToken, PERSONAL_ACCESS_TOKEN_FIELDS),
-        DateField(
-            EXPIRATION_FIELD,
-            gettext_lazy("Expiration date"),
-            gettext_lazy("The token works until the end of this day (UTC)."),
-        ),
-        no_expiration_checkbox(gettext_lazy("Only for tokens that you replace by other means.")),
+        DateField(EXPIRATION_FIELD, _("Expiration date"), _("The token works until the end of this day (UTC).")),
+        no_expiration_checkbox(_("Only for tokens that you replace by other means.")),
     )
-    title = gettext_lazy("New personal access token for {name}")
-    submit_label = gettext_lazy("Create token")
+    title = _("New personal access token for {name}")
+    submit_label = _("Create token")
 
     def submit(self, form: Form) -> Response:
         problems: dict[str, str] = {}
@@ -112,10 +106,9 @@ class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
         if problems:
             raise Invalid(problems)
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
-        _, text = self.services.service_users.add_personal_access_token(
-            self.entity.id, command, principal=self.principal
-        )
-        return self.render_secret(gettext_lazy("Personal access token added"), text)
+        users = self.services.service_users
+        text = users.add_personal_access_token(self.entity.id, command, principal=self.principal)[1]
+        return self.render_secret(_("Personal access token added"), text)
 
 
 def _find_token(page: ConsolePage) -> PersonalAccessToken:
@@ -127,15 +120,10 @@ def _find_token(page: ConsolePage) -> PersonalAccessToken:
     return token
 
 
-_TOKEN = ResourceType(
-    model=PersonalAccessToken,
-    path=f"{SERVICE_USER.path}/personal-access-tokens/{{token}}",
-    context=SERVICE_USER.context,
-    permission_prefix="service_user",
-    section="service-users",
+_TOKEN = SERVICE_USER.child(
+    "/personal-access-tokens/{token}",
+    PersonalAccessToken,
     message_values=lambda page, token: {"token": token.name, "name": page.entity_of(ServiceUser).display_name},
-    parents=lambda page, token: SERVICE_USER.breadcrumbs(page, page.entity_of(ServiceUser)),
-    has_page=False,
     find=_find_token,
 )
 
@@ -145,12 +133,9 @@ _REMOVE = Action[PersonalAccessToken](
         page.entity_of(ServiceUser).id, token.id, principal=page.principal
     ),
     done=lambda page, token: SERVICE_USER.path_of(page.entity_of(ServiceUser)),
-    title=gettext_lazy("Remove the token “{token}” of {name}?"),
-    impact=lambda page, token: [
-        gettext_lazy("Programs that use it lose access at once."),
-        last_used_label(token.last_used_at),
-    ],
-    submit_label=gettext_lazy("Remove token"),
+    title=_("Remove the token “{token}” of {name}?"),
+    impact=lambda page, token: [_("Programs that use it lose access at once."), last_used_label(token.last_used_at)],
+    submit_label=_("Remove token"),
     back="#tokens",
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from identity.domain.deletion_impact import DeletionTarget
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.users import ServiceUser
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
@@ -41,7 +41,7 @@ def _rows(page: ConsolePage, users: Sequence[ServiceUser]) -> Sequence[Cells]:
             user.user_name,
             page.render_badge(state_badge(user.active, page.translator)),
             page.render_badge(keys_badge(summaries.get(user.id), now, page.translator))
-            or page.render_placeholder(gettext_lazy("None")),
+            or page.render_placeholder(_("None")),
             page.relative_time(summaries[user.id].last_used_at if user.id in summaries else None),
             ui.when(user.created_at),
         )
@@ -53,29 +53,16 @@ SERVICE_USERS = ResourceList(
     path="/service-users",
     permission="service_user.read",
     section="service-users",
-    title=gettext_lazy("Service users"),
-    lead=gettext_lazy("Programs that sign in without a person, with a key or a secret."),
-    columns=(
-        gettext_lazy("Name"),
-        gettext_lazy("User name"),
-        gettext_lazy("State"),
-        gettext_lazy("Keys"),
-        gettext_lazy("Last token"),
-        gettext_lazy("Created"),
-    ),
-    sort_orders=(
-        ("user_name", gettext_lazy("User name")),
-        ("display_name", gettext_lazy("Name")),
-        ("created_at", gettext_lazy("Created")),
-    ),
-    empty_title=gettext_lazy("No service users yet"),
-    empty_text=gettext_lazy(
-        "A service user lets a program use your APIs. Create one, give it a key, and download the key file."
-    ),
+    title=_("Service users"),
+    lead=_("Programs that sign in without a person, with a key or a secret."),
+    columns=(_("Name"), _("User name"), _("State"), _("Keys"), _("Last token"), _("Created")),
+    sort_orders=(("user_name", _("User name")), ("display_name", _("Name")), ("created_at", _("Created"))),
+    empty_title=_("No service users yet"),
+    empty_text=_("A service user lets a program use your APIs. Create one, give it a key, and download the key file."),
     fetch=_fetch,
     rows=_rows,
     create="service_user.write",
-    entity_label=gettext_lazy("service user"),
+    entity_label=_("service user"),
 )
 
 _FIELDS = form_fields(ServiceUser, SERVICE_USER_FIELDS)
@@ -85,7 +72,7 @@ def _create(page: ConsolePage, command: CreateServiceUser) -> str:
     return SERVICE_USER.path_of(page.services.service_users.create(page.entity_of(Organization).id, command))
 
 
-_CREATE = CreateForm(title=gettext_lazy("New service user"), fields=_FIELDS, command=CreateServiceUser, create=_create)
+_CREATE = CreateForm(title=_("New service user"), fields=_FIELDS, command=CreateServiceUser, create=_create)
 _EDIT = EditForm[ServiceUser, ChangeServiceUser](
     fields=_FIELDS,
     command=ChangeServiceUser,
@@ -97,35 +84,35 @@ _EDIT = EditForm[ServiceUser, ChangeServiceUser](
 _ACTIONS = (
     Deactivation[ServiceUser](
         run=lambda page, user: page.services.service_users.deactivate(user.id, principal=page.principal),
-        title=gettext_lazy("Deactivate the service user “{name}”?"),
-        description=gettext_lazy("Its tokens stop working at once. You can reactivate it later."),
-        impact=(gettext_lazy("Its keys, secrets and tokens stop working at once."), REACTIVATION_HINT),
-        submit_label=gettext_lazy("Deactivate service user"),
+        title=_("Deactivate the service user “{name}”?"),
+        description=_("Its tokens stop working at once. You can reactivate it later."),
+        impact=(_("Its keys, secrets and tokens stop working at once."), REACTIVATION_HINT),
+        submit_label=_("Deactivate service user"),
     ),
     Reactivation[ServiceUser](
         run=lambda page, user: page.services.service_users.reactivate(user.id, principal=page.principal),
-        title=gettext_lazy("Reactivate the service user “{name}”?"),
-        description=gettext_lazy("Its keys, secrets and tokens work again."),
-        impact=(gettext_lazy("Its keys, secrets and tokens that have not expired work again."),),
-        submit_label=gettext_lazy("Reactivate service user"),
+        title=_("Reactivate the service user “{name}”?"),
+        description=_("Its keys, secrets and tokens work again."),
+        impact=(_("Its keys, secrets and tokens that have not expired work again."),),
+        submit_label=_("Reactivate service user"),
     ),
     Deletion[ServiceUser](
         run=lambda page, user: page.services.service_users.remove(user.id, principal=page.principal),
         target=DeletionTarget.USER,
         confirm=lambda page, user: user.user_name,
-        title=gettext_lazy("Delete the service user “{name}”?"),
-        description=gettext_lazy("Removes the service user, its keys and its roles for ever."),
-        impact=(gettext_lazy("This cannot be undone. Programs that use it lose access at once."),),
-        submit_label=gettext_lazy("Delete service user"),
+        title=_("Delete the service user “{name}”?"),
+        description=_("Removes the service user, its keys and its roles for ever."),
+        impact=(_("This cannot be undone. Programs that use it lose access at once."),),
+        submit_label=_("Delete service user"),
     ),
 )
 
 
 def _descriptions(page: DetailPage[ServiceUser], user: ServiceUser) -> Descriptions:
     return [
-        (gettext_lazy("User id"), page.template_macros.identifier(user.id)),
+        (_("User id"), page.template_macros.identifier(user.id)),
         *page.field_descriptions(user, SERVICE_USER_FIELDS),
-        (gettext_lazy("Created"), page.template_macros.when(user.created_at, relative=True)),
+        (_("Created"), page.template_macros.when(user.created_at, relative=True)),
     ]
 
 
@@ -148,7 +135,7 @@ def _sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Sections:
 
 _PAGES = ResourcePages(
     type=SERVICE_USER,
-    lead=lambda page, user: [gettext_lazy("Service user"), user.user_name],
+    lead=lambda page, user: [_("Service user"), user.user_name],
     badges=active_badge,
     descriptions=_descriptions,
     sections=_sections,

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.sessions import Session
 from identity.domain.users import HumanUser
 from identity.pages.user_agents import describe_user_agent
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.console_page import ConsolePage, find_child
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.resource_types import USER, ResourceType
+from identity.plugins.console.resource_types import USER
 from identity.storage.paging import ResultPage
 
 
@@ -25,11 +26,11 @@ def _rows(page: ConsolePage, sessions: Sequence[Session]) -> Sequence[Cells]:
     for session in sessions:
         device = describe_user_agent(session.user_agent, page.translator)
         label = Markup("{} {}").format(device, session.client_address)
-        end = page.row_buttons(f"{path}/{session.id}", label, remove=gettext_lazy("End …"), change=False)
+        end = page.row_buttons(f"{path}/{session.id}", label, remove=_("End …"), change=False)
         rows.append(
             (
                 ui.bold(device),
-                session.client_address or page.render_placeholder(gettext_lazy("Unknown")),
+                session.client_address or page.render_placeholder(_("Unknown")),
                 ui.when(session.started_at, clock=True),
                 ui.ago(session.last_seen_at),
                 end if may_end else "",
@@ -42,40 +43,36 @@ def _end_all_button(page: ConsolePage) -> Markup:
     if not _sessions(page) or not page.has_permission("session.delete"):
         return Markup()
     path = f"{USER.path_of(page.entity_of(HumanUser))}/sessions/delete"
-    return page.button_link(gettext_lazy("End all sessions …"), path)
+    return page.button_link(_("End all sessions …"), path)
 
 
 #: Live sessions, last seen first; not paged, because there are few.
 SESSIONS = ResourceList(
     path="/sessions",
     permission="session.read",
-    title=gettext_lazy("Sessions"),
-    lead=gettext_lazy("Where the person is signed in."),
-    columns=(gettext_lazy("Device"), gettext_lazy("Place"), gettext_lazy("Signed in"), gettext_lazy("Last seen")),
+    title=_("Sessions"),
+    lead=_("Where the person is signed in."),
+    columns=(_("Device"), _("Place"), _("Signed in"), _("Last seen")),
     has_row_buttons=True,
     is_searchable=False,
     fetch=lambda page, request: ResultPage(_sessions(page)),
     rows=_rows,
-    empty_title=gettext_lazy("No sessions"),
-    empty_text=gettext_lazy("The person is not signed in anywhere."),
+    empty_title=_("No sessions"),
+    empty_text=_("The person is not signed in anywhere."),
     action=_end_all_button,
     section_id="sessions",
-    all_label=gettext_lazy("All sessions …"),
-    section_empty=gettext_lazy("The person is not signed in anywhere."),
+    all_label=_("All sessions …"),
+    section_empty=_("The person is not signed in anywhere."),
 )
 
-_SESSION = ResourceType(
-    model=Session,
-    path=f"{USER.path}/sessions/{{session}}",
-    context=USER.context,
+_SESSION = USER.child(
+    "/sessions/{session}",
+    Session,
     permission_prefix="session",
-    section="users",
     message_values=lambda page, session: {
         "name": page.entity_of(HumanUser).display_name,
         "device": describe_user_agent(session.user_agent, page.translator),
     },
-    parents=lambda page, session: USER.breadcrumbs(page, page.entity_of(HumanUser)),
-    has_page=False,
     find=lambda page: find_child(page, _sessions(page), "session", lambda session: session.id),
 )
 
@@ -85,12 +82,10 @@ _END = Action[Session](
     run=lambda page, session: page.services.users.end_session(
         page.entity_of(HumanUser).id, session.id, principal=page.principal
     ),
-    title=gettext_lazy("Sign {name} out of {device}?"),
-    impact=(
-        gettext_lazy("Applications that were opened in this session lose access at once, unless they stay connected."),
-    ),
-    submit_label=gettext_lazy("End session"),
-    cancel_label=gettext_lazy("Stay signed in"),
+    title=_("Sign {name} out of {device}?"),
+    impact=(_("Applications that were opened in this session lose access at once, unless they stay connected."),),
+    submit_label=_("End session"),
+    cancel_label=_("Stay signed in"),
     back="#sessions",
     is_destructive=False,
 )
@@ -99,7 +94,7 @@ _END = Action[Session](
 def _end_all_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
     return [
         ngettext_lazy("{n} session ends at once.", "{n} sessions end at once.", len(_sessions(page))),
-        gettext_lazy("The password stays as it is."),
+        _("The password stays as it is."),
     ]
 
 
@@ -107,10 +102,10 @@ _END_ALL = Action[HumanUser](
     path="/sessions/delete",
     permission="session.delete",
     run=lambda page, user: page.services.users.end_sessions(user.id, principal=page.principal),
-    title=gettext_lazy("Sign {name} out everywhere?"),
+    title=_("Sign {name} out everywhere?"),
     impact=_end_all_impact,
-    submit_label=gettext_lazy("End all sessions"),
-    cancel_label=gettext_lazy("Stay signed in"),
+    submit_label=_("End all sessions"),
+    cancel_label=_("Stay signed in"),
     back="#sessions",
     is_destructive=False,
 )

@@ -8,7 +8,7 @@ from pyramid.response import Response
 
 from identity.api.plugins import Settings
 from identity.domain.errors import Conflict, Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.signing_keys import KeyState
 from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
@@ -27,10 +27,10 @@ _NORMAL, _EMERGENCY = "normal", "emergency"
 _MINUTE = timedelta(minutes=1)
 
 _STATE_LABELS = {
-    KeyState.WAITING: gettext_lazy("Waiting"),
-    KeyState.ACTIVE: gettext_lazy("Active"),
-    KeyState.RETIRED: gettext_lazy("Retired"),
-    KeyState.REMOVED: gettext_lazy("Removed"),
+    KeyState.WAITING: _("Waiting"),
+    KeyState.ACTIVE: _("Active"),
+    KeyState.RETIRED: _("Retired"),
+    KeyState.REMOVED: _("Removed"),
 }
 
 
@@ -46,8 +46,8 @@ def _rows(page: ConsolePage, states: Sequence[SigningKeyState]) -> Sequence[Cell
                 )
             ),
             ui.when(state.key.active_at, clock=True),
-            _format_moment(page, state.retires_at, gettext_lazy("Not before its successor")),
-            _format_moment(page, state.published_until, gettext_lazy("No end yet")),
+            _format_moment(page, state.retires_at, _("Not before its successor")),
+            _format_moment(page, state.published_until, _("No end yet")),
             _withdraw_button(page, state),
         )
         for state in states
@@ -58,7 +58,7 @@ def _withdraw_button(page: ConsolePage, state: SigningKeyState) -> Markup:
     if state.state is KeyState.REMOVED or not page.has_permission("signing_key.write"):
         return Markup()
     key = state.key.id
-    return page.row_buttons(f"{_LIST_PATH}/{key}", key, remove=gettext_lazy("Withdraw …"), change=False)
+    return page.row_buttons(f"{_LIST_PATH}/{key}", key, remove=_("Withdraw …"), change=False)
 
 
 def _format_moment(page: ConsolePage, moment: datetime | None, absent: str) -> Markup:
@@ -69,7 +69,7 @@ def _format_moment(page: ConsolePage, moment: datetime | None, absent: str) -> M
 def _rotate_button(page: ConsolePage) -> Markup:
     if not page.has_permission("signing_key.write"):
         return Markup()
-    return page.button_link(gettext_lazy("Rotate now …"), f"{_LIST_PATH}/rotate")
+    return page.button_link(_("Rotate now …"), f"{_LIST_PATH}/rotate")
 
 
 #: Not paged, because there are few.
@@ -77,23 +77,15 @@ SIGNING_KEYS = ResourceList(
     path=f"/{SECTION}",
     permission="signing_key.read",
     section=SECTION,
-    title=gettext_lazy("Signing keys"),
-    lead=gettext_lazy(
-        "The service signs tokens with the active key. Clients find the published ones in the key list (JWKS)."
-    ),
-    columns=(
-        gettext_lazy("Key id"),
-        gettext_lazy("State"),
-        gettext_lazy("Active from"),
-        gettext_lazy("Retires"),
-        gettext_lazy("Published until"),
-    ),
+    title=_("Signing keys"),
+    lead=_("The service signs tokens with the active key. Clients find the published ones in the key list (JWKS)."),
+    columns=(_("Key id"), _("State"), _("Active from"), _("Retires"), _("Published until")),
     has_row_buttons=True,
     is_searchable=False,
     fetch=lambda page, request: ResultPage(page.services.signing_keys.list_key_states()),
     rows=_rows,
-    empty_title=gettext_lazy("No signing keys yet"),
-    empty_text=gettext_lazy("The operator makes the first one with identity bootstrap."),
+    empty_title=_("No signing keys yet"),
+    empty_text=_("The operator makes the first one with identity bootstrap."),
     action=_rotate_button,
 )
 
@@ -104,8 +96,8 @@ class RotateSigningKeyPage(ConsoleFormPage):
     is_instance_page = True
     breadcrumbs: Breadcrumbs = ((SIGNING_KEYS.title, _LIST_PATH),)
     fields = (MODE_FIELD,)
-    title = gettext_lazy("Rotate the signing key?")
-    submit_label = gettext_lazy("Rotate signing key")
+    title = _("Rotate the signing key?")
+    submit_label = _("Rotate signing key")
 
     def initial_values(self) -> Mapping[str, str]:
         return {MODE_FIELD: _NORMAL}
@@ -116,7 +108,7 @@ class RotateSigningKeyPage(ConsoleFormPage):
         return {
             **super().template_variables(),
             "danger": True,
-            "keep": self.translate(gettext_lazy("Keep the active key")),
+            "keep": self.translate(_("Keep the active key")),
             "waiting": waiting,
             "modes": [
                 (_NORMAL, t("Normal"), self._normal_hint()),
@@ -149,26 +141,22 @@ class RotateSigningKeyPage(ConsoleFormPage):
         """Create the next key. Raises Conflict if a suitable one is already announced."""
         mode = form.text(MODE_FIELD) or _NORMAL
         if mode not in (_NORMAL, _EMERGENCY):
-            raise Invalid({MODE_FIELD: gettext_lazy("Choose one of the values offered.")})
+            raise Invalid({MODE_FIELD: _("Choose one of the values offered.")})
         keys = self.services.signing_keys
         present = {key_state.key.id for key_state in keys.list_key_states()}
         key = keys.rotate(emergency=mode == _EMERGENCY)
         if key.id in present:
             when = key.active_at.strftime("%Y-%m-%d %H:%M:%S")
-            raise Conflict(
-                gettext_lazy("A key waits already: it signs from {when} UTC. No other one was made.", when=when)
-            )
+            raise Conflict(_("A key waits already: it signs from {when} UTC. No other one was made.", when=when))
         return self.redirect(self.path_with_flash(self.cancel_path))
 
 
 def _withdrawal_impact(page: ConsolePage, state: SigningKeyState) -> Sequence[str]:
     return [
-        gettext_lazy("Key id: {id}", id=state.key.id),
-        gettext_lazy("Do this if others may know the private key. It cannot be undone."),
-        gettext_lazy(
-            "Tokens that it signed are refused here at once, and by applications when they fetch the keys again."
-        ),
-        gettext_lazy("A new key signs from now on.") if state.state is KeyState.ACTIVE else "",
+        _("Key id: {id}", id=state.key.id),
+        _("Do this if others may know the private key. It cannot be undone."),
+        _("Tokens that it signed are refused here at once, and by applications when they fetch the keys again."),
+        _("A new key signs from now on.") if state.state is KeyState.ACTIVE else "",
     ]
 
 
@@ -191,9 +179,9 @@ _SIGNING_KEY = ResourceType(
 _WITHDRAW = Action[SigningKeyState](
     path="/delete",
     run=lambda page, state: page.services.signing_keys.withdraw([state.key.id]),
-    title=gettext_lazy("Withdraw this signing key?"),
+    title=_("Withdraw this signing key?"),
     impact=_withdrawal_impact,
-    submit_label=gettext_lazy("Withdraw signing key"),
+    submit_label=_("Withdraw signing key"),
 )
 
 ROUTES = (

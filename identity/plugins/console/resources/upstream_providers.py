@@ -9,7 +9,7 @@ from pyramid.response import Response
 from identity.crypto.secrets import derive_id, new_id
 from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind, UpstreamProvider
@@ -52,29 +52,29 @@ UPSTREAM_PROVIDERS = ResourceList(
     path="/upstream-providers",
     permission="upstream_provider.read",
     section="upstream-providers",
-    title=gettext_lazy("Identity providers"),
-    lead=gettext_lazy("Where people can sign in instead of here: at an OpenID provider, or at GitHub."),
-    columns=(gettext_lazy("Name"), gettext_lazy("Kind"), gettext_lazy("State"), gettext_lazy("Since")),
+    title=_("Identity providers"),
+    lead=_("Where people can sign in instead of here: at an OpenID provider, or at GitHub."),
+    columns=(_("Name"), _("Kind"), _("State"), _("Since")),
     fetch=lambda page, request: page.services.storage.upstream_providers.page(page.entity_of(Organization).id, request),
     rows=_rows,
-    empty_title=gettext_lazy("No identity providers yet"),
-    empty_text=gettext_lazy(
+    empty_title=_("No identity providers yet"),
+    empty_text=_(
         "Let people sign in with an account that they have already, such as that of your company or of Google."
     ),
     create="upstream_provider.write",
-    entity_label=gettext_lazy("identity provider"),
+    entity_label=_("identity provider"),
 )
 
 
 #: A client secret, or the PEM text of a private key; never sent back to the browser.
 _SECRET_FIELD = TextArea(
     "client_secret",
-    gettext_lazy("Client secret"),
-    gettext_lazy("As the provider gave it; of Apple the private key."),
+    _("Client secret"),
+    _("As the provider gave it; of Apple the private key."),
     required=False,
     attributes={"rows": 2, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"},
 )
-_UNCHANGED_SECRET_HINT = gettext_lazy("As the provider gave it; of Apple the private key. Empty leaves it as it is.")
+_UNCHANGED_SECRET_HINT = _("As the provider gave it; of Apple the private key. Empty leaves it as it is.")
 #: They support no other authentication.
 _SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
 
@@ -145,7 +145,7 @@ class UpstreamProviderCreatePage(CreatePage, UpstreamProviderFormPage):
         if needs_secret and not form.text(_SECRET_FIELD.name):
             # Report other errors first: the redisplayed form would lose the secret.
             self.build_command(CreateUpstreamProvider, form)
-            raise Invalid({_SECRET_FIELD.name: gettext_lazy("Enter the client secret.")})
+            raise Invalid({_SECRET_FIELD.name: _("Enter the client secret.")})
         return super().submit(form)
 
 
@@ -163,11 +163,11 @@ def _create(page: CreatePage, command: CreateUpstreamProvider) -> str:
 
 
 _CREATE = CreateForm(
-    title=gettext_lazy("New identity provider"),
+    title=_("New identity provider"),
     fields=_provider_fields(),
     command=CreateUpstreamProvider,
     create=_create,
-    submit_label=gettext_lazy("Add"),
+    submit_label=_("Add"),
 )
 
 
@@ -201,45 +201,39 @@ _EDIT = EditForm[UpstreamProvider, ChangeUpstreamProvider](
 _ACTIONS = (
     Deactivation[UpstreamProvider](
         run=lambda page, provider: page.services.upstream_providers.deactivate(provider.id, principal=page.principal),
-        title=gettext_lazy("Deactivate the identity provider “{name}”?"),
-        description=gettext_lazy("Nobody signs in there any more. You can reactivate it later."),
-        impact=(
-            gettext_lazy("Nobody signs in there any more. Sessions that were begun there go on."),
-            REACTIVATION_HINT,
-        ),
-        submit_label=gettext_lazy("Deactivate identity provider"),
+        title=_("Deactivate the identity provider “{name}”?"),
+        description=_("Nobody signs in there any more. You can reactivate it later."),
+        impact=(_("Nobody signs in there any more. Sessions that were begun there go on."), REACTIVATION_HINT),
+        submit_label=_("Deactivate identity provider"),
     ),
     Reactivation[UpstreamProvider](
         run=lambda page, provider: page.services.upstream_providers.reactivate(provider.id, principal=page.principal),
-        title=gettext_lazy("Reactivate the identity provider “{name}”?"),
-        description=gettext_lazy("People can sign in there again."),
-        impact=(gettext_lazy("People can sign in there again."),),
-        submit_label=gettext_lazy("Reactivate identity provider"),
+        title=_("Reactivate the identity provider “{name}”?"),
+        description=_("People can sign in there again."),
+        impact=(_("People can sign in there again."),),
+        submit_label=_("Reactivate identity provider"),
     ),
     Action[UpstreamProvider](
         path="/delete",
         permission="delete",
         run=lambda page, provider: page.services.upstream_providers.remove(provider.id, principal=page.principal),
         done=lambda page, provider: page.parent_breadcrumbs[-1][1],
-        label=gettext_lazy("Delete"),
-        button=gettext_lazy("Delete …"),
-        title=gettext_lazy("Delete the identity provider “{name}”?"),
-        description=gettext_lazy("Removes it and its links to accounts for ever. The accounts stay."),
+        label=_("Delete"),
+        button=_("Delete …"),
+        title=_("Delete the identity provider “{name}”?"),
+        description=_("Removes it and its links to accounts for ever. The accounts stay."),
         impact=(
-            gettext_lazy("Nobody signs in there any more. People who have no password here ask for one by mail."),
-            gettext_lazy("The accounts of people stay. Their links to it are gone for ever."),
+            _("Nobody signs in there any more. People who have no password here ask for one by mail."),
+            _("The accounts of people stay. Their links to it are gone for ever."),
         ),
-        submit_label=gettext_lazy("Delete identity provider"),
+        submit_label=_("Delete identity provider"),
     ),
 )
 
 
 def _badges(page: DetailPage[UpstreamProvider], provider: UpstreamProvider) -> Sequence[Badge]:
-    waits = [] if provider.is_usable or not provider.active else [gettext_lazy("Client secret is missing")]
-    return [
-        *active_badge(page, provider),
-        *(Badge(page.translator.gettext(message), "warning") for message in waits),
-    ]
+    waits = [] if provider.is_usable or not provider.active else [_("Client secret is missing")]
+    return [*active_badge(page, provider), *(Badge(page.translator.gettext(message), "warning") for message in waits)]
 
 
 def _descriptions(page: DetailPage[UpstreamProvider], provider: UpstreamProvider) -> Descriptions:
@@ -248,18 +242,18 @@ def _descriptions(page: DetailPage[UpstreamProvider], provider: UpstreamProvider
     redirect = f"{page.request.registry.application.settings.login_url}{provider.callback_path}"
     changed_at = provider.secret_changed_at
     return [
-        (gettext_lazy("Id"), ui.identifier(provider.id)),
-        (gettext_lazy("Redirect URI"), ui.identifier(redirect)),
+        (_("Id"), ui.identifier(provider.id)),
+        (_("Redirect URI"), ui.identifier(redirect)),
         *page.field_descriptions(completed, UPSTREAM_PROVIDER_FIELDS),
-        (gettext_lazy("Claims"), ", ".join(provider.claims)),
-        (gettext_lazy("Client secret"), ui.when(changed_at) if changed_at else gettext_lazy("None")),
-        (gettext_lazy("Since"), ui.when(provider.created_at, relative=True)),
+        (_("Claims"), ", ".join(provider.claims)),
+        (_("Client secret"), ui.when(changed_at) if changed_at else _("None")),
+        (_("Since"), ui.when(provider.created_at, relative=True)),
     ]
 
 
 _PAGES = ResourcePages(
     type=UPSTREAM_PROVIDER,
-    lead=lambda page, provider: [gettext_lazy("Identity provider"), _kind_label(provider)],
+    lead=lambda page, provider: [_("Identity provider"), _kind_label(provider)],
     badges=_badges,
     descriptions=_descriptions,
     actions=_ACTIONS,

@@ -6,7 +6,7 @@ from typing import Final
 
 from pyramid.response import Response
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.pages.forms import Form
@@ -23,12 +23,12 @@ from identity.services.users import InitialCredential
 _LINK_KIND: Final = "link"
 _PASSWORD_KIND: Final = "one_time_password"  # noqa: S105 - a kind
 
-_ALREADY_CREATED_MESSAGE = gettext_lazy(
+_ALREADY_CREATED_MESSAGE = _(
     "This was already done; the link or password was shown then. Make a new one if you did not save it."
 )
 
 
-_VALIDITY_MESSAGE = gettext_lazy("It stays good until the person changes it.")
+_VALIDITY_MESSAGE = _("It stays good until the person changes it.")
 
 
 def _can_mail_credential(page: ConsolePage, email: str) -> bool:
@@ -82,8 +82,8 @@ def _credential_options(page: ConsolePage) -> Sequence[Sequence[object]]:
 
 #: New accounts have a hint of their own.
 _HINTS = {
-    "user_name": gettext_lazy("Unique in the organization, without spaces. For example {example}", example="anna"),
-    "email": gettext_lazy("The link or password is sent there."),
+    "user_name": _("Unique in the organization, without spaces. For example {example}", example="anna"),
+    "email": _("The link or password is sent there."),
 }
 _FIELDS = tuple(
     replace(form_field, hint=_HINTS.get(form_field.name, form_field.hint))
@@ -96,14 +96,11 @@ class UserCreatePage(ConsoleFormPage):
     """Creates a user and shows the initial credential once."""
 
     section = "users"
-    form_fields = (
-        *_FIELDS,
-        RadioField("initial", gettext_lazy("How the person gets in at first"), options=_credential_options),
-    )
+    form_fields = (*_FIELDS, RadioField("initial", _("How the person gets in at first"), options=_credential_options))
     is_creation = True
-    title = gettext_lazy("New user")
-    section_label = gettext_lazy("Users")
-    submit_label = gettext_lazy("Create")
+    title = _("New user")
+    section_label = _("Users")
+    submit_label = _("Create")
 
     def visible_fields(self) -> Sequence[FormField]:
         if self.services.mails.is_enabled:
@@ -124,20 +121,20 @@ class UserCreatePage(ConsoleFormPage):
         user, initial = self.services.users.invite(
             self.entity_of(Organization).id, command, principal=self.principal, mailed=hidden
         )
-        return _render_credential(self, user, initial, gettext_lazy("User created"), new=True, hidden=hidden)
+        return _render_credential(self, user, initial, _("User created"), new=True, hidden=hidden)
 
 
 def _make_link(page: ConsolePage, user: HumanUser, *, hidden: bool) -> Response:
     # The mail goes to this address, even if it was changed meanwhile.
     to = user.profile.email if hidden else ""
     link = page.services.users.issue_password_link(user.id, principal=page.principal, mailed_to=to)
-    initial, title = InitialCredential(_LINK_KIND, link), gettext_lazy("New password link")
+    initial, title = InitialCredential(_LINK_KIND, link), _("New password link")
     return _render_credential(page, user, initial, title, new=False, hidden=hidden)
 
 
 _LINK_IMPACT = (
-    gettext_lazy("Nothing ends before the link is used: the present password and all sessions stay."),
-    gettext_lazy("Links that were made before stop working."),
+    _("Nothing ends before the link is used: the present password and all sessions stay."),
+    _("Links that were made before stop working."),
 )
 
 
@@ -147,7 +144,7 @@ def _is_mailed(page: ConsolePage, user: HumanUser) -> bool:
 
 
 def _link_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
-    sent = gettext_lazy("The link is sent to {email}. Nobody else sees it.", email=user.profile.email)
+    sent = _("The link is sent to {email}. Nobody else sees it.", email=user.profile.email)
     return (sent, *_LINK_IMPACT) if _is_mailed(page, user) else _LINK_IMPACT
 
 
@@ -156,15 +153,13 @@ _PASSWORD_LINK = Action[HumanUser](
     path="/password-link",
     run=lambda page, user: _make_link(page, user, hidden=_is_mailed(page, user)),
     already_done=_ALREADY_CREATED_MESSAGE,
-    label=gettext_lazy("New password link"),
-    button=gettext_lazy("Make link …"),
-    description=gettext_lazy(
-        "A link by which the person chooses a new password. The present one stays valid until then."
-    ),
-    title=gettext_lazy("Make a new password link for {name}?"),
+    label=_("New password link"),
+    button=_("Make link …"),
+    description=_("A link by which the person chooses a new password. The present one stays valid until then."),
+    title=_("Make a new password link for {name}?"),
     impact=_link_impact,
-    submit_label=lambda page, user: gettext_lazy("Send link") if _is_mailed(page, user) else gettext_lazy("Make link"),
-    cancel_label=gettext_lazy("Cancel"),
+    submit_label=lambda page, user: _("Send link") if _is_mailed(page, user) else _("Make link"),
+    cancel_label=_("Cancel"),
     back="#password",
     is_destructive=False,
 )
@@ -175,13 +170,13 @@ _HAND_OVER_LINK = Action[HumanUser](
     run=lambda page, user: _make_link(page, user, hidden=False),
     already_done=_ALREADY_CREATED_MESSAGE,
     is_available=_is_mailed,
-    label=gettext_lazy("Link to hand over"),
-    button=gettext_lazy("Make link …"),
-    description=gettext_lazy("A link that you give to the person yourself. It does not confirm their email address."),
-    title=gettext_lazy("Make a link to hand over to {name}?"),
-    impact=(*_LINK_IMPACT, gettext_lazy("You see the link. It does not confirm the email address.")),
-    submit_label=gettext_lazy("Make link"),
-    cancel_label=gettext_lazy("Cancel"),
+    label=_("Link to hand over"),
+    button=_("Make link …"),
+    description=_("A link that you give to the person yourself. It does not confirm their email address."),
+    title=_("Make a link to hand over to {name}?"),
+    impact=(*_LINK_IMPACT, _("You see the link. It does not confirm the email address.")),
+    submit_label=_("Make link"),
+    cancel_label=_("Cancel"),
     back="#password",
     is_destructive=False,
 )
@@ -190,14 +185,14 @@ _HAND_OVER_LINK = Action[HumanUser](
 def _password_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
     to_change = page.services.passwords.requires_change_after_reset(user_subject(page, user))
     return (
-        gettext_lazy("The present password stops working at once. All sessions, links and tokens of the person end."),
-        gettext_lazy("The new one has to be changed at the next sign-in.") if to_change else _VALIDITY_MESSAGE,
+        _("The present password stops working at once. All sessions, links and tokens of the person end."),
+        _("The new one has to be changed at the next sign-in.") if to_change else _VALIDITY_MESSAGE,
     )
 
 
 def _set_one_time_password(page: ConsolePage, user: HumanUser) -> Response:
     password = page.services.users.set_one_time_password(user.id, principal=page.principal)
-    initial, title = InitialCredential(_PASSWORD_KIND, password), gettext_lazy("One-time password")
+    initial, title = InitialCredential(_PASSWORD_KIND, password), _("One-time password")
     return _render_credential(page, user, initial, title, new=False, hidden=False)
 
 
@@ -205,13 +200,13 @@ _ONE_TIME_PASSWORD = Action[HumanUser](
     path="/one-time-password",
     run=_set_one_time_password,
     already_done=_ALREADY_CREATED_MESSAGE,
-    label=gettext_lazy("One-time password"),
-    button=gettext_lazy("Set password …"),
-    description=gettext_lazy("Replaces the present password at once."),
-    title=gettext_lazy("Set a one-time password for {name}?"),
+    label=_("One-time password"),
+    button=_("Set password …"),
+    description=_("Replaces the present password at once."),
+    title=_("Set a one-time password for {name}?"),
     impact=_password_impact,
-    submit_label=gettext_lazy("Set one-time password"),
-    cancel_label=gettext_lazy("Keep the present password"),
+    submit_label=_("Set one-time password"),
+    cancel_label=_("Keep the present password"),
     back="#password",
     is_destructive=False,
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from identity.domain.enrolments import Enrolment
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.users import HumanUser
 from identity.http.endpoint_routes import request_context
 from identity.plugins.console.actions import Action
@@ -24,20 +24,18 @@ def factors_section(page: ConsolePage, user: HumanUser) -> TableSection:
         for enrolment in enrolments
     ]
     reset = page.button_link(
-        gettext_lazy("Reset …"),
+        _("Reset …"),
         f"{USER.path_of(user)}{RESET_FACTORS.path}",
         hidden_label=page.translator.gettext("Second factors"),
     )
     return TableSection(
         _SECTION_ID,
-        gettext_lazy("Second factors"),
-        gettext_lazy(
-            "What the person proves who they are by, besides the password. Nobody but they can see more of it."
-        ),
+        _("Second factors"),
+        _("What the person proves who they are by, besides the password. Nobody but they can see more of it."),
         reset if enrolments and page.has_permission("user.write") else Markup(),
-        columns=(gettext_lazy("Name"), gettext_lazy("Added"), gettext_lazy("Last used")),
+        columns=(_("Name"), _("Added"), _("Last used")),
         rows=[(ui.named(ui.bold(name), sub=sub), added, used) for name, sub, added, used in rows],
-        empty=gettext_lazy("The person has set up none."),
+        empty=_("The person has set up none."),
     )
 
 
@@ -53,13 +51,13 @@ def _enrolment_labels(page: ConsolePage, enrolment: Enrolment) -> tuple[str, str
 def _impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
     enrolments = page.services.factors.list_enrolments(user.id)
     if not enrolments:
-        return [gettext_lazy("The person has set up none.")]
+        return [_("The person has set up none.")]
     named = page.translator.format_list([_enrolment_labels(page, enrolment)[0] for enrolment in enrolments])
     return [
-        gettext_lazy("They are removed: {factors}.", factors=named),
-        gettext_lazy("Browsers that are remembered count no more."),
-        gettext_lazy("Where one is needed, the person sets up another at the next sign-in, by the password alone."),
-        gettext_lazy("Password and sessions stay as they are. The person is told by mail."),
+        _("They are removed: {factors}.", factors=named),
+        _("Browsers that are remembered count no more."),
+        _("Where one is needed, the person sets up another at the next sign-in, by the password alone."),
+        _("Password and sessions stay as they are. The person is told by mail."),
     ]
 
 
@@ -67,9 +65,9 @@ def _impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
 RESET_FACTORS = Action[HumanUser](
     path="/factors/reset",
     run=lambda page, user: page.services.users.reset_factors(user.id, principal=page.principal),
-    title=gettext_lazy("Reset the second factors of {name}?"),
+    title=_("Reset the second factors of {name}?"),
     impact=_impact,
-    submit_label=gettext_lazy("Reset second factors"),
-    cancel_label=gettext_lazy("Keep them"),
+    submit_label=_("Reset second factors"),
+    cancel_label=_("Keep them"),
     back=f"#{_SECTION_ID}",
 )

@@ -9,7 +9,7 @@ from typing import Any
 from pyramid.response import Response
 
 from identity.domain.errors import NotFound
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import ManagerLevel
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, Subject
@@ -26,6 +26,7 @@ from identity.plugins.console.resource_types import (
     PROJECT_GRANT,
     SERVICE_USER,
     USER,
+    AnyResourceType,
     ResourcePage,
     ResourceType,
 )
@@ -35,16 +36,14 @@ from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import PageRequest, ResultPage
 
 ORIGIN_PARAM, USER_ORIGIN = "of", "user"
-GRANTS_TITLE = gettext_lazy("User grants")
+GRANTS_TITLE = _("User grants")
 
 
 def grant_cells(page: ConsolePage, grant: UserGrant, named: EntityLink, query: str = "") -> Cells:
-    roles = page.render_role_names(grant.roles) or page.render_placeholder(gettext_lazy("None"))
+    roles = page.render_role_names(grant.roles) or page.render_placeholder(_("None"))
     if not grant.active:
         roles += " " + page.render_badge(Badge(page.translator.gettext("Deactivated")))
-    buttons = page.row_buttons(
-        f"{CONSOLE_PATH}/user-grants/{grant.id}", named.name, remove=gettext_lazy("Remove …"), query=query
-    )
+    buttons = page.row_buttons(f"{CONSOLE_PATH}/user-grants/{grant.id}", named.name, remove=_("Remove …"), query=query)
     return (
         page.entity_cell(named),
         roles,
@@ -78,18 +77,18 @@ USER_GRANTS = ResourceList(
     path="/user-grants",
     permission="user_grant.read",
     title=GRANTS_TITLE,
-    lead=gettext_lazy("Users with roles of the project, which applications receive as claims."),
-    columns=(gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since")),
+    lead=_("Users with roles of the project, which applications receive as claims."),
+    columns=(_("User"), _("Roles"), _("Since")),
     has_row_buttons=True,
     fetch=_fetch,
     rows=_rows,
-    empty_title=gettext_lazy("No user grants yet"),
-    empty_text=gettext_lazy("Select a user and choose the roles that applications are to receive."),
+    empty_title=_("No user grants yet"),
+    empty_text=_("Select a user and choose the roles that applications are to receive."),
     create="user_grant.write",
-    entity_label=gettext_lazy("user grant"),
+    entity_label=_("user grant"),
     can_create=_can_add_grant,
     section_id="user-grants",
-    all_label=gettext_lazy("All user grants …"),
+    all_label=_("All user grants …"),
 )
 
 
@@ -175,7 +174,7 @@ def _open_grant(page: ConsolePage) -> _OpenedGrant:
         raise NotFound("user", grant.user_id)
     user = display_user(page, grantee)
     if page.request.GET.get(ORIGIN_PARAM) == USER_ORIGIN and user.href:
-        kind: ResourceType[Any] = USER if isinstance(grantee.user, HumanUser) else SERVICE_USER
+        kind: AnyResourceType = USER if isinstance(grantee.user, HumanUser) else SERVICE_USER
         origin, section = _origin_page(page, kind, grantee.user), "grants"
         origin.organization = grantee.organization
     else:
@@ -184,7 +183,7 @@ def _open_grant(page: ConsolePage) -> _OpenedGrant:
     return _OpenedGrant(grant, user.name, project, source, origin, f"{origin.resource_path}#{section}")
 
 
-def _origin_page(page: ConsolePage, kind: ResourceType[Any], entity: object) -> ResourcePage[Any]:
+def _origin_page(page: ConsolePage, kind: AnyResourceType, entity: object) -> ResourcePage[Any]:
     return ResourcePage(RouteContext(page.resource, entity), page.request, resource_type=kind)
 
 
@@ -222,7 +221,7 @@ class UserGrantEditPage(RolesFormPage, EditPage[_OpenedGrant]):
 
 
 _EDIT = EditForm[_OpenedGrant, ChangeUserGrant](
-    title=gettext_lazy("Choose roles for {name}"),
+    title=_("Choose roles for {name}"),
     command=ChangeUserGrant,
     change=lambda page, opened, command, version: page.services.user_grants.change(
         opened.grant.id, command, expected_version=version, principal=page.principal
@@ -232,15 +231,13 @@ _EDIT = EditForm[_OpenedGrant, ChangeUserGrant](
 _REMOVE = Action[_OpenedGrant](
     path="/delete",
     run=lambda page, opened: page.services.user_grants.remove(opened.grant.id, principal=page.principal),
-    title=gettext_lazy("Remove the user grant of {name} in {project}?"),
-    submit_label=gettext_lazy("Remove user grant"),
-    impact=lambda page, opened: (
-        [gettext_lazy("{name} loses {roles} in {project} at once.")] if opened.grant.roles else []
-    ),
+    title=_("Remove the user grant of {name} in {project}?"),
+    submit_label=_("Remove user grant"),
+    impact=lambda page, opened: [_("{name} loses {roles} in {project} at once.")] if opened.grant.roles else [],
     back=lambda page, opened: opened.origin_path,
 )
 
-_SOURCES: tuple[ResourceType[Any], ...] = (PROJECT, PROJECT_GRANT)
+_SOURCES: tuple[AnyResourceType, ...] = (PROJECT, PROJECT_GRANT)
 
 ROUTES = (
     *(list_route(USER_GRANTS, source) for source in _SOURCES),

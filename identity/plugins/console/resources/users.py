@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.entity import EntityField
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.pages.forms import FieldValue, Form
@@ -37,11 +38,11 @@ from identity.storage.paging import PageRequest, ResultPage
 from identity.storage.stores.users import UserKind
 
 _STATE_LABELS = {
-    UserState.ACTIVE: gettext_lazy("Active"),
-    UserState.MUST_CHANGE_PASSWORD: gettext_lazy("Must change password"),
-    UserState.INVITED: gettext_lazy("Invited"),
-    UserState.DEACTIVATED: gettext_lazy("Deactivated"),
-    UserState.LEAVING: gettext_lazy("Is being deleted"),
+    UserState.ACTIVE: _("Active"),
+    UserState.MUST_CHANGE_PASSWORD: _("Must change password"),
+    UserState.INVITED: _("Invited"),
+    UserState.DEACTIVATED: _("Deactivated"),
+    UserState.LEAVING: _("Is being deleted"),
 }
 
 
@@ -57,9 +58,7 @@ def _rows(page: ConsolePage, users: Sequence[HumanUser]) -> Sequence[Cells]:
         (
             ui.named(user.display_name, USER.path_of(user)),
             with_line_breaks(Subject(user, organization).login_name),
-            with_line_breaks(user.profile.email)
-            if user.profile.email
-            else page.render_placeholder(gettext_lazy("None")),
+            with_line_breaks(user.profile.email) if user.profile.email else page.render_placeholder(_("None")),
             Markup(" ").join(map(page.render_badge, _user_badges(states[user.id], user.id in locked, page))),
             page.relative_time(user.last_sign_in_at),
             ui.when(user.created_at),
@@ -72,29 +71,22 @@ USERS = ResourceList(
     path="/users",
     permission="user.read",
     section="users",
-    title=gettext_lazy("Users"),
-    lead=gettext_lazy("People who sign in."),
-    columns=(
-        gettext_lazy("Name"),
-        gettext_lazy("Login name"),
-        gettext_lazy("Email"),
-        gettext_lazy("State"),
-        gettext_lazy("Last sign-in"),
-        gettext_lazy("Created"),
-    ),
+    title=_("Users"),
+    lead=_("People who sign in."),
+    columns=(_("Name"), _("Login name"), _("Email"), _("State"), _("Last sign-in"), _("Created")),
     sort_orders=(
-        ("user_name", gettext_lazy("Login name")),
-        ("display_name", gettext_lazy("Name")),
-        ("email", gettext_lazy("Email")),
-        ("last_sign_in_at", gettext_lazy("Last sign-in")),
-        ("created_at", gettext_lazy("Created")),
+        ("user_name", _("Login name")),
+        ("display_name", _("Name")),
+        ("email", _("Email")),
+        ("last_sign_in_at", _("Last sign-in")),
+        ("created_at", _("Created")),
     ),
     fetch=_fetch,
     rows=_rows,
-    empty_title=gettext_lazy("No users yet"),
-    empty_text=gettext_lazy("People who sign in. Create one and hand over the link."),
+    empty_title=_("No users yet"),
+    empty_text=_("People who sign in. Create one and hand over the link."),
     create="user.write",
-    entity_label=gettext_lazy("user"),
+    entity_label=_("user"),
 )
 
 
@@ -141,19 +133,19 @@ def _deactivation_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
         ngettext_lazy("{n} session ends at once.", "{n} sessions end at once.", falls.sessions),
         ngettext_lazy("{n} live token stops working.", "{n} live tokens stop working.", falls.live_tokens),
     )
-    signs_in = gettext_lazy("{name} cannot sign in any more.", name=user_subject(page, user).login_name)
+    signs_in = _("{name} cannot sign in any more.", name=user_subject(page, user).login_name)
     return [signs_in, *(message for message in ended if message.values["n"]), REACTIVATION_HINT]
 
 
 def _reactivation_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
     name = user_subject(page, user).login_name
-    return [gettext_lazy("{name} can sign in again, with the password from before.", name=name)]
+    return [_("{name} can sign in again, with the password from before.", name=name)]
 
 
 def _deletion_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
-    refused = gettext_lazy("This account is under a legal hold and cannot be deleted.")
+    refused = _("This account is under a legal hold and cannot be deleted.")
     return [
-        gettext_lazy("This cannot be undone. Applications will not know {name} any more."),
+        _("This cannot be undone. Applications will not know {name} any more."),
         refused if page.services.legal_holds.list_holds_on_user(user) else "",
     ]
 
@@ -161,26 +153,26 @@ def _deletion_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
 _ACTIONS = (
     Deactivation[HumanUser](
         run=lambda page, user: page.services.users.deactivate(user.id, principal=page.principal),
-        title=gettext_lazy("Deactivate the user “{name}”?"),
-        description=gettext_lazy("The person is signed out and cannot sign in. You can reactivate it later."),
+        title=_("Deactivate the user “{name}”?"),
+        description=_("The person is signed out and cannot sign in. You can reactivate it later."),
         impact=_deactivation_impact,
-        submit_label=gettext_lazy("Deactivate user"),
+        submit_label=_("Deactivate user"),
     ),
     Reactivation[HumanUser](
         run=lambda page, user: page.services.users.reactivate(user.id, principal=page.principal),
-        title=gettext_lazy("Reactivate the user “{name}”?"),
-        description=gettext_lazy("The person can sign in again."),
+        title=_("Reactivate the user “{name}”?"),
+        description=_("The person can sign in again."),
         impact=_reactivation_impact,
-        submit_label=gettext_lazy("Reactivate user"),
+        submit_label=_("Reactivate user"),
     ),
     Deletion[HumanUser](
         run=lambda page, user: page.services.users.remove(user.id, principal=page.principal),
         target=DeletionTarget.USER,
         confirm=lambda page, user: user.user_name,
-        title=gettext_lazy("Delete the user “{name}”?"),
-        description=gettext_lazy("Removes the account with its roles and sessions for ever."),
+        title=_("Delete the user “{name}”?"),
+        description=_("Removes the account with its roles and sessions for ever."),
         impact=_deletion_impact,
-        submit_label=gettext_lazy("Delete user"),
+        submit_label=_("Delete user"),
     ),
 )
 
@@ -189,19 +181,19 @@ _UNLOCK = Action[HumanUser](
     path="/unlock",
     run=lambda page, user: page.services.users.unlock(user.id, principal=page.principal),
     is_available=lambda page, user: bool(page.services.users.count_failed_attempts(user.id)),
-    label=gettext_lazy("Unlock"),
-    button=gettext_lazy("Unlock …"),
-    description=gettext_lazy(
+    label=_("Unlock"),
+    button=_("Unlock …"),
+    description=_(
         "Forgets the wrong passwords that were tried. After a hundred in a row the password counts only in browsers"
         " that signed in before."
     ),
-    title=gettext_lazy("Unlock the user “{name}”?"),
+    title=_("Unlock the user “{name}”?"),
     impact=(
-        gettext_lazy("The wrong passwords that were tried are forgotten: the password counts in every browser again."),
-        gettext_lazy("Password, sessions and tokens stay as they are."),
+        _("The wrong passwords that were tried are forgotten: the password counts in every browser again."),
+        _("Password, sessions and tokens stay as they are."),
     ),
-    submit_label=gettext_lazy("Unlock user"),
-    cancel_label=gettext_lazy("Keep it locked"),
+    submit_label=_("Unlock user"),
+    cancel_label=_("Keep it locked"),
     is_destructive=False,
 )
 
@@ -210,18 +202,16 @@ _CANCEL_DELETION = Action[HumanUser](
     path="/keep",
     run=lambda page, user: page.services.account_deletions.cancel(user.id, principal=page.principal),
     is_available=lambda page, user: user.deletion_at is not None,
-    label=gettext_lazy("Keep"),
-    button=gettext_lazy("Keep …"),
-    description=gettext_lazy(
-        "The person has asked for the account to be deleted. Signing in, they can keep it themselves."
-    ),
-    title=gettext_lazy("Keep the user “{name}”?"),
+    label=_("Keep"),
+    button=_("Keep …"),
+    description=_("The person has asked for the account to be deleted. Signing in, they can keep it themselves."),
+    title=_("Keep the user “{name}”?"),
     impact=(
-        gettext_lazy("The account is not deleted, although its person asked for it."),
-        gettext_lazy("The person can sign in again as before."),
+        _("The account is not deleted, although its person asked for it."),
+        _("The person can sign in again as before."),
     ),
-    submit_label=gettext_lazy("Keep user"),
-    cancel_label=gettext_lazy("Let it be deleted"),
+    submit_label=_("Keep user"),
+    cancel_label=_("Let it be deleted"),
     is_destructive=False,
 )
 
@@ -237,36 +227,30 @@ def _badges(page: DetailPage[HumanUser], user: HumanUser) -> Sequence[Badge]:
 def _descriptions(page: DetailPage[HumanUser], user: HumanUser) -> Descriptions:
     ui, last = page.template_macros, user.last_sign_in_at
     return [
-        (gettext_lazy("User id"), ui.identifier(user.id)),
-        (gettext_lazy("Login name"), with_line_breaks(user_subject(page, user).login_name)),
+        (_("User id"), ui.identifier(user.id)),
+        (_("Login name"), with_line_breaks(user_subject(page, user).login_name)),
         *page.field_descriptions(user.profile, PROFILE_FIELDS),
-        (
-            gettext_lazy("Last sign-in"),
-            page.relative_time(None) if last is None else ui.when(last, relative=True, clock=True),
-        ),
-        (gettext_lazy("Created"), ui.when(user.created_at, relative=True)),
-        (gettext_lazy("Will be deleted"), ui.when(user.deletion_at, relative=True) if user.deletion_at else ""),
-        (
-            gettext_lazy("Wrong passwords or codes in a row"),
-            str(page.services.users.count_failed_attempts(user.id) or ""),
-        ),
+        (_("Last sign-in"), page.relative_time(None) if last is None else ui.when(last, relative=True, clock=True)),
+        (_("Created"), ui.when(user.created_at, relative=True)),
+        (_("Will be deleted"), ui.when(user.deletion_at, relative=True) if user.deletion_at else ""),
+        (_("Wrong passwords or codes in a row"), str(page.services.users.count_failed_attempts(user.id) or "")),
     ]
 
 
-def _format_value(page: DetailPage[HumanUser], user: HumanUser, setting: EntityField, value: Any) -> object:
+def _format_value(page: DetailPage[HumanUser], user: HumanUser, setting: EntityField, value: object) -> object:
     if setting.name != "email":
         return format_value(page, user, setting, value)
-    if not value:
-        return page.render_placeholder(gettext_lazy("None"))
-    t = page.translator.gettext
+    email, t = user.profile.email, page.translator.gettext
+    if not email:
+        return page.render_placeholder(_("None"))
     badge = Badge(t("Confirmed"), "success") if user.profile.email_verified else Badge(t("Not confirmed"))
-    return Markup("{} {}").format(with_line_breaks(value), page.render_badge(badge))
+    return Markup("{} {}").format(with_line_breaks(email), page.render_badge(badge))
 
 
 def _sections(page: DetailPage[HumanUser], user: HumanUser) -> Sections:
     return [
-        page.action_section("deletion", gettext_lazy("Deletion"), [_CANCEL_DELETION]),
-        page.action_section("password", gettext_lazy("Password"), _PASSWORD_ACTIONS if user.active else ()),
+        page.action_section("deletion", _("Deletion"), [_CANCEL_DELETION]),
+        page.action_section("password", _("Password"), _PASSWORD_ACTIONS if user.active else ()),
         factors_section(page, user),
         *_plugin_sections(page, user),
         page.list_section(SESSIONS),
@@ -286,7 +270,7 @@ def _plugin_sections(page: ConsolePage, user: HumanUser) -> Iterator[ActionSecti
 
 _PAGES = ResourcePages(
     type=USER,
-    lead=lambda page, user: [gettext_lazy("User"), user_subject(page, user).login_name],
+    lead=lambda page, user: [_("User"), user_subject(page, user).login_name],
     badges=_badges,
     descriptions=_descriptions,
     sections=_sections,
