@@ -35,8 +35,8 @@ def test_each_public_name_is_used_in_an_example(module: str) -> None:
     assert set(import_module(module).__all__) - used == set()
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_each_example_runs(module: str) -> None:
-    for example in examples(PAGES[module]):
-        scope: dict[str, Any] = {"__name__": f"example_of_{module.rpartition('.')[2]}"}
-        exec(compile(example, PAGES[module].name, "exec"), scope)  # noqa: S102 - our own documentation
+@pytest.mark.parametrize("page", sorted(FOLDER.glob("*.rst")), ids=lambda page: page.stem)
+def test_each_example_runs(page: Path) -> None:
+    for example in examples(page):
+        scope: dict[str, Any] = {"__name__": f"example_of_{page.stem}"}
+        exec(compile(example, page.name, "exec"), scope)  # noqa: S102 - our own documentation

@@ -1,6 +1,6 @@
 """A PIN as a second factor, with a claim that says since when, and a page of the console that lists who has one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,14 +16,15 @@ from identity.api.services import Lookup, Principal, RecordNamespace
 from identity.api.sign_in import EnrolPage, Factor, FactorPage, ProvePage
 from identity.plugins.console.api import (
     CONSOLE_PATH,
+    ORGANIZATION,
     Cells,
-    ConsoleRoute,
-    ListPage,
+    ConsolePage,
     PageRequest,
+    ResourceList,
     ResultPage,
     UserKind,
     add_console_routes,
-    organization_context,
+    list_route,
 )
 
 #: The scope that applications request, and the claim that it opens.
@@ -93,23 +94,37 @@ class EnrolPinPage(PinPage, EnrolPage):
         return self.enrol({"hash": hashed}, PinFactor.methods, replaces_existing=True)
 
 
-class PinListPage(ListPage):
+class PinList:
     """Which users of an organization have a PIN."""
 
-    title = gettext_lazy("PINs")
-    columns = (gettext_lazy("User"), gettext_lazy("Since"))
-    sort_orders = (("user_name", gettext_lazy("User")),)
-    empty_title = gettext_lazy("No users yet")
-    empty_text = gettext_lazy("Users choose a PIN in their account.")
-    namespace: ClassVar[RecordNamespace]
+    def __init__(self, namespace: RecordNamespace) -> None:
+        self._namespace = namespace
 
-    def fetch_page(self, page_request: PageRequest) -> ResultPage[Any]:
-        return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, page_request)
+    def fetch(self, page: ConsolePage, request: PageRequest) -> ResultPage[Any]:
+        return page.services.storage.users.page(page.entity_of(Organization).id, UserKind.HUMAN, request)
 
-    def build_cells(self, user: User) -> Cells:
-        record = self.services.lookup.find_record(self.namespace, SINCE, user.id)
-        since = "–" if record is None else self.template_macros.when(record.created_at)
-        return (self.template_macros.named(user.display_name, f"{CONSOLE_PATH}/users/{user.id}"), since)
+    def rows(self, page: ConsolePage, users: Sequence[User]) -> Sequence[Cells]:
+        return [self._row(page, user) for user in users]
+
+    def _row(self, page: ConsolePage, user: User) -> Cells:
+        record = page.services.lookup.find_record(self._namespace, SINCE, user.id)
+        since = "–" if record is None else page.template_macros.when(record.created_at)
+        return (page.template_macros.named(user.display_name, f"{CONSOLE_PATH}/users/{user.id}"), since)
+
+    @property
+    def resource(self) -> ResourceList:
+        return ResourceList(
+            path="/pins",
+            permission="user.read",
+            section="pins",
+            title=gettext_lazy("PINs"),
+            columns=(gettext_lazy("User"), gettext_lazy("Since")),
+            sort_orders=(("user_name", gettext_lazy("User")),),
+            fetch=self.fetch,
+            rows=self.rows,
+            empty_title=gettext_lazy("No users yet"),
+            empty_text=gettext_lazy("Users choose a PIN in their account."),
+        )
 
 
 class PinPlugin:
@@ -147,11 +162,10 @@ class PinPlugin:
     def identity_configure(self, config: Configurator) -> None:
         config.include("identity.pages")
         config.add_page_templates("tests.house.sample_plugins:templates")
-        PinPage.namespace = PinListPage.namespace = self.namespace
+        PinPage.namespace = self.namespace
         PinPage.shortest = self.settings.shortest
         config.add_factor_pages(ProvePinPage, EnrolPinPage)
-        route = ConsoleRoute("/organizations/{organization}/pins", PinListPage, "user.read", organization_context)
-        add_console_routes(config, [route])
+        add_console_routes(config, [list_route(PinList(self.namespace).resource, ORGANIZATION)])
 
     @hookimpl(optionalhook=True)
     def console_navigation(self, principal: Principal, organization: Organization | None) -> Iterable[NavigationItem]:
