@@ -2,7 +2,7 @@
 
 import logging
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -124,6 +124,7 @@ class LdapClient:
         from ldap3.core.exceptions import LDAPException
 
         settings = self._settings
+        attributes = [line.partition("=")[2] for line in settings.attributes]
         search_filter = settings.filter.replace(LOGIN_PLACEHOLDER, pattern)
         with self._bind(server, settings.bind_dn, settings.password()) as connection:
             if connection is None:
@@ -131,7 +132,7 @@ class LdapClient:
             found = connection.search(
                 settings.base,
                 f"(&{condition}{search_filter})" if condition else search_filter,
-                attributes=[*self._requested_attributes, settings.id_attribute, settings.groups_attribute],
+                attributes=[*attributes, settings.id_attribute, settings.groups_attribute],
                 size_limit=2,
             )
             entries = [item for item in connection.response or () if item.get("type") == "searchResEntry"]
@@ -187,10 +188,6 @@ class LdapClient:
                 connection.unbind()
             if opened is not None:
                 opened.close()
-
-    @property
-    def _requested_attributes(self) -> Sequence[str]:
-        return [line.partition("=")[2] for line in self._settings.attributes]
 
     def _entry(self, found: Mapping[str, Any], login: str) -> LdapEntry | None:
         values = {str(name).lower(): value for name, value in found["raw_attributes"].items()}

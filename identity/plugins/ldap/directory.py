@@ -140,7 +140,7 @@ class LdapDirectory(Directory[LdapEntry]):
         groups = {_normalize_dn(group) for group in ldap_entry.groups}
         table = [
             (role, _normalize_dn(group) in groups)
-            for role, _, group in (item.partition("=") for item in self._role_mapping)
+            for role, _, group in (item.partition("=") for item in self._settings.roles)
         ]
         managed = {role: has for role, has in _merge_mapping(table).items() if "/" not in role}
         if managed:
@@ -155,10 +155,6 @@ class LdapDirectory(Directory[LdapEntry]):
             # Skip a project or role that is deleted or belongs to another organization.
             with suppress(DomainError):
                 services.user_grants.sync_roles(person.user.id, project_id, keys)
-
-    @property
-    def _role_mapping(self) -> tuple[str, ...]:
-        return self._settings.roles
 
 
 def _merge_mapping(table: Iterable[tuple[str, bool]]) -> dict[str, bool]:

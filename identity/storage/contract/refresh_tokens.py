@@ -143,10 +143,7 @@ class RefreshTokenContract(ContractBase):
         assert [token is not None and token.session_ended for token in presented_refresh_tokens] == [True, False, False]
         assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
         presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
-        assert [
-            presented_refresh_token is not None and presented_refresh_token.session_ended
-            for presented_refresh_token in presented_refresh_tokens
-        ] == [False, False, False]
+        assert [item is not None and item.session_ended for item in presented_refresh_tokens] == [False, False, False]
         assert [token and token.token for token in presented_refresh_tokens] == tokens
 
     def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: StorageHarness, refresh: RefreshToken) -> None:

@@ -3,8 +3,20 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from pyramid.response import Response
+
+from identity.api.endpoints import Cookie, CookieKind
 from identity.api.entities import HumanUser, Invalid, Subject
-from identity.api.pages import Form, FormRedisplay, NavigationGroup, NavigationItem, Page, SignedInPage, gettext_lazy
+from identity.api.pages import (
+    Form,
+    FormRedisplay,
+    NavigationGroup,
+    NavigationItem,
+    Page,
+    SignedInPage,
+    gettext_lazy,
+    request_cookie_headers,
+)
 from identity.api.sign_in import LoginName
 
 PROFILE_PATH = f"{Page.ACCOUNT_PATH}/profile"
@@ -67,6 +79,12 @@ class AccountPage(SignedInPage):
             for href, label, icon in _SECTIONS
         )
         return (NavigationGroup(items=tuple(items)),)
+
+    def without_session_cookie(self, response: Response) -> Response:
+        """The response, which deletes the ended session's cookie in the browser."""
+        cookie = Cookie(CookieKind.SESSION, self.signed_in_account.session.id)
+        response.headerlist.extend(request_cookie_headers(self.request, (cookie,)))
+        return response
 
     def require_reauthentication(self, form: Form, field: str) -> None:
         """Require a recent authentication with all factors (security 19.5): the password in this form if the user has

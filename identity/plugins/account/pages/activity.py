@@ -8,16 +8,8 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.api.endpoints import Cookie, CookieKind, request_context
-from identity.api.pages import (
-    EventLabels,
-    Form,
-    FormPage,
-    ListParameters,
-    describe_user_agent,
-    gettext_lazy,
-    request_cookie_headers,
-)
+from identity.api.endpoints import request_context
+from identity.api.pages import EventLabels, Form, FormPage, ListParameters, describe_user_agent, gettext_lazy
 from identity.api.services import ActorKind, AuditEvent, AuditFilter, Result
 from identity.plugins.account.pages.account_page import ACCOUNT_RECOVERY_PATH, ACTIVITY_PATH, SECURITY_PATH, AccountPage
 
@@ -137,9 +129,4 @@ class RecoverAccountPage(AccountPage, FormPage):
             self.subject, event_id=self.request.GET.get(EVENT_PARAM, "")
         )
         login_name = self.subject.login_name if self._has_password else ""
-        response = self.redirect_to_sign_in(SECURITY_PATH, login_name=login_name)
-        for name, value in request_cookie_headers(
-            self.request, (Cookie(CookieKind.SESSION, self.signed_in_account.session.id),)
-        ):
-            response.headers.add(name, value)
-        return response
+        return self.without_session_cookie(self.redirect_to_sign_in(SECURITY_PATH, login_name=login_name))

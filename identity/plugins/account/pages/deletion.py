@@ -5,9 +5,8 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.api.endpoints import Cookie, CookieKind
 from identity.api.entities import Conflict, HumanUser, Invalid, NotFound
-from identity.api.pages import Form, FormPage, FormRedisplay, gettext_lazy, request_cookie_headers
+from identity.api.pages import Form, FormPage, FormRedisplay, gettext_lazy
 from identity.api.sign_in import SignInPage
 from identity.plugins.account.interactions import CancelAccountDeletion
 from identity.plugins.account.pages.account_page import DATA_PATH, DELETION_REQUESTED_PATH, AccountPage
@@ -35,12 +34,7 @@ class DeleteAccountPage(AccountPage, FormPage):
             self.request.services.account_deletions.schedule(self.subject)
         except Conflict as refused:
             raise FormRedisplay(refused.args[0], status=409) from None
-        response = self.redirect(DELETION_REQUESTED_PATH)
-        for header, value in request_cookie_headers(
-            self.request, (Cookie(CookieKind.SESSION, self.signed_in_account.session.id),)
-        ):
-            response.headers.add(header, value)
-        return response
+        return self.without_session_cookie(self.redirect(DELETION_REQUESTED_PATH))
 
 
 class CancelDeletionPage(SignInPage):

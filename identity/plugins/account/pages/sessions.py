@@ -7,8 +7,7 @@ from datetime import datetime
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.api.endpoints import Cookie, CookieKind
-from identity.api.pages import Form, FormPage, describe_user_agent, request_cookie_headers
+from identity.api.pages import Form, FormPage, describe_user_agent
 from identity.plugins.account.pages.account_page import SESSIONS_PATH, AccountPage
 
 #: The field with a session's id, and the button for all other sessions.
@@ -56,7 +55,4 @@ class SessionsPage(AccountPage, FormPage):
         sessions.end_by_id(self.subject, ended)
         if ended != current_session_id:
             return self.redirect(self.path_with_flash(SESSIONS_PATH))
-        response = self.redirect(self.SIGNED_OUT_PATH)
-        for name, value in request_cookie_headers(self.request, (Cookie(CookieKind.SESSION, current_session_id),)):
-            response.headers.add(name, value)
-        return response
+        return self.without_session_cookie(self.redirect(self.SIGNED_OUT_PATH))

@@ -48,8 +48,7 @@ def resume_sign_in(request: Request, request_id: str, secret: str) -> Response:
     """303 to the URL that decides the next step, for a sign-in that starts in this browser."""
     response = see_other(request, f"{SignInPage.AUTHORIZATION_PATH}/{request_id}")
     cookie = Cookie(CookieKind.SIGN_IN, request_id, secret, request.registry.application.settings.sign_in_lifetime)
-    for name, value in request_cookie_headers(request, (cookie,)):
-        response.headers.add(name, value)
+    response.headerlist.extend(request_cookie_headers(request, (cookie,)))
     return response
 
 

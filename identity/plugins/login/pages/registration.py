@@ -50,10 +50,7 @@ class RegistrationPage(SignInPage):
             )
             client = self.sign_in.client
             TransactionalMails(self.request, self.language).queue_registration(
-                organization,
-                command.email,
-                announced,
-                application=None if client is None else client.application,
+                organization, command.email, announced, application=None if client is None else client.application
             )
             return self.redirect(f"{self.base_path}/register/sent")
         subject = services.registration.register(organization, command, hashed)

@@ -121,10 +121,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         return self._fetch_value(read_subject, _FIND_SUBJECT, {"key": user_id})
 
     def find_subjects(self, ids: Collection[str]) -> Mapping[str, Subject]:
-        return {
-            subject.user.id: subject
-            for subject in self._fetch_values_by_id(_SELECT_SUBJECT, table.c.id, ids, read_subject)
-        }
+        return {item.user.id: item for item in self._fetch_values_by_id(_SELECT_SUBJECT, table.c.id, ids, read_subject)}
 
     def find_by_name(self, organization_id: str, user_name: str) -> User | None:
         return self._fetch_value(

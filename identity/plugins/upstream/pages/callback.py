@@ -28,11 +28,7 @@ from identity.plugins.upstream.pages.authorization_redirect import provider_erro
 from identity.plugins.upstream.pages.identity_linking import identity_in_use_page
 from identity.plugins.upstream.pages.provider_check import provider_check_result
 from identity.plugins.upstream.provider_clients import ExternalUser, UpstreamClientCredentials
-from identity.plugins.upstream.provider_registry import (
-    get_provider_registry,
-    load_client_credentials,
-    plugin_records,
-)
+from identity.plugins.upstream.provider_registry import get_provider_registry, load_client_credentials, plugin_records
 
 #: Parameters of a response (RFC 6749 §4.1.2, RFC 9207); ``user`` is Apple's.
 _PARAMETERS = ("code", "state", "iss", "error", "user")
