@@ -26,7 +26,7 @@ class EntityService(Service, Generic[EntityT]):
     def get(self, id: str) -> EntityT:
         """Raises NotFound."""
         found: EntityT | None = self._store.find(id)
-        return self._require_found(found, self._kind_label, id)
+        return self._require_found(found, self.kind_label, id)
 
     def remove(self, id: str, *, principal: Principal) -> None:
         """Delete the entity with its parts. Raises NotFound; Denied and Conflict by its rules."""
@@ -35,7 +35,7 @@ class EntityService(Service, Generic[EntityT]):
         self._refuse_removal(entity)
         organization_id = self._organization_id(entity)
         self._before_removal(entity)
-        with translate_storage_errors(self._kind_label, id):
+        with translate_storage_errors(self.kind_label, id):
             self._store.delete(id)
         self._record_event(f"{self.kind}.removed", entity, organization_id, dump_fields(entity))
         self._after_removal(entity)
@@ -69,7 +69,7 @@ class EntityService(Service, Generic[EntityT]):
         return getattr(self._storage, self.store)
 
     @property
-    def _kind_label(self) -> str:
+    def kind_label(self) -> str:
         return self.kind.replace("_", " ")
 
     def _get_authorized(self, id: str, principal: Principal) -> EntityT:
@@ -118,7 +118,7 @@ class EntityService(Service, Generic[EntityT]):
             return before
         detail = diff_fields(before, after)
         organization_id = organization_id or self._organization_id(before)
-        with translate_storage_errors(self._kind_label, entity.id, self.duplicate_messages):
+        with translate_storage_errors(self.kind_label, entity.id, self.duplicate_messages):
             self._store.update(after)
         self._record_event(event, after, organization_id, detail)
         return after

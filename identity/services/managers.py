@@ -110,8 +110,7 @@ class ManagerService(GrantAuditedService[Manager]):
 
         Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already,
         or belongs to neither side of a project grant; Denied for a role beyond the caller's own. A user whom the caller
-        may not see is unknown.
-        """
+        may not see is unknown."""
         user = self._storage.users.find(command.user_id)
         if user is None or not self._access.can_see_organization(principal, user.organization_id):
             raise Invalid({"user_id": gettext_lazy("There is no such user.")})
@@ -185,11 +184,9 @@ class ManagerService(GrantAuditedService[Manager]):
 
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
         """Whoever created a project as its PROJECT_OWNER; None if no plugin offers the role."""
-        return (
-            self._new_manager(user_id, resource, frozenset({PROJECT_OWNER_ROLE}))
-            if PROJECT_OWNER_ROLE in self._roles
-            else None
-        )
+        if PROJECT_OWNER_ROLE in self._roles:
+            return self._new_manager(user_id, resource, frozenset({PROJECT_OWNER_ROLE}))
+        return None
 
     def change(
         self, manager_id: str, command: ChangeManager, *, principal: Principal, expected_version: int | None = None
@@ -205,7 +202,7 @@ class ManagerService(GrantAuditedService[Manager]):
 
     def _authorize(self, manager: Manager, principal: Principal) -> None:
         if not self.is_visible(manager, principal=principal):
-            raise NotFound(self._kind_label, manager.id)
+            raise NotFound(self.kind_label, manager.id)
         self._access.require_no_more_privileged_role(principal, manager.user_id)
 
     def _refuse_deactivation(self, manager: Manager) -> None:

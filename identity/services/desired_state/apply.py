@@ -40,8 +40,7 @@ def apply_desired_state(
     application that can have a secret and has none a secret. For a dry run, abort the transaction.
 
     Raises Invalid with a message for each invalid path, such as ``organizations[0].users[2].user_name``: do not
-    commit then. Raises Denied.
-    """
+    commit then. Raises Denied."""
     build = Reconciler(services, state.parse_report, principal=principal, prune=prune, with_secrets=with_secrets)
     if state.instance is not None:
         # First, because the policies of organizations depend on it.

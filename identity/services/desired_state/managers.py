@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.services.commands.desired_state import ManagerSpec
@@ -32,8 +31,8 @@ def ensure_managers(
         f"{path}.managers",
         _MANAGER,
         lambda: iterate_rows(partial(managers.page, resource, principal=build.principal)),
-        key=lambda manager: (_MANAGER, manager.id),
-        name=lambda manager: f"{_login_name(build, manager)} of {where}",
+        key=lambda manager: (manager.id,),
+        name=lambda manager: f"{build.find_login_name(manager.user_id)} of {where}",
         remove=lambda manager: managers.remove(manager.id, principal=build.principal),
     )
 
@@ -61,8 +60,3 @@ def _ensure_manager(
         if manager.roles != described.roles:
             managers.change(manager.id, ChangeManager(roles=described.roles), principal=build.principal)
             build.record_change(ChangeAction.CHANGE, _MANAGER, name, f"{', '.join(sorted(manager.roles))} → {roles}")
-
-
-def _login_name(build: Reconciler, manager: Manager) -> str:
-    subject = build.storage.users.find_subject(manager.user_id)
-    return manager.user_id if subject is None else subject.login_name

@@ -14,7 +14,7 @@ from identity.services.desired_state.managers import ensure_managers
 from identity.services.desired_state.policies import ensure_policy
 from identity.services.desired_state.project_grants import ensure_project_grants
 from identity.services.desired_state.projects import ensure_projects
-from identity.services.desired_state.reconciler import EntityKind, Reconciler, command_from_spec
+from identity.services.desired_state.reconciler import Reconciler, command_from_spec
 from identity.services.desired_state.upstream_providers import ensure_upstream_providers
 from identity.services.desired_state.user_grants import ensure_user_grants
 from identity.services.desired_state.users import ensure_service_users, ensure_users
@@ -67,18 +67,18 @@ def ensure_organization(build: Reconciler, path: str, described: OrganizationSpe
             id=build.new_entity_id(described),
         )
 
-    kind: EntityKind[Organization] = EntityKind(organizations, ChangeOrganization)
     name = described.primary_domain or described.name
-    return build.ensure(path, name, described, kind, find=partial(_find, build, described), create=make)
+    return build.ensure(
+        path, name, described, organizations, ChangeOrganization, find=partial(_find, build, described), create=make
+    )
 
 
 def prune_organizations(build: Reconciler, path: str) -> None:
     """Remove, at the end, organizations that the document does not mention; the instance's own one stays."""
     own_id = build.own_organization_id
-    kind: EntityKind[Organization] = EntityKind(build.services.organizations, ChangeOrganization)
     build.prune_entities(
         path,
-        kind,
+        build.services.organizations,
         lambda: (
             organization for organization in iterate_rows(build.storage.organizations.page) if organization.id != own_id
         ),

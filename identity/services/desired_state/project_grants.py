@@ -6,7 +6,7 @@ from identity.domain.projects import ProjectGrant
 from identity.services.commands.desired_state import ProjectSpec
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.services.desired_state.projects import RoleSource
-from identity.services.desired_state.reconciler import EntityKind, Reconciler
+from identity.services.desired_state.reconciler import Reconciler
 from identity.storage.paging import iterate_rows
 
 
@@ -17,7 +17,6 @@ def ensure_project_grants(build: Reconciler, role_source: RoleSource) -> list[Ro
         return []
     build.services.access_control.require(build.principal, "project_grant.write", role_source.resource)
     grants, project = build.services.project_grants, role_source.project
-    kind: EntityKind[ProjectGrant] = EntityKind(grants, ChangeProjectGrant)
     role_sources = []
     for number, spec in enumerate(described):
         path = f"{role_source.path}.grants[{number}]"
@@ -32,12 +31,12 @@ def ensure_project_grants(build: Reconciler, role_source: RoleSource) -> list[Ro
             AddProjectGrant(organization_id=holder.id, roles=spec.roles),
             principal=build.principal,
         )
-        grant = build.ensure(path, name, spec, kind, find=find, create=make)
+        grant = build.ensure(path, name, spec, grants, ChangeProjectGrant, find=find, create=make)
         if grant is not None:
             role_sources.append(RoleSource(path, name, spec, project, holder, grant))
     build.prune_entities(
         f"{role_source.path}.grants",
-        kind,
+        grants,
         lambda: iterate_rows(partial(build.storage.project_grants.page, "project_id", project.id)),
         lambda grant: f"{role_source.name} → {_holder(build, grant)}",
     )

@@ -16,7 +16,6 @@ from identity.services.desired_state.branding import ensure_branding
 from identity.services.desired_state.existing_rows import ExistingRows
 from identity.services.desired_state.reconciler import (
     ChangeAction,
-    EntityKind,
     Reconciler,
     RegisteredCredentials,
     command_from_spec,
@@ -43,7 +42,6 @@ class RoleSource:
 
     @property
     def resource(self) -> Resource:
-        """The resource of manager roles."""
         return (
             project_resource(self.project) if self.grant is None else project_grant_resource(self.grant, self.project)
         )
@@ -58,9 +56,8 @@ def ensure_projects(
     build.require("project.create", organization)
     build.require("project.write", organization)
     projects = build.services.projects
-    kind: EntityKind[Project] = EntityKind(projects, ChangeProject)
     rows = partial(iterate_rows, partial(build.storage.projects.page, organization.id))
-    present = ExistingRows[Project](kind.name, [] if build.create_all else rows())
+    present = ExistingRows[Project](projects.kind_label, [] if build.create_all else rows())
     role_sources = []
     for number, spec in enumerate(described):
         project_path, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {spec.name}"
@@ -68,7 +65,9 @@ def ensure_projects(
             projects.create, organization.id, command_from_spec(spec, CreateProject), principal=build.principal
         )
         make = partial(create, id=build.new_entity_id(spec))
-        project = build.ensure(project_path, name, spec, kind, find=partial(present.find, spec), create=make)
+        project = build.ensure(
+            project_path, name, spec, projects, ChangeProject, find=partial(present.find, spec), create=make
+        )
         if project is not None:
             role_sources.append(RoleSource(project_path, name, spec, project, organization))
             _ensure_roles(build, project_path, name, organization, project, spec.roles)
@@ -76,7 +75,7 @@ def ensure_projects(
     own_id = build.own_project_id
     build.prune_entities(
         f"{path}.projects",
-        kind,
+        projects,
         lambda: (project for project in rows() if project.id != own_id),
         lambda project: f"{organization.primary_domain} / {project.name}",
     )
@@ -108,7 +107,7 @@ def _ensure_roles(
         f"{path}.roles",
         _ROLE,
         lambda: projects.list_roles(project.id),
-        key=lambda role: (_ROLE, project.id, role.key),
+        key=lambda role: (project.id, role.key),
         name=lambda role: f"{where} / {role.key}",
         remove=lambda role: projects.remove_role(project.id, role.key),
         effects=lambda role: build.services.storage.deletion_impact.count_role_grants(project.id, role.key),
@@ -143,9 +142,8 @@ def _ensure_applications(
         return
     build.require("application.write", organization)
     applications = build.services.applications
-    kind: EntityKind[Application] = EntityKind(applications, ChangeApplication)
     rows = partial(iterate_rows, partial(build.storage.applications.page, project.id))
-    present = ExistingRows[Application](kind.name, [] if build.create_all else rows())
+    present = ExistingRows[Application](applications.kind_label, [] if build.create_all else rows())
     for number, spec in enumerate(described):
         application_path, name = f"{path}.applications[{number}]", f"{where} / {spec.name}"
         command = command_from_spec(spec, RegisterApplication)
@@ -160,7 +158,8 @@ def _ensure_applications(
             application_path,
             name,
             spec,
-            kind,
+            applications,
+            ChangeApplication,
             find=partial(_find_application, present, spec),
             create=add,
         )
@@ -169,7 +168,9 @@ def _ensure_applications(
             build.applications.append(
                 RegisteredCredentials(name, application.id, _first_secret(build, name, application))
             )
-    build.prune_entities(f"{path}.applications", kind, rows, lambda application: f"{where} / {application.name}")
+    build.prune_entities(
+        f"{path}.applications", applications, rows, lambda application: f"{where} / {application.name}"
+    )
 
 
 def _first_secret(build: Reconciler, name: str, application: Application) -> str | None:

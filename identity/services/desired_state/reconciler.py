@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.entity import entity_fields
@@ -77,18 +77,8 @@ CommandT = TypeVar("CommandT", bound=Command)
 ItemT = TypeVar("ItemT")
 
 
-@dataclass(frozen=True, slots=True)
-class EntityKind(Generic[EntityT]):
-    """The service of one kind of entity, and the command that changes it."""
-
-    service: Any
-    change_type: type[Command]
-
-    @property
-    def name(self) -> str:
-        """Name of the kind in documents."""
-        name: str = self.service.kind
-        return name.replace("_", " ")
+#: Nothing else is removed.
+NO_IMPACT = DeletionImpact()
 
 
 class Reconciler:
@@ -98,8 +88,7 @@ class Reconciler:
 
     ``create_all`` creates everything, with the ids of the document if ``keep_ids``; otherwise entities are matched
     by name. ``prune`` removes what the document's lists do not contain. ``with_secrets`` gives each described
-    application that can have a secret and has none its first one. Call ``finish`` at the end.
-    """
+    application that can have a secret and has none its first one. Call ``finish`` at the end."""
 
     def __init__(
         self,
@@ -157,10 +146,6 @@ class Reconciler:
         spooled = self._reading.streamed_lists.get(path)
         return enumerate(described) if described or spooled is None else iter(spooled)
 
-    def defer(self, do: Callable[[], None]) -> None:
-        """Defer a removal, so that nothing disappears that the document still refers to."""
-        self._at_the_end.append(do)
-
     def record_change(self, action: ChangeAction, kind: str, name: str, detail: str = "") -> None:
         self.state_changes.append(StateChange(action, kind, name, detail))
 
@@ -205,7 +190,6 @@ class Reconciler:
         return True
 
     def has_seen(self, *key: str) -> bool:
-        """True if the document has described the entity."""
         return key in self._seen_keys
 
     def register_id(self, path: str, described: Any, stored_id: str) -> None:
@@ -219,32 +203,33 @@ class Reconciler:
         path: str,
         name: str,
         spec: Any,
-        kind: EntityKind[EntityT],
+        service: Any,
+        change_type: type[Command],
         *,
         find: Callable[[], EntityT | None],
         create: Callable[[], EntityT],
     ) -> EntityT | None:
-        """Find or create the entity and bring it to the described state; None if that failed."""
+        """Find or create the entity, by its service and the command that changes it, and bring it to the described
+        state; None if that failed."""
+        kind = service.kind_label
         with self.collect_problems(path):
             stored = None if self.create_all else find()
+            entity = create() if stored is None else stored
             if stored is None:
-                entity = create()
-                self.record_change(ChangeAction.ADD, kind.name, name)
-            else:
-                entity = stored
-            if not self.mark_seen(path, kind.name, entity.id):
+                self.record_change(ChangeAction.ADD, kind, name)
+            if not self.mark_seen(path, kind, entity.id):
                 return None
             self.register_id(path, spec, entity.id)
             before = entity
             self._refuse_other(spec, entity)
-            differences = diff_spec(spec, entity, kind.change_type)
+            differences = diff_spec(spec, entity, change_type)
             if differences:
-                entity = kind.service.change(entity.id, kind.change_type(**differences), principal=self.principal)
+                entity = service.change(entity.id, change_type(**differences), principal=self.principal)
                 # Services normalize their input: only a stored difference is a change.
-                changed = diff_entities(before, entity, kind.change_type)
+                changed = diff_entities(before, entity, change_type)
                 if changed and stored is not None:
-                    self.record_change(ChangeAction.CHANGE, kind.name, name, describe_differences(before, changed))
-            self._set_state(path, name, spec, kind, entity, record=stored is not None)
+                    self.record_change(ChangeAction.CHANGE, kind, name, describe_differences(before, changed))
+            self._set_state(path, name, spec, service, entity, record=stored is not None)
             return entity
         return None
 
@@ -273,27 +258,39 @@ class Reconciler:
         key: Callable[[RowT], tuple[str, ...]],
         name: Callable[[RowT], str],
         remove: Callable[[RowT], object],
-        effects: Callable[[RowT], DeletionImpact] | None = None,
+        effects: Callable[[RowT], DeletionImpact] = lambda _: NO_IMPACT,
     ) -> None:
         """Remove, at the end, the rows that the document has not described; does nothing without ``prune``."""
+
+        def remove_unseen() -> None:
+            for row in [row for row in find_rows() if not self.has_seen(kind, *key(row))]:
+                detail = _format_impact(effects(row))
+                with self.collect_problems(path):
+                    remove(row)
+                    self.record_change(ChangeAction.REMOVE, kind, name(row), detail)
+
         if self._prune:
-            self.defer(lambda: self._remove_unseen(path, kind, find_rows, key, name, remove, effects))
+            # Last, so that nothing disappears that the document still refers to.
+            self._at_the_end.append(remove_unseen)
 
     def prune_entities(
-        self, path: str, kind: EntityKind[Any], rows: Callable[[], Iterable[Stores]], name: Callable[[Stores], str]
+        self, path: str, service: Any, rows: Callable[[], Iterable[Stores]], name: Callable[[Stores], str]
     ) -> None:
         """Like ``prune_rows``, for entities that ``ensure`` creates."""
         self.prune_rows(
             path,
-            kind.name,
+            service.kind_label,
             rows,
-            key=lambda entity: (kind.name, entity.id),
+            key=lambda entity: (entity.id,),
             name=name,
-            remove=lambda entity: kind.service.remove(entity.id, principal=self.principal),
-            effects=lambda entity: self.services.deletion_impact(
-                DeletionTarget.from_kind(kind.service.kind), entity.id
-            ),
+            remove=lambda entity: service.remove(entity.id, principal=self.principal),
+            effects=lambda entity: self.services.deletion_impact(DeletionTarget.from_kind(service.kind), entity.id),
         )
+
+    def find_login_name(self, user_id: str) -> str:
+        """The user's login name; the id if the user is gone."""
+        subject = self.storage.users.find_subject(user_id)
+        return user_id if subject is None else subject.login_name
 
     def resolve_user(self, path: str, reference: str, organization: Organization | None) -> Subject | None:
         """The user that the document refers to; None, and a problem, if there is no such user."""
@@ -335,38 +332,20 @@ class Reconciler:
         return organization
 
     def _set_state(
-        self, path: str, name: str, described: Any, kind: EntityKind[EntityT], entity: EntityT, *, record: bool
+        self, path: str, name: str, described: Any, service: Any, entity: StoredEntity, *, record: bool
     ) -> None:
         if "active" not in described.model_fields_set or described.active == entity.active:
             return
         if described.active:
-            kind.service.reactivate(entity.id, principal=self.principal)
-            self.record_change(ChangeAction.CHANGE, kind.name, name, "reactivated")
+            service.reactivate(entity.id, principal=self.principal)
+            self.record_change(ChangeAction.CHANGE, service.kind_label, name, "reactivated")
             return
 
         def deactivate() -> None:
-            if self.try_step(path, lambda: kind.service.deactivate(entity.id, principal=self.principal)) and record:
-                self.record_change(ChangeAction.CHANGE, kind.name, name, "deactivated")
+            if self.try_step(path, lambda: service.deactivate(entity.id, principal=self.principal)) and record:
+                self.record_change(ChangeAction.CHANGE, service.kind_label, name, "deactivated")
 
-        self.defer(deactivate)
-
-    def _remove_unseen(
-        self,
-        path: str,
-        kind: str,
-        rows: Callable[[], Iterable[RowT]],
-        key: Callable[[RowT], tuple[str, ...]],
-        name: Callable[[RowT], str],
-        remove: Callable[[RowT], object],
-        effects: Callable[[RowT], DeletionImpact] | None,
-    ) -> None:
-        for row in list(rows()):
-            if self.has_seen(*key(row)):
-                continue
-            detail = "" if effects is None else _format_impact(effects(row))
-            with self.collect_problems(path):
-                remove(row)
-                self.record_change(ChangeAction.REMOVE, kind, name(row), detail)
+        self._at_the_end.append(deactivate)
 
 
 def command_from_spec(described: Any, command: type[CommandT]) -> CommandT:

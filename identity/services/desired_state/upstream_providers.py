@@ -7,7 +7,7 @@ from identity.domain.upstream_providers import UpstreamProvider
 from identity.services.commands.desired_state import UpstreamProviderSpec
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.desired_state.existing_rows import ExistingRows
-from identity.services.desired_state.reconciler import ChangeAction, EntityKind, Reconciler, command_from_spec
+from identity.services.desired_state.reconciler import ChangeAction, Reconciler, command_from_spec
 from identity.storage.paging import iterate_rows
 
 
@@ -19,9 +19,8 @@ def ensure_upstream_providers(
         return
     build.require("upstream_provider.write", organization)
     providers = build.services.upstream_providers
-    kind: EntityKind[UpstreamProvider] = EntityKind(providers, ChangeUpstreamProvider)
     rows = partial(iterate_rows, partial(build.storage.upstream_providers.page, organization.id))
-    present = ExistingRows[UpstreamProvider](kind.name, [] if build.create_all else rows())
+    present = ExistingRows[UpstreamProvider](providers.kind_label, [] if build.create_all else rows())
 
     def name_of(provider: UpstreamProvider | UpstreamProviderSpec) -> str:
         return f"{organization.primary_domain} / {provider.name}"
@@ -36,7 +35,8 @@ def ensure_upstream_providers(
             name_of(spec),
             # The change is reported without the secret.
             spec.model_copy(update={"client_secret": None}),
-            kind,
+            providers,
+            ChangeUpstreamProvider,
             find=partial(present.find, spec),
             create=partial(
                 make,
@@ -51,12 +51,12 @@ def ensure_upstream_providers(
                     ChangeUpstreamProvider(client_secret=spec.client_secret),
                     principal=build.principal,
                 )
-                build.record_change(ChangeAction.CHANGE, kind.name, name_of(spec), "client_secret")
+                build.record_change(ChangeAction.CHANGE, providers.kind_label, name_of(spec), "client_secret")
     build.prune_rows(
         f"{path}.upstream_providers",
-        kind.name,
+        providers.kind_label,
         rows,
-        key=lambda upstream_provider: (kind.name, upstream_provider.id),
+        key=lambda upstream_provider: (upstream_provider.id,),
         name=name_of,
         remove=lambda upstream_provider: providers.remove(upstream_provider.id, principal=build.principal),
     )

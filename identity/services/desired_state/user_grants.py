@@ -8,7 +8,7 @@ from identity.domain.projects import UserGrant
 from identity.services.commands.desired_state import UserGrantSpec
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.desired_state.projects import RoleSource
-from identity.services.desired_state.reconciler import EntityKind, Reconciler
+from identity.services.desired_state.reconciler import Reconciler
 from identity.services.project_grants import refuse_unknown_roles
 from identity.storage.paging import iterate_rows
 
@@ -19,16 +19,15 @@ def ensure_user_grants(build: Reconciler, role_source: RoleSource) -> None:
         return
     grants, principal = build.services.user_grants, build.principal
     build.services.access_control.require(principal, "user_grant.write", role_source.resource)
-    kind: EntityKind[UserGrant] = EntityKind(grants, ChangeUserGrant)
     present = {} if build.create_all else {grant.user_id: grant for grant in _grants(build, role_source)}
     for number, spec in enumerate(described):
-        _ensure_user_grant(build, f"{role_source.path}.user_grants[{number}]", role_source, spec, kind, present)
+        _ensure_user_grant(build, f"{role_source.path}.user_grants[{number}]", role_source, spec, present)
     build.prune_rows(
         f"{role_source.path}.user_grants",
-        kind.name,
+        grants.kind_label,
         partial(_grants, build, role_source),
-        key=lambda grant: (kind.name, grant.id),
-        name=lambda grant: f"{_login_name(build, grant)} in {role_source.name}",
+        key=lambda grant: (grant.id,),
+        name=lambda grant: f"{build.find_login_name(grant.user_id)} in {role_source.name}",
         remove=lambda grant: grants.remove(grant.id, principal=principal),
     )
 
@@ -38,7 +37,6 @@ def _ensure_user_grant(
     path: str,
     role_source: RoleSource,
     described: UserGrantSpec,
-    kind: EntityKind[UserGrant],
     present: dict[str, UserGrant],
 ) -> None:
     subject = build.resolve_user(path, described.user, role_source.users_organization)
@@ -57,18 +55,17 @@ def _ensure_user_grant(
         path,
         f"{subject.login_name} in {role_source.name}",
         described,
-        kind,
+        build.services.user_grants,
+        ChangeUserGrant,
         find=partial(present.get, subject.user.id),
         create=partial(build.services.user_grants.add, command, principal=build.principal),
     )
 
 
 def _roles(build: Reconciler, role_source: RoleSource) -> Iterable[str]:
-    return (
-        role_source.grant.roles
-        if role_source.grant
-        else (role.key for role in build.services.projects.list_roles(role_source.project.id))
-    )
+    if role_source.grant:
+        return role_source.grant.roles
+    return (role.key for role in build.services.projects.list_roles(role_source.project.id))
 
 
 def _grants(build: Reconciler, role_source: RoleSource) -> Iterable[UserGrant]:
@@ -80,8 +77,3 @@ def _grants(build: Reconciler, role_source: RoleSource) -> Iterable[UserGrant]:
         for grant in iterate_rows(partial(stored.page, "project_id", role_source.project.id))
         if grant.project_grant_id is None
     )
-
-
-def _login_name(build: Reconciler, grant: UserGrant) -> str:
-    subject = build.storage.users.find_subject(grant.user_id)
-    return grant.user_id if subject is None else subject.login_name

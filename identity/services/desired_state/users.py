@@ -20,7 +20,7 @@ from identity.services.commands.service_users import (
     UploadServiceUserKey,
 )
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
-from identity.services.desired_state.reconciler import ChangeAction, EntityKind, Reconciler, command_from_spec
+from identity.services.desired_state.reconciler import ChangeAction, Reconciler, command_from_spec
 from identity.services.users import ImportedUser
 from identity.storage.paging import iterate_rows
 from identity.storage.stores.users import UserKind
@@ -39,7 +39,6 @@ def ensure_users(
         return
     build.require("user.write", organization)
     users = build.services.users
-    kind: EntityKind[HumanUser] = EntityKind(users, ChangeHumanUser)
     if build.create_all:
         _add_people(build, path, organization, described)
         return
@@ -48,7 +47,8 @@ def ensure_users(
             f"{path}.users[{number}]",
             _login_name(spec.user_name, organization),
             spec,
-            kind,
+            users,
+            ChangeHumanUser,
             find=partial(_find, build, organization, spec, HumanUser),
             create=partial(
                 users.create, organization.id, command_from_spec(spec, CreateHumanUser), id=build.new_entity_id(spec)
@@ -56,14 +56,13 @@ def ensure_users(
         )
     build.prune_entities(
         f"{path}.users",
-        kind,
+        users,
         lambda: iterate_rows(partial(build.storage.users.page, organization.id, UserKind.HUMAN)),
         lambda user: _login_name(user.user_name, organization),
     )
 
 
 def _add_people(build: Reconciler, path: str, organization: Organization, described: tuple[UserSpec, ...]) -> None:
-    """Create all of them in bulk."""
     people = build.iter_items(f"{path}.users", described)
     while part := list(islice(people, _AT_ONCE)):
         imported_users = [ImportedUser(spec, spec.active, build.new_entity_id(spec)) for _, spec in part]
@@ -80,19 +79,18 @@ def _add_people(build: Reconciler, path: str, organization: Organization, descri
 def ensure_service_users(
     build: Reconciler, path: str, organization: Organization, described: tuple[ServiceUserSpec, ...] | None
 ) -> None:
-    """The service users of an organization, with their keys."""
     if described is None:
         return
     build.require("service_user.write", organization)
     users = build.services.service_users
-    kind: EntityKind[ServiceUser] = EntityKind(users, ChangeServiceUser)
     for number, spec in build.iter_items(f"{path}.service_users", described):
         user_path, name = f"{path}.service_users[{number}]", _login_name(spec.user_name, organization)
         user = build.ensure(
             user_path,
             name,
             spec,
-            kind,
+            users,
+            ChangeServiceUser,
             find=partial(_find, build, organization, spec, ServiceUser),
             create=partial(
                 users.create,
@@ -105,7 +103,7 @@ def ensure_service_users(
             _ensure_keys(build, user_path, name, user, spec)
     build.prune_entities(
         f"{path}.service_users",
-        kind,
+        users,
         lambda: iterate_rows(partial(build.storage.users.page, organization.id, UserKind.SERVICE)),
         lambda user: _login_name(user.user_name, organization),
     )
@@ -125,7 +123,7 @@ def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, des
             f"{path}.keys",
             _KEY,
             lambda: _keys(build, user),
-            key=lambda key: (_KEY, key.id),
+            key=lambda key: (key.id,),
             name=lambda key: f"{key.id} of {name}",
             remove=lambda key: build.services.service_users.remove_key(user.id, key.id, principal=build.principal),
             effects=lambda key: build.services.deletion_impact(DeletionTarget.KEY, key.id),
