@@ -27,22 +27,22 @@ _MIN_TOKEN_LENGTH = 32
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsPluginSettings:
-    """Where metrics are served, and to whom. Without an address and a token nothing is counted."""
+    """Where metrics are served, and to whom. Without address and token nothing is counted."""
 
     listen: str = setting(
-        "An address of their own, such as 127.0.0.1:9464, for all processes together: ``GET /metrics``. One that is not"
-        " of this machine alone needs ``token_file``.",
+        "A separate address, such as 127.0.0.1:9464, for all processes together: ``GET /metrics``. An address that"
+        " other machines can reach needs ``token_file``.",
         default="",
     )
     token_file: Path | None = setting(
-        "A file with the token that whoever asks has to send (``Authorization: Bearer``): 32 characters or more, closed"
-        " to others (mode 0600). Read anew for each answer. Without ``listen`` metrics are then told at ``/metrics`` of"
-        " the service.",
+        "A file with the token that clients must send (``Authorization: Bearer``): 32 characters or more, mode 0600. To"
+        " change the token, replace the file; no restart is needed. Without ``listen``, the service itself then serves"
+        " ``/metrics``.",
         default=None,
     )
     directory: Path | None = setting(
-        "Where the processes of this machine tell each other what they have counted; by default ``metrics`` in"
-        " ``identity.data``. Each machine needs one of its own.",
+        "A folder in which the processes of this machine share their counts; by default ``metrics`` in"
+        " ``identity.data``. Each machine needs its own.",
         default=None,
         is_created=True,
     )

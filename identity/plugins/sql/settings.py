@@ -27,7 +27,7 @@ class SqlPluginSettings:
     url: str = field(
         repr=False,
         metadata={
-            "doc": "Where the data is: sqlite:///FILE, postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE."
+            "doc": "The database: sqlite:///FILE, postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE."
         },
     )
     password_file: Path | None = setting(
@@ -35,39 +35,38 @@ class SqlPluginSettings:
         default=None,
     )
     database_connections: int = setting(
-        "Connections that each process opens at most, when they are needed: half of them for reading, half for "
-        "writing, and as many as half of them to a standby. A server sees up to processes × database_connections. "
-        "SQLite has one for writing.",
+        "Maximum connections per process, opened on demand: half of them for reading, half for writing, and as many as "
+        "half of them to a standby. A server sees up to processes × database_connections. SQLite has one for writing.",
         default=30,
         minimum=2,
     )
     pool_timeout: timedelta = duration(
-        "How long a request waits for a free connection, of this process or of the server.", "5s"
+        "How long a request waits for a free connection, of this process or the server.", "5s"
     )
     connect_timeout: timedelta = duration(
         "With a server: how long connecting may take; MariaDB counts whole seconds.", "3s"
     )
     statement_timeout: timedelta = duration(
-        "With a server: how long a statement may run; 0 for ever. A server that is silent for two seconds longer is "
-        "given up.",
+        "With a server: how long a statement may run; 0 for no limit. If the server stays silent for two seconds "
+        "longer, the connection is closed.",
         "5s",
         at_least="0",
     )
     lock_timeout: timedelta = duration(
-        "With a server: how long a statement waits for a lock; 0 for ever. MariaDB counts whole seconds.",
+        "With a server: how long a statement waits for a lock; 0 for no limit. MariaDB counts whole seconds.",
         "3s",
         at_least="0",
     )
     idle_timeout: timedelta = duration(
-        "With a server: how long a transaction may do nothing before the database ends it; 0 for ever. MariaDB counts "
+        "With a server: how long a transaction may be idle before the database ends it; 0 for no limit. MariaDB counts "
         "whole seconds.",
         "10s",
         at_least="0",
     )
     pooler: bool = setting(
-        "PostgreSQL: true if a pooler that gives each transaction any of its connections, as pgbouncer does in "
-        "transaction mode, stands before the server. Nothing is prepared or set on a connection then: give the "
-        "timeouts above to the role.",
+        "PostgreSQL: true behind a pooler that may use another connection for each transaction, such as pgbouncer in "
+        "transaction mode. The service then prepares and sets nothing on connections: set the timeouts above on the "
+        "database role.",
         default=False,
     )
     standby_url: str | None = field(
@@ -75,20 +74,20 @@ class SqlPluginSettings:
         repr=False,
         metadata={
             "doc": "PostgreSQL: a standby, or several (postgresql://USER@/DATABASE?host=ONE,TWO), from which "
-            "introspection and userinfo are answered as far as standby_staleness allows. password_file is for it too; "
-            "a pooler must not stand before it."
+            "introspection and userinfo are answered as far as standby_staleness allows. It uses the same "
+            "password_file, and must not be behind a pooler."
         },
     )
     standby_staleness: timedelta = duration(
-        "By how much a standby may be behind, measured: for so long a token that was revoked may still be told active. "
-        "0 where there is no standby_url, else at least 3s.",
+        "Maximum measured lag of a standby: for that long, introspection may still report a revoked token as active. "
+        "0 without a standby_url, else at least 3s.",
         "0s",
         at_least="0",
         at_most="5m",
     )
     busy_timeout: timedelta = duration("SQLite: how long a writer waits for other writers.", "5s", at_least="0")
     share_commits: bool = setting(
-        "SQLite: whether requests that are ready at the same time share one commit. Each is answered only after it.",
+        "SQLite: whether requests that are ready at the same time share one commit. Responses are sent after it.",
         default=True,
     )
 
