@@ -9,13 +9,7 @@ from identity.plugins.management.representation import Representation
 from identity.services.access_control import Principal
 from identity.services.commands import Command
 from identity.services.container import Services
-from identity.storage.paging import ResultPage
-
-
-class Identified(Protocol):
-    @property
-    def id(self) -> str: ...
-
+from identity.storage.paging import Identified, ResultPage
 
 ChangeT = TypeVar("ChangeT", bound=Command)
 ChangeT_contra = TypeVar("ChangeT_contra", bound=Command, contravariant=True)

@@ -168,7 +168,7 @@ class OperationView:
         if context.resource is None:
             raise Denied("Nobody may.")
         page = ListParameters.read(request, orders=operation.orders) if operation.is_paged else FIRST_PAGE
-        given = {name: request.GET[name] for name in self._filters if name in request.GET}
+        filter_values = {name: request.GET[name] for name in self._filters if name in request.GET}
         return OperationCall(
             request=request,
             services=request.services,
@@ -176,7 +176,7 @@ class OperationView:
             entity=context.entity,
             resource=context.resource,
             page=page,
-            filters=None if operation.filters is None else decode(operation.filters, given),
+            filters=None if operation.filters is None else decode(operation.filters, filter_values),
         )
 
     def _read(self, call: OperationCall[object]) -> Response:

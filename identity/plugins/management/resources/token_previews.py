@@ -77,14 +77,14 @@ class TokenPreviewRepresentation(Representation):
 
 
 def _represent(call: OperationCall[Organization]) -> TokenPreviewRepresentation:
-    asked = call.filters_as(TokenPreviewRequest)
+    preview_request = call.filters_as(TokenPreviewRequest)
     preview = build_token_preview(
         request_context(call.request),
         call.principal,
-        user=asked.user_id,
-        application=asked.application_id,
-        scope=asked.scope,
-        response_type=asked.response_type,
+        user=preview_request.user_id,
+        application=preview_request.application_id,
+        scope=preview_request.scope,
+        response_type=preview_request.response_type,
     )
     return TokenPreviewRepresentation(
         ways=[_represent_grant_preview(grant_preview) for grant_preview in preview.grant_previews],
