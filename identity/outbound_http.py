@@ -72,7 +72,7 @@ def resolve_host(host: str, seconds: float) -> Sequence[str]:
 _MAX_CONCURRENT_RESOLUTIONS = 32
 
 
-class _DeadlineResolver:
+class DeadlineResolver:
     """Resolves with the system's resolver, but gives up after the timeout."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class OutboundHttpClient:
     ) -> None:
         self._networks = tuple(networks)
         self._seconds = seconds
-        self._resolve = resolve or (_DeadlineResolver() if bounds_name_lookups else resolve_host)
+        self._resolve = resolve or (DeadlineResolver() if bounds_name_lookups else resolve_host)
         self._ca_file = ca_file
         self._proxy = urlsplit(proxy) if proxy else None
 

@@ -8,7 +8,7 @@ import pytest
 
 from identity.domain.errors import Conflict
 from identity.domain.users import TokenFormat
-from identity.plugins import client_credentials
+from identity.provider.scope import Scope
 from identity.services.access_control import Principal
 from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import decode_jwt_unverified
@@ -312,7 +312,7 @@ def test_secret_removed_during_request_is_refused(
         with ThreadPoolExecutor(1) as thread:
             thread.submit(remove).result()
 
-    monkeypatch.setattr(client_credentials, "require_scope_syntax", remove_meanwhile)
+    monkeypatch.setattr(Scope, "require_syntax", remove_meanwhile)
     check_oauth_error(ask(world, secret), "invalid_grant")
 
 
