@@ -26,8 +26,8 @@ from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
 
-#: Routes that need no credential, and why; besides endpoints, which authenticate by protocol rules.
-PUBLIC = {
+#: Pages and documents that need no credential, and why.
+PUBLIC_PAGES = {
     "healthz",
     "readyz",
     "pages.static",
@@ -51,6 +51,12 @@ PUBLIC = {
     "management.openapi",
     "management.browse",
 }
+
+
+def public_routes(world: World) -> set[str]:
+    """Routes that need no credential: such pages, and endpoints, which authenticate by protocol rules."""
+    endpoints = world.identity.protocol_registry.endpoints
+    return PUBLIC_PAGES | {PROTOCOL_ROUTE_PREFIX + endpoint.name for endpoint in endpoints}
 
 
 def views(world: World) -> Iterator[tuple[str, str]]:
@@ -88,9 +94,7 @@ def test_every_route_has_a_view(world: World) -> None:
 
 
 def test_public_routes_are_listed(world: World) -> None:
-    endpoints = {PROTOCOL_ROUTE_PREFIX + endpoint.name for endpoint in world.identity.protocol_registry.endpoints}
-    public = {route for route, permission in views(world) if permission == NO_PERMISSION_REQUIRED}
-    assert public == PUBLIC | endpoints
+    assert {route for route, permission in views(world) if permission == NO_PERMISSION_REQUIRED} == public_routes(world)
 
 
 def test_views_with_permission_declare_accepted_credentials(world: World) -> None:
