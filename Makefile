@@ -24,8 +24,8 @@ run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
 demo: $(VENV)/.runs ## walk from a key file to the management API against the running service
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)
 
-test: $(VENV)/.develops ## run the tests
-	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways $(ARGS)
+test: $(VENV)/.develops ## run the tests that find most mistakes, in a few minutes
+	$(BIN)/python -m pytest -n auto --dist worksteal --asgi $(ARGS)
 
 test-all: $(VENV)/.develops ## run all tests, on every storage, and look for secrets in what they log
 	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways --every-storage --thorough --search-logs --durations 60 --durations-min 8 $(ARGS)

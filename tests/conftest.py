@@ -52,7 +52,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--thorough", action="store_true", help="every page in every language, and what takes as long")
+    parser.addoption("--thorough", action="store_true", help="every case, and tests that take long")
     parser.addoption("--servers", action="store_true", help="web servers that `identity serve` does not start, too")
     parser.addoption("--shows", metavar="ROW", help="only what shows this row of the service description, as 4.2.3")
     parser.addoption(secret_search.OPTION, action="store_true", help="log at DEBUG, and look for secrets in all lines")
@@ -98,6 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
     for name, requirement in OPTIONAL.items():
         config.addinivalue_line("markers", f"{name}: {requirement}, and runs with --{name} alone")
+    config.addinivalue_line("markers", "sampled(count): runs that many of its cases, and all of them with --thorough")
     config.addinivalue_line("markers", "shows(*rows): how these rows of the service description are met")
 
 
@@ -108,10 +109,26 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = [name for name in OPTIONAL if not config.getoption(f"--{name}")]
-    config.hook.pytest_deselected(items=[item for item in items if any(map(item.get_closest_marker, left_out))])
-    items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+    kept = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+    if not config.getoption("--thorough"):
+        kept = sample_cases(kept)
+    config.hook.pytest_deselected(items=list(set(items).difference(kept)))
+    items[:] = kept
     if row := config.getoption("--shows"):
         items[:] = [item for item in items if any(row in mark.args for mark in item.iter_markers("shows"))]
+
+
+def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of each test with the mark ``sampled``, that many of its cases at equal distances, the first one included."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = set[pytest.Item]()
+    for group in cases.values():
+        count = min(len(group), group[0].get_closest_marker("sampled").args[0])
+        left_out.update(set(group) - {group[index * len(group) // count] for index in range(count)})
+    return [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:

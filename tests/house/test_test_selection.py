@@ -1,0 +1,36 @@
+"""``make test`` runs a sample of the cases of tests that have many of them."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.conftest import sample_cases
+
+
+@dataclass(frozen=True)
+class Case:
+    nodeid: str
+    mark: pytest.Mark | None
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return self.mark if self.mark and self.mark.name == name else None
+
+
+def make_cases(name: str, count: int, mark: pytest.Mark | None = None) -> list[Case]:
+    return [Case(f"{name}[{index}]", mark) for index in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("cases", "limit", "kept"),
+    [(10, 1, [0]), (10, 3, [0, 3, 6]), (10, 4, [0, 2, 5, 7]), (3, 3, [0, 1, 2]), (2, 8, [0, 1])],
+)
+def test_sampled_cases_are_evenly_spread(cases: int, limit: int, kept: list[int]) -> None:
+    items = make_cases("test_many", cases, pytest.mark.sampled(limit).mark)
+    assert [int(item.nodeid[10:-1]) for item in sample_cases(items)] == kept  # type: ignore[arg-type]
+
+
+def test_each_test_has_its_own_sample() -> None:
+    mark = pytest.mark.sampled(2).mark
+    items = [*make_cases("test_a", 4, mark), *make_cases("test_b", 4), *make_cases("test_c", 4, mark)]
+    names = [item.nodeid for item in sample_cases(items)]  # type: ignore[arg-type]
+    assert names == ["test_a[0]", "test_a[2]", *(f"test_b[{index}]" for index in range(4)), "test_c[0]", "test_c[2]"]
