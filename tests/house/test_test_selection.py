@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import sample_cases
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Case:
     nodeid: str
     mark: pytest.Mark | None
