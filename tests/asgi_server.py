@@ -1,4 +1,4 @@
-"""The service as an ASGI application in a thread of the test: behind uvicorn, or in the worker of `identity serve`."""
+"""Runs the ASGI application in a thread of the test: under uvicorn, or in the worker of `identity serve`."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ from identity.serving.gunicorn_server import GunicornLogger
 
 
 def server_of(app: Any, *, around: Callable[[Any], Any] = lambda app: app, **settings: Any) -> uvicorn.Server:
-    """For the WSGI application of a world; ``around`` is a middleware."""
+    """A uvicorn server for the WSGI application of a world; ``around`` wraps it in ASGI middleware."""
     fixed = {"log_config": None, "lifespan": "on", "proxy_headers": False, "server_header": False}
     return uvicorn.Server(uvicorn.Config(around(AsgiApplication(app)), **{**fixed, **settings}))
 
@@ -41,12 +41,12 @@ def serving_asgi(app: Any, bound: socket.socket, **settings: Any) -> Iterator[No
 
 
 class _Worker(AsgiWorker):
-    """Without signals, which belong to the main thread."""
+    """Installs no signal handlers: only the main thread may."""
 
     is_serving = False
 
     def notify(self) -> None:
-        """The sign of life to an arbiter that is not there."""
+        """Record the heartbeat; there is no arbiter."""
         self.is_serving = True
 
     def run(self) -> None:
@@ -58,7 +58,7 @@ class _Worker(AsgiWorker):
 def serving_in_worker(
     app: Any, bound: socket.socket, *, around: Callable[[Any], Any] = lambda app: app
 ) -> Iterator[None]:
-    """The same as ``serving_asgi``, with the worker of `identity serve`."""
+    """Like ``serving_asgi``, but with the worker of `identity serve`."""
     config = Config()
     for name, value in DEFAULTS.items():
         config.set(name, value)

@@ -1,4 +1,4 @@
-"""Options of a whole run, and what it says at its end."""
+"""Options of a test run, and its summary."""
 
 import gc
 import logging
@@ -13,19 +13,20 @@ from hypothesis import HealthCheck, settings
 from identity.log_formatters import RepeatedMessageFilter
 from tests import secret_search
 
-# Nothing that is imported and collected goes away before the end: looking at it again and again took half the time.
+# Nothing that collection creates is freed before the end of the run, and scanning it again and again took half the
+# time.
 gc.disable()
 
-#: Before anything of the service is imported.
+#: Must come before the first import of the service.
 SEARCH = secret_search.begin() if secret_search.is_enabled() else None
 
 pytest_plugins = ["identity.testing.fixtures"]
 
-# How long something takes says nothing: the machine may be busy with other work.
+# Durations prove nothing: the machine may be busy with other work.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-#: Beginnings of the reasons with which tests that need external programs are skipped.
+#: How the skip reasons of tests that need external programs begin.
 MISSING = {
     "Chromium is not installed": "the browser tests",
     "a proxy is not installed": "the tests with proxies",
@@ -33,21 +34,21 @@ MISSING = {
     "what judges examples is not installed": "the tests of alerts, dashboard and unit",
 }
 
-#: Marks of tests that run when they are asked for.
+#: Markers of tests that run only with the option of the same name.
 OPTIONAL = {
     "pictures": "takes pictures",
     "thorough": "takes long",
     "servers": "asks a web server that `identity serve` does not start",
 }
 
-#: Folders of tests of the protocol: Pyramid answers as the ASGI application does.
+#: Folders of protocol tests: with --both-ways they run under Pyramid and under the ASGI application.
 BOTH_WAYS = frozenset({"certification", "http", "provider", "spec"})
 TESTS = Path(__file__).parent
 
-#: How much of a line is shown that holds a secret.
+#: How many characters of a line with a secret are shown.
 LONGEST_SHOWN = 400
 
-#: A folder in memory, and how many bytes have to be free there.
+#: A folder in memory, and the free bytes that it must have.
 IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 
 
@@ -72,8 +73,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_secret_was_logged() -> None:
-    """Messages that are logged once a minute are logged again in each test."""
+def reset_repeated_messages() -> None:
+    """Log messages that are limited to one a minute appear again in each test."""
     for logger in logging.root.manager.loggerDict.values():
         for item in getattr(logger, "filters", ()):
             if isinstance(item, RepeatedMessageFilter):
@@ -82,10 +83,10 @@ def no_secret_was_logged() -> None:
 
 @pytest.fixture(autouse=True)
 def no_secret_in_any_line(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With --search-logs no line that a test has logged holds a secret that was made or given in it."""
+    """With --search-logs, a test fails if it logs a secret that it created or received."""
     yield
     if SEARCH is not None:
-        # pytest captures the stderr of processes.
+        # pytest captures the standard error of child processes.
         for _, kind, text in request.node._report_sections:
             SEARCH.lines += text.splitlines() if kind == "stderr" else ()
         if found := SEARCH.found():
@@ -93,7 +94,7 @@ def no_secret_in_any_line(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Databases that do not outlive the tests need not wait for a disk.
+    # Test databases need not survive a crash, so they need not wait for a disk.
     if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
     for name, requirement in OPTIONAL.items():
@@ -103,7 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: browsers, databases and processes are waited for."""
+    """One more than there are processors, since tests wait for browsers, databases and processes."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -119,7 +120,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of each test with the mark ``sampled``, that many of its cases at equal distances, the first one included."""
+    """Keep as many cases of each ``sampled`` test as its mark says: the first, and others at equal distances."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("sampled"):
@@ -133,7 +134,7 @@ def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    # Tests make much and keep little: looking less often saves a tenth.
+    # Tests allocate much and keep little, so collecting less often saves a tenth of the time.
     gc.set_threshold(20_000, 10, 10)
     gc.enable()
 

@@ -5,14 +5,15 @@ import shutil
 
 import pytest
 
-#: Debian keeps some where only administrators look.
+#: Debian installs some programs outside of the PATH of ordinary users.
 _FOLDERS = "/usr/sbin:/sbin"
 
 
 def program(name: str, package: str, *, missing: str, option: str) -> str:
-    """Where it is. Without it the test is skipped, or fails if the variable ``option`` is "required".
+    """The path of a program. If it is missing, the test is skipped, or fails if the environment variable ``option`` is
+    "required".
 
-    ``missing`` is how the reason begins, ``package`` is Debian's.
+    ``missing`` is the beginning of the reason, ``package`` the Debian package.
     """
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_FOLDERS}")
     if found is None:
@@ -24,6 +25,6 @@ def program(name: str, package: str, *, missing: str, option: str) -> str:
 
 
 def judge(name: str, package: str) -> str:
-    """One that knows whether an example for operators will do."""
+    """The path of a program that validates the examples in the documentation for operators."""
     missing = "what judges examples is not installed"
     return program(name, package, missing=missing, option="IDENTITY_EXAMPLE_TESTS")

@@ -1,4 +1,4 @@
-"""What stands outside of the service, on the loopback interface: a DNS server and a web server, both real."""
+"""A real DNS server and a real web server on the loopback interface, for what the service looks up or fetches."""
 
 import datetime
 import ssl
@@ -23,12 +23,12 @@ LOOPBACK = "127.0.0.1"
 
 
 class NameServer:
-    """Answers over UDP. ``records`` has, for name and type, the answers in turn: the last one stays."""
+    """A DNS server over UDP. ``records`` maps name and type to the successive answers; the last one repeats."""
 
     def __init__(self) -> None:
         self.records: dict[tuple[str, str], list[list[str]]] = {}
         self.requests: list[tuple[str, str]] = []
-        #: While it is not set, the server does not respond.
+        #: While cleared, the server does not respond.
         self.answering = threading.Event()
         self.answering.set()
         self._lock = threading.Lock()
@@ -77,11 +77,11 @@ class NameServer:
 
 
 class WebServer:
-    """Speaks TLS for the names in its certificate. ``files`` has, for host and path, status, headers and body."""
+    """An HTTPS server for the names in its certificate. ``files`` maps host and path to status, headers and body."""
 
     def __init__(self, folder: Path, *names: str) -> None:
         self.files: dict[tuple[str, str], tuple[int, dict[str, str], bytes]] = {}
-        #: The requests, as host and path; and the number of connections.
+        #: The host and path of each request, and the number of connections.
         self.received: list[tuple[str, str]] = []
         self.connections = 0
         self.certificate = _certificate(folder, names)
@@ -124,7 +124,7 @@ class WebServer:
 
 
 def _certificate(folder: Path, names: Iterable[str]) -> Path:
-    """A file with a certificate of these names, signed by itself, and its key."""
+    """A file with a new self-signed certificate for these names, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Tests")])
     now = datetime.datetime.now(datetime.UTC)

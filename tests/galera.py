@@ -37,7 +37,7 @@ _OPTIONS = (
 
 
 def missing_requirement() -> str | None:
-    """What is not installed, in a sentence; None if everything is."""
+    """A sentence that names what is not installed; None if everything is."""
     for name in ("mariadbd", "rsync"):
         if find_program(name) is None:
             return f"there is no {name}"
@@ -103,7 +103,6 @@ class GaleraCluster:
         self.nodes[at].execute(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={int(off)}'")
 
     def close(self) -> None:
-        """Stop all nodes."""
         for node in self.nodes:
             node.close()
 
@@ -116,7 +115,7 @@ class GaleraCluster:
 
 @contextmanager
 def running_cluster() -> Iterator[GaleraCluster]:
-    """A new cluster, stopped and deleted afterwards."""
+    """A new cluster; stopped and deleted at the end."""
     folder = Path(tempfile.mkdtemp(prefix="identity-galera-", dir=_ROOM if _ROOM.is_dir() else None))
     # Nodes run as the user of MariaDB's package.
     folder.chmod(0o755)

@@ -29,14 +29,14 @@ class MailServer:
         self.rcpt_response = "250 OK"
         self.arrived = threading.Event()
         self._bound = socket.socket()
-        # Reserves the port; nobody answers before ``start``.
+        # Reserves the port; the server accepts connections only after ``start``.
         self._bound.bind(("127.0.0.1", 0))
         self.port: int = self._bound.getsockname()[1]
         self._controller: Controller | None = None
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings of a service that uses it."""
+        """Settings of a service that sends mail through this server."""
         security = "tls" if self._tls else "starttls" if self._starttls else "none"
         return {
             "identity.smtp.host": "localhost",
@@ -46,12 +46,10 @@ class MailServer:
         }
 
     def start(self) -> None:
-        """Start to accept connections."""
         self._controller = _Controller(self, self._bound, self._tls, self._starttls)
         self._controller.start()
 
     def stop(self) -> None:
-        """Stop it."""
         if self._controller is not None:
             self._controller.stop()
         self._bound.close()
@@ -66,13 +64,11 @@ class MailServer:
     async def handle_RCPT(  # noqa: N802 - the name is given by aiosmtpd
         self, server: Any, session: Any, envelope: Any, address: str, options: Any
     ) -> str:
-        """Respond to a recipient."""
         if self.rcpt_response.startswith("250"):
             envelope.rcpt_tos.append(address)
         return self.rcpt_response
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        """Accept a message."""
         self.recipients += envelope.rcpt_tos
         letter = message_from_bytes(envelope.content, policy=policy.default)
         assert isinstance(letter, EmailMessage)
@@ -116,12 +112,10 @@ def make_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
 
 
 def message_text(letter: EmailMessage) -> str:
-    """The text part."""
     return _part(letter, "plain")
 
 
 def message_html(letter: EmailMessage) -> str:
-    """The HTML part."""
     return _part(letter, "html")
 
 

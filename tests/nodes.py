@@ -43,7 +43,6 @@ class NodePool:
         return [future.result(TIMEOUT_SECONDS * 2) for future in futures]
 
     def close(self) -> None:
-        """Stop the processes."""
         self._pool.shutdown(cancel_futures=True)
 
 
@@ -122,8 +121,8 @@ def revoke_and_introspect(settings: Mapping[str, str], token: str, credentials: 
 
 
 def bootstrap_node(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
-    """Migrate and bootstrap; returns own organization and project, whether this process created the owner, and
-    signing keys.
+    """Migrate and bootstrap; returns the service's organization and project, whether this process created the owner,
+    and the signing keys.
     """
     world = _world(settings)
     try:

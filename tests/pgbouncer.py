@@ -39,7 +39,6 @@ class PgbouncerUnavailable(Exception):
 
 
 def is_installed() -> bool:
-    """True if pgbouncer is installed."""
     return _program() is not None
 
 

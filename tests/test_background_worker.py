@@ -152,7 +152,7 @@ class TestCalled:
 
 
 class TestAlone:
-    """Jobs that wait for other machines, such as a receiver that hangs."""
+    """Jobs in threads of their own, because they wait for other machines, such as a webhook receiver that hangs."""
 
     def test_holds_up_nobody(self) -> None:
         hanging, ran, other = threading.Event(), threading.Event(), threading.Event()

@@ -32,7 +32,7 @@ CONTEXT_VALUE: ContextVar[str] = ContextVar("WORD", default="none")
 
 
 def run(*functions: Callable[[], Any], limit: int = 100) -> list[Any]:
-    """What they return, all run at the same time."""
+    """The results of the functions, all run at the same time."""
 
     async def gathered() -> list[Any]:
         greenlets = GreenletPool(limit)
@@ -114,7 +114,7 @@ def test_cancelled_in_line_never_begins(log: list[str]) -> None:
         await asyncio.sleep(0)
         tasks[1].cancel()
         go_on.set()
-        # Cancelled when its place has been given to it.
+        # Cancelled after the pool has already granted it the free greenlet.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         tasks[2].cancel()
@@ -342,7 +342,7 @@ def test_greenlets_are_used_again() -> None:
 
 
 def test_greenlet_is_not_resumed_in_the_callback_of_a_socket_or_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """libuv (uvloop) has lists in its stack frame; changing readers or timers in the callback crashes the process."""
+    """libuv (uvloop) keeps lists in its stack frame: changing readers or timers in the callback crashes the process."""
     callbacks: list[str] = []
     resumed: list[list[str]] = []
 

@@ -1,4 +1,4 @@
-"""How many processors may be used: those that the system gives, and what control groups leave of their time."""
+"""The number of usable processors: those that the system reports, limited by the CPU quota of control groups."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,14 +18,14 @@ from identity import cpu_count
         ("0::/", {"cpu.max": "50000 100000"}, 1),
         ("0::/", {"cpu.max": "1600000 100000"}, 8),
         ("0::/a/b", {"a/b/cpu.max": "300000 100000", "cpu.max": "max 100000"}, 3),
-        # The least of them all counts.
+        # The lowest quota of all levels counts.
         ("0::/a/b", {"a/b/cpu.max": "400000 100000", "a/cpu.max": "300000 100000"}, 3),
-        # Called otherwise outside.
+        # Outside of the container the group has another name.
         ("0::/machine/c1", {"cpu.max": "200000 100000"}, 2),
         ("4:cpu,cpuacct:/a", {"cpu/a/cpu.cfs_quota_us": "200000", "cpu/a/cpu.cfs_period_us": "100000"}, 2),
         ("4:cpu:/docker/c1", {"cpu/cpu.cfs_quota_us": "250000", "cpu/cpu.cfs_period_us": "100000"}, 3),
         ("4:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
-        # Another controller's group of that name.
+        # The group of that name belongs to another controller.
         ("4:memory:/a", {"cpu/a/cpu.cfs_quota_us": "200000", "cpu/a/cpu.cfs_period_us": "100000"}, 8),
         (None, {}, 8),
     ],

@@ -1,4 +1,6 @@
-"""Fair shares: neither a network nor an organization holds more than a quarter, and one place is left for the next."""
+"""Fair shares: no network and no organization holds more than a quarter of the permits, and one stays free for the
+next.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -74,7 +76,7 @@ def test_internal_work_is_limited_by_the_semaphore_alone() -> None:
         with pytest.raises(NoFreeSlot):
             shares.acquire()
 
-    # No request is answered there.
+    # A context without a request.
     Context().run(fill)
 
 

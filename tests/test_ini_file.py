@@ -1,4 +1,4 @@
-"""Variables of an ini file, as PasteDeploy and our own commands put them in."""
+"""Variables of an ini file, as PasteDeploy and the `identity` commands substitute them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ VARIABLES = {"greeting": "hello", "http_port": "1", "borrowed": "lent", "logs": 
 
 
 def factory(global_config: Mapping[str, str], **settings: str) -> Any:
-    """What it would be made of, instead of an application."""
+    """Return the settings of application and server instead of an application."""
     return apply_variables(global_config, settings), read_server_settings(global_config)
 
 
@@ -49,7 +49,7 @@ def ini(tmp_path: Path) -> str:
 
 
 def started(ini: str, variables: Mapping[str, str]) -> Any:
-    """As pserve does it."""
+    """Load the file as pserve does."""
     return Loader(plaster.parse_uri(ini)).get_wsgi_app(None, dict(variables))
 
 
@@ -83,7 +83,7 @@ def test_variables_without_default_reach_application_and_server(ini: str, start:
 
 
 def test_variable_that_left_the_file_stops_no_reload(ini: str) -> None:
-    """What was typed has been checked when the service was started."""
+    """Variables given on the command line were checked at the start."""
     settings, _ = load_wsgi_app(ini, {**VARIABLES, "gone": "x"})
     assert settings["word"] == "hello"
 

@@ -1,4 +1,4 @@
-"""Security 13 and 18.8: requests of the service go to public addresses, or to those that a setting names."""
+"""Security 13 and 18.8: the service sends requests only to public addresses and to networks named by a setting."""
 
 import socket
 import threading
@@ -71,7 +71,7 @@ def test_name_that_leads_to_a_private_address_is_refused(canary: WebServer, addr
     assert canary.connections == 0
 
 
-#: One of each network that the IANA special-purpose registries say is not globally reachable.
+#: One address of each network that the IANA special-purpose registries list as not globally reachable.
 SPECIAL = """
 0.1.2.3 10.1.2.3 100.64.1.2 127.1.2.3 169.254.1.2 172.16.1.2 192.0.0.8 192.0.0.170 192.0.0.192 192.0.2.1 192.88.99.2
 192.168.1.2 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255 :: ::1 ::127.0.0.1 ::ffff:10.0.0.1
@@ -91,7 +91,7 @@ def test_address_is_public() -> None:
 
 
 def test_name_is_resolved_once(canary: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Public when it is looked at and private when it is connected to: the second answer is never asked for."""
+    """DNS rebinding: an address that is public when checked must not become private when connecting."""
     answers = iter([[PUBLIC], [LOOPBACK], [LOOPBACK]])
     tried: list[object] = []
 
@@ -121,7 +121,7 @@ def test_public_addresses_of_a_host_are_tried(canary: WebServer, monkeypatch: py
 
 @pytest.fixture
 def client(canary: WebServer) -> OutboundHttpClient:
-    """A way to the server, which the setting names."""
+    """A client that may connect to the loopback server, because a setting names its network."""
     return OutboundHttpClient(
         networks=OutboundHttpClient.parse_networks([LOOPBACK]),
         resolve=lambda host, seconds: [LOOPBACK],
@@ -159,7 +159,7 @@ def _status_line(connection: socket.socket) -> None:
 @pytest.mark.parametrize("begin", [lambda connection: None, _status_line], ids=["nothing", "headers"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_slow_response_is_cut_off(scheme: str, begin: Callable[[socket.socket], None]) -> None:
-    """Each byte comes in time, and the whole never does."""
+    """Every byte arrives before the read timeout, but the response never ends."""
     with socket.create_server((LOOPBACK, 0)) as server:
 
         def drip() -> None:

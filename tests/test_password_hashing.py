@@ -1,4 +1,4 @@
-"""Hasher: few hashes at a time, a short queue, then busy; waiting callers yield."""
+"""Password hashing: few hashes at a time, a short queue, then an error; waiting callers yield."""
 
 import threading
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_hash_of_another_cost_is_outdated(hasher: PasswordHasher) -> None:
 
 
 def test_beyond_the_queue_it_is_busy(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One at work and the queue full: the next one hears so at once, and there is room again afterwards."""
+    """With the queue full, the next caller is refused at once; afterwards there is room again."""
     go_on = threading.Event()
     monkeypatch.setattr(password_hashing, "hash_password", lambda password, cost: go_on.wait(30) and "$hash$")
     waiting = MAX_QUEUED_PASSWORDS + 1
@@ -60,7 +60,7 @@ def test_beyond_the_queue_it_is_busy(hasher: PasswordHasher, monkeypatch: pytest
         begun.wait(30)
         refused = 0
         while not refused:
-            # As soon as all of them have their places.
+            # Wait until all of them run or are queued.
             if not hasher._semaphore._all.free:
                 with pytest.raises(ServerBusy) as busy:
                     hasher.hash("x")

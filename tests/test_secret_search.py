@@ -1,4 +1,4 @@
-"""The search of logs finds secrets: recorded ones and those that look like one, in every output."""
+"""The search of logs finds secrets in every output: recorded ones, and texts that look like a secret."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""One request to the ASGI application as a server sees it: what it receives, when, and what it sends."""
+"""Sends one request to the ASGI application, with control over what arrives when, and records the response."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class AsgiTestClient:
-    """One connection's request, whose pieces the test sends when it likes."""
+    """A connection with one request, whose body the test sends in pieces."""
 
     def __init__(self, application: AsgiApplication, path: str, headers: Headers = [], **scope: Any) -> None:  # noqa: B006
         environ = {"REQUEST_METHOD": scope.pop("method", "POST"), "PATH_INFO": path, "REMOTE_ADDR": "192.0.2.1"}
@@ -21,7 +21,7 @@ class AsgiTestClient:
         self.scope["headers"] = headers
         self.sent: list[dict[str, Any]] = []
         self.received = 0
-        #: After so many messages of the answer it takes no more.
+        #: Stop reading after this number of response messages; None reads them all.
         self.takes: int | None = None
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._disconnected = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The ASGI application by itself: what it refuses, reads, queues, and finishes."""
+"""The ASGI application itself: what it refuses, reads, queues and finishes."""
 
 import asyncio
 import threading
@@ -162,7 +162,7 @@ def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
 
 @pytest.mark.parametrize("trusted", ["192.0.2.9", "none"])
 def test_a_server_that_believes_proxies_by_itself_is_refused(make_world: Any, trusted: str) -> None:
-    """As uvicorn does without --no-proxy-headers."""
+    """uvicorn reads forwarding headers itself without --no-proxy-headers."""
     world = make_world(**{"identity.trusted_proxy": trusted})
     host = (b"host", world.issuer.removeprefix("https://").encode())
     application = ProxyHeadersMiddleware(AsgiApplication(world.app), trusted_hosts="*")
@@ -174,7 +174,7 @@ def test_a_server_that_believes_proxies_by_itself_is_refused(make_world: Any, tr
 
 
 class StubPages:
-    """A page that waits until it may answer, one that streams, and one that takes a document."""
+    """Pages that block until released, stream a response, or read a request body."""
 
     def __init__(self) -> None:
         self.may_answer = threading.Event()
@@ -395,7 +395,7 @@ def test_a_document_over_its_limit_is_refused(
 def test_a_document_is_read_in_full_though_its_sender_leaves(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
-    """Security 20.12: the server cancels what it has begun."""
+    """Security 20.12: applies even if the server cancels the task."""
     client = client_factory("/try/take", (b"content-length", b"150000"), query_string=b"wait=1")
     client.send(b"a" * 150_000)
     running = client.begin()
@@ -409,7 +409,7 @@ def test_a_document_is_read_in_full_though_its_sender_leaves(
 def test_documents_on_their_way_in_are_shared_fairly(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
-    """Security 20.6: files of slow senders take room."""
+    """Security 20.6: bodies of slow clients occupy disk space."""
 
     def sender(network: int) -> AsgiTestClient:
         client = client_factory("/try/take", (b"content-length", b"150000"), client=(f"198.51.{network}.1", 1))
@@ -461,7 +461,7 @@ def test_slow_readers_hold_no_thread(pages: StubPages, client_factory: Callable[
         client.send()
     running = []
     try:
-        # As many as may wait for a thread to begin.
+        # As many requests as may be queued for a thread.
         for at in range(0, len(slow), MAX_QUEUED_REQUESTS):
             running += [client.begin() for client in slow[at : at + MAX_QUEUED_REQUESTS]]
             wait_for(lambda: all(len(client.sent) == 3 for client in slow[: len(running)]))  # noqa: B023

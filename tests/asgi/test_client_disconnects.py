@@ -1,4 +1,4 @@
-"""Security 20.12: every second client leaves while a batch of writes waits; all that began ends, and nothing else."""
+"""Security 20.12: clients disconnect during a batch of writes. Requests that have started complete, and no others."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ from tests.asgi.asgi_test_client import FORM, AsgiTestClient, Headers, wait_for
 pytestmark = pytest.mark.storages("sqlite", "postgresql")
 
 CLIENTS = 24
-#: How many requests are begun at a time; the others wait in line, and have not begun when their clients leave.
+#: The number of requests that start; the others are still queued when their clients disconnect.
 AT_ONCE = 12
 
 
@@ -53,7 +53,7 @@ def token_request(world: World, application: AsgiApplication, authorization: str
 
 @contextmanager
 def nobody_can_write(world: World) -> Iterator[None]:
-    """Another process holds the lock meanwhile."""
+    """Another process holds the write lock in the block."""
     with world.identity.backend.read_session() as storage:
         assert isinstance(storage, SqlStorage)
         driver = storage.connection.driver
@@ -84,7 +84,7 @@ def greenlets_of(application: AsgiApplication) -> GreenletPool:
 
 
 def check_nothing_is_lost(world: World, application: AsgiApplication) -> None:
-    """No greenlet waits, no place and no connection is held."""
+    """No greenlet waits, and no slot and no connection is in use."""
     greenlets = greenlets_of(application)
     wait_for(lambda: not application._loop_state()._is_busy)
     assert not greenlets._waiters
@@ -101,10 +101,10 @@ def subject(world: World, token: str) -> Any:
 def test_what_began_ends_and_others_get_their_own_answers(
     world: World, application: AsgiApplication, cancels: bool
 ) -> None:
-    """Some servers cancel the task of a client that has left, others only tell it."""
+    """Some servers cancel the task of a client that disconnects; others only send http.disconnect."""
     robots: list[ServiceUserProgram] = [world.make_service_user_program() for _ in range(CLIENTS)]
     assertions = [program.assertion(jti=program.id) for program in robots]
-    # One assertion comes twice, and is granted once.
+    # One assertion is presented twice and must be accepted once.
     assertions[4] = assertions[2]
     before = stored_tokens(world)
     clients = [
@@ -134,7 +134,8 @@ def test_what_began_ends_and_others_get_their_own_answers(
             owner = robots[2 if number == 4 else number]
             assert subject(world, answers[number][1]["access_token"]) == owner.id
 
-    # What had begun is stored as a whole: the assertion is used up, and there is its token. The rest has left nothing.
+    # A started request is stored completely: its assertion is used up and its token exists. A queued request leaves
+    # nothing.
     begun = 0
     for number in range(1, CLIENTS, 2):
         answer = world.client.exchange_assertion(assertions[number], "openid")
@@ -146,7 +147,7 @@ def test_what_began_ends_and_others_get_their_own_answers(
     assert begun == (AT_ONCE // 2 if cancels else CLIENTS // 2)
     assert stored == len(stayed) - 1 + begun
 
-    # And the service goes on.
+    # The service still works.
     after = [
         token_request(world, application, grant_type=JWT_BEARER, assertion=program.assertion(), scope="openid")
         for program in robots
@@ -158,7 +159,7 @@ def test_what_began_ends_and_others_get_their_own_answers(
 
 
 def test_a_refresh_whose_client_left_has_rotated_its_token(world: World, application: AsgiApplication) -> None:
-    """Otherwise a client that comes again would be taken for a thief, or two tokens would be good."""
+    """Otherwise a retry would look like a replay, or two refresh tokens would be valid."""
     client = world.make_web_application()
     tokens = [world.obtain_tokens(client)["refresh_token"] for _ in range(6)]
     clients = [

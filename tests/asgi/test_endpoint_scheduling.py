@@ -1,4 +1,4 @@
-"""Where endpoints run: nothing that waits holds up what need not wait for it."""
+"""Requests that have to wait do not delay requests that do not."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ def host(isolated_world: World) -> Headers:
 
 
 class BlockedCall:
-    """Whoever comes waits until it may go on."""
+    """Blocks each caller until it is released."""
 
     def __init__(self) -> None:
         self.came = 0
@@ -60,7 +60,7 @@ def blocking(blocked_call: BlockedCall, function: Any) -> Any:
 def test_pages_that_wait_for_a_thread_hold_up_no_program(
     isolated_world: World, host: Headers, blocked_call: BlockedCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A refused authorization request is a page, which a thread draws."""
+    """A refused authorization request is answered by a page, which is rendered in a thread."""
     monkeypatch.setattr(isolated_world.identity.backend, "max_greenlets", 2)
     application = AsgiApplication(isolated_world.app)
     monkeypatch.setattr(application, "_wsgi", blocking(blocked_call, application._wsgi))
@@ -100,7 +100,7 @@ def test_what_asks_no_storage_does_not_wait_for_those_that_do(
 def test_a_script_that_asks_does_not_have_the_loop_wait_for_a_storage_that_blocks(
     isolated_world: World, host: Headers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether its origin is registered is in the storage, whatever the endpoint needs."""
+    """The endpoint itself needs no storage, but checking the origin of a cross-origin request does."""
     threads: list[str] = []
     backend = isolated_world.identity.backend
     reading = backend.read_session

@@ -1,4 +1,4 @@
-"""Pyramid and the ASGI application answer alike: status, headers and body, apart from what is random."""
+"""Pyramid and the ASGI application give the same responses: status, headers and body, except for random values."""
 
 import logging
 import re
@@ -17,7 +17,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.service_test_client import FORM_CONTENT_TYPE, ServiceTestClient, bearer_headers, encode_form
 from identity.testing.world import ServiceUserProgram, World
 
-#: Ids, tokens, digests, and Host names' order of nothing else: what two answers of one server do not share either.
+#: Ids, tokens and digests: values that differ between two responses of one server, too.
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{16,}(\.[A-Za-z0-9_-]+){0,4}")
 _AUTHORIZE = "/oauth/v2/authorize"
 
@@ -26,14 +26,14 @@ Ask = tuple[str, str, Mapping[str, str], bytes]
 
 @pytest.fixture
 def clients(world: World) -> tuple[ServiceTestClient, ServiceTestClient]:
-    """A client of Pyramid, and one of the ASGI application."""
+    """A client of Pyramid, and a client of the ASGI application."""
     wsgi, asgi = TestApp(world.app), TestApp(WsgiToAsgiAdapter(AsgiApplication(world.app)))
     return ServiceTestClient(wsgi, world.issuer), ServiceTestClient(asgi, world.issuer)
 
 
 def comparable(answer: Any, *, exact: bool = False) -> tuple[int, list[tuple[str, str]], str]:
-    """What has to be alike; ``exact`` for answers that hold nothing random but the request's id."""
-    # A body that was not read ends the connection, which WSGI servers say by themselves.
+    """The parts of a response that must be equal. ``exact``: only the request id is random."""
+    # A body that was not read ends the connection; WSGI servers add that header themselves.
     headers = sorted((name.lower(), value) for name, value in answer.headerlist if name.lower() != "connection")
     masked = [(name, value if exact and name != "x-request-id" else _masked(value)) for name, value in headers]
     body = answer.body.decode("latin-1")
@@ -45,7 +45,7 @@ def _masked(text: str) -> str:
 
 
 def alike(clients: tuple[ServiceTestClient, ServiceTestClient], make: Callable[[], Ask]) -> int:
-    """The status with which both answer a request, which is made for each of them anew."""
+    """The status from both applications; ``make`` makes the request for each of them."""
     answers = []
     for client in clients:
         method, path, headers, body = make()
@@ -290,7 +290,7 @@ def test_failures_are_answered_alike(isolated_world: World, monkeypatch: pytest.
 
 
 def _sent(client: ServiceTestClient, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
-    """An answer, or the class of the error that the server gets to log."""
+    """The response, or the class of the exception that reaches the server."""
     try:
         return comparable(client.request(method, url, headers=headers, body=body))
     except RuntimeError as mistake:
@@ -299,7 +299,7 @@ def _sent(client: ServiceTestClient, method: str, url: str, headers: Mapping[str
 
 def test_each_request_is_one_line_in_the_log(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
     name = "identity.http.access_log"
-    # Whether there are lines is decided when the application is made.
+    # The application decides at its creation whether it writes access log lines.
     caplog.set_level(logging.INFO, logger=name)
     world = make_world()
     for app in (world.app, WsgiToAsgiAdapter(AsgiApplication(world.app))):

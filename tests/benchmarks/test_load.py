@@ -91,6 +91,6 @@ def test_pace_is_kept() -> None:
 @pytest.mark.thorough
 def test_queued_request_latency_counts_from_its_due_time() -> None:
     with serving() as (address, _):
-        # Faster than anybody can answer over one connection.
+        # A rate that no server reaches over one connection.
         [answers] = run_paced_load([LoadSpec(address, [get("/hello")] * 200, OK, per_second=1e6, seconds=1.0)])
     assert answers.latencies == sorted(answers.latencies)

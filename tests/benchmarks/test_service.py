@@ -1,4 +1,4 @@
-"""What a service has used is counted with its database's processes, those that have ended included."""
+"""The resources that a service uses include those of its database processes, even of processes that have ended."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ WORK_IN_A_CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c'
 
 @contextmanager
 def having_done(work: str) -> Iterator[Any]:
-    """A process that has done it and waits."""
+    """A process that has run the code and then waits."""
     command = [sys.executable, "-c", f"{work}\nprint(flush=True)\ninput()"]
     with psutil.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()

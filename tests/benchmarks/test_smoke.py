@@ -1,4 +1,4 @@
-"""Each mode runs, prints what it found and leaves nothing behind. How fast anything is is not tested."""
+"""Each mode runs, prints its results and leaves no files behind. Speed is not tested."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ NODE = Path(os.environ.get("OIDC_PROVIDER", "")) / "node_modules" / "oidc-provid
 
 
 def run(*arguments: str, environment: dict[str, str] | None = None, status: int = 0) -> str:
-    """What a run prints; it leaves no folder behind."""
+    """The output of a run, after checking that it leaves no folder behind."""
     command = [sys.executable, "-m", "benchmarks", *arguments]
     env = {**os.environ, **(environment or {})}
     with subprocess.Popen(
@@ -42,7 +42,7 @@ def run(*arguments: str, environment: dict[str, str] | None = None, status: int 
 
 
 def without_node(folder: Path) -> dict[str, str]:
-    """An environment in which there are no programs."""
+    """An environment whose PATH contains no programs."""
     return {"PATH": str(folder)}
 
 
@@ -118,12 +118,12 @@ def test_stored_copies_satisfy_references(storage: str) -> None:
                 counts = {table: _count(connection, table) for table in tables}
         else:
             with psycopg.connect(url) as connection:
-                # Each rule is checked again, for all rows.
+                # Check every constraint again, for all rows.
                 for table, name, rule in connection.execute(_REFERENCES).fetchall():
                     connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {rule}")
                 counts = {table: _count(connection, table) for table in tables}
                 connection.rollback()
-    # Besides what the service itself has made.
+    # The service itself stores a few more.
     assert 2000 < counts["access_tokens"] < 2010
     assert 200 < counts["refresh_tokens"] < 210
     assert 4 < counts["users"] < 14

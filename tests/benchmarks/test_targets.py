@@ -1,4 +1,4 @@
-"""The table prints what was measured beside its target, and the verdict follows from the figures alone."""
+"""The table shows each measurement beside its target, and the verdict depends on the figures alone."""
 
 from benchmarks.cli import MODES
 from benchmarks.cpu_ratios import STORAGES, TITLES

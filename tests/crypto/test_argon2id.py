@@ -17,7 +17,7 @@ def stored() -> str:
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The costs of all computed hashes."""
+    """The parameters of every hash that was computed."""
     costs: list[str] = []
 
     class Counting(argon2.PasswordHasher):

@@ -23,7 +23,7 @@ OTHER = MasterKey("2025", os.urandom(32))
 
 
 def some_bytes(size: int) -> bytes:
-    """Bytes without a pattern, the same in every run: test names are made of them."""
+    """Bytes without a pattern, equal in every run because test ids contain them."""
     return hashlib.shake_256(b"no pattern").digest(size)
 
 

@@ -1,4 +1,4 @@
-"""Authentication method references (RFC 8176) and the acr values that they amount to."""
+"""Authentication method references (RFC 8176) and the acr values derived from them."""
 
 import pytest
 

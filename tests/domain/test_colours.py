@@ -1,4 +1,4 @@
-"""Accent colours: which are read well enough, and which is nearest to one that is not."""
+"""Accent colours: which have enough contrast, and the nearest colour to one that does not."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, colo
     if min_contrast(colour, scheme) >= MIN_CONTRAST:
         assert found == colour
         return
-    # One step back towards the colour that was asked for is not enough.
+    # One step back towards the requested colour no longer has enough contrast.
     steps = [_mixed(colour, scheme.mix_colour, part / 255) for part in range(256)]
     assert all(min_contrast(step, scheme) < MIN_CONTRAST for step in steps[: steps.index(found)])
 

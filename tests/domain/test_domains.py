@@ -1,4 +1,4 @@
-"""Which domains the service assigns itself, which have to be proven, and which are refused."""
+"""Which domains the service assigns itself, which need verification, and which are refused."""
 
 import pytest
 
@@ -27,12 +27,12 @@ def test_others_have_to_be_proven(name: str) -> None:
         "api.example.com",
         "login.example.com",
         "acme.login.example.com",
-        # deeper than one label: below what is another organization's
+        # deeper than one label: a subdomain of another organization's domain
         "evil.acme.id.example.com",
         "www.a.id.example.com",
         # punycode of a homograph
         "xn--mcrosoft-tkb.id.example.com",
-        # no names that can be proven
+        # names that cannot be verified
         "localhost",
         "acme",
         "com",

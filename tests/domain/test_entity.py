@@ -1,4 +1,4 @@
-"""Entities: what is declared of a field is what others see of it."""
+"""Entities: other packages see exactly what a field declares."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from identity.services.audit import dump_fields
 
 @entity
 class Lamp:
-    """An example with a field of each kind."""
+    """An entity with a field of each kind."""
 
     id: str = read_only()
     secret: str = internal()
@@ -42,7 +42,7 @@ def test_every_field_declares_its_visibility() -> None:
 
         @entity
         class Torch:
-            """An example that forgets something."""
+            """An entity that leaves declarations out."""
 
             id: str = read_only()
             battery: str = "full"

@@ -50,7 +50,7 @@ def test_emergency_key_overtakes_a_waiting_one() -> None:
 
 
 def test_before_the_first_key_the_oldest_signs() -> None:
-    """A clock that was set back."""
+    """The clock may have been set back."""
     schedule = KeySchedule.from_keys(
         [make_signing_key(1, START), make_signing_key(2, START + timedelta(days=1))], PUBLISHED
     )
@@ -72,7 +72,7 @@ moments = st.integers(0, 10_000).map(lambda seconds: START + timedelta(seconds=s
 
 @given(st.lists(moments, min_size=1, max_size=6), moments, st.integers(0, 5000))
 def test_signing_key_is_published_while_its_tokens_live(activations: list[datetime], now: datetime, age: int) -> None:
-    """For any rotations: a key that signed at ``now`` is in every key list until its tokens have expired."""
+    """Whatever the rotations, a key that signed at ``now`` is in every key set until its tokens have expired."""
     schedule = KeySchedule.from_keys([make_signing_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
     signer = schedule.active_key(now)
     later = now + min(timedelta(seconds=age), PUBLISHED - timedelta(seconds=1))

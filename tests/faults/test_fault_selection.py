@@ -1,4 +1,4 @@
-"""Which faults run on which storage, and which process receives a request."""
+"""Which faults run on which storage, and which process gets a request."""
 
 import argparse
 import json
@@ -97,7 +97,7 @@ def test_half_a_head_is_half_an_answer_too(sent: bytes) -> None:
 
 
 def kind_of(sent: bytes, is_reset: bool) -> ResponseClass:
-    """How a client takes it that this comes, and then the end of the connection."""
+    """How a client classifies these bytes followed by the end of the connection."""
     tally = ResponseTally()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -113,7 +113,7 @@ def kind_of(sent: bytes, is_reset: bool) -> ResponseClass:
         read = threading.Event()
         thread = threading.Thread(target=answer)
         thread.start()
-        # What was sent is there before the reset, which would take it away.
+        # Let the client read first: the reset discards data that it has not read.
         timer = threading.Timer(0.05, read.set)
         timer.start()
         with closing(FailoverClient(listener.getsockname()[1:], "localhost", tally)) as client:
@@ -144,9 +144,11 @@ def test_storage_that_was_asked_for_is_not_left_out() -> None:
 
 
 def test_each_fault_describes_its_symptom() -> None:
-    """By what clients meet, or by itself; who says neither would be well without having happened."""
+    """A fault is confirmed by errors that clients see or by a check of its own; without either it could silently not
+    happen.
+    """
     by_themselves = {"worker", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
-    # How long MariaDB must be silent until an error shows depends on chance and on the load.
+    # How long MariaDB must be silent until clients see an error depends on chance and on the load.
     by_themselves |= {"frozen", "damaged"}
     assert {fault.name for fault in FAULTS if not fault.expected_classes} == by_themselves
     assert all(fault.expected_classes for fault in FAULTS if fault.name == "frozen" and "postgresql" in fault.storages)

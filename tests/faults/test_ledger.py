@@ -1,4 +1,4 @@
-"""The ledger of the faults finds what a service has lost or done twice: services that do so are played here."""
+"""The ledger of the fault runs finds writes that a service lost or did twice. The services here are fakes."""
 
 import json
 import time
@@ -149,7 +149,7 @@ def test_verification_finds_a_live_revoked_token(revoked: dict[str, float], blam
 
 
 class Noting(FailoverClient):
-    """A service of which all is alive, but for some."""
+    """A service in which every credential is active except the lost ones."""
 
     def __init__(self, *, lost: Collection[str] = (), alive: bool = True) -> None:
         super().__init__([1], "", ResponseTally())
@@ -198,7 +198,7 @@ def test_writes_before_a_fault_are_verified_despite_later_traffic(kind: str, los
 
 
 def test_lost_seconds_are_found_as_revived_tokens() -> None:
-    """It knows nothing of the last two rotations: the token before them is good again."""
+    """The service has lost the last two rotations, so it accepts an older token again."""
     service = Rotating()
     book = Ledger()
     lane = RefreshTokenLane(STOCK, service, book)
@@ -227,7 +227,7 @@ def test_rotation_with_unknown_outcome_may_have_happened(is_used_up: bool) -> No
 
 
 class Rotating(FailoverClient):
-    """One family of refresh tokens, which a replay of a token that it knows revokes."""
+    """One family of refresh tokens. Replay of a known token revokes it."""
 
     def __init__(self) -> None:
         super().__init__([1], "", ResponseTally())
@@ -235,7 +235,7 @@ class Rotating(FailoverClient):
         self._known: list[str] = []
 
     def forget(self, *, all_but: int) -> None:
-        """As if nothing had come after these."""
+        """Drop the later tokens, as after a restore."""
         del self._known[all_but:]
 
     def request(

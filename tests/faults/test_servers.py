@@ -1,4 +1,4 @@
-"""The servers that faults happen to wait for their disk: what they acknowledge outlives a kill."""
+"""Database servers under fault injection sync to disk, so that what they acknowledge survives a kill."""
 
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.thorough
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    # Not below pytest's folders: servers may run as another user.
+    # Not in pytest's folders, because servers may run as another user.
     with tempfile.TemporaryDirectory(prefix="identity-faults-") as name:
         folder = Path(name)
         folder.chmod(0o755)

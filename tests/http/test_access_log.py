@@ -1,4 +1,4 @@
-"""The line for each request: words of ours alone, whatever is asked for (security 20.10)."""
+"""The access log line of a request contains only text of the service, never text of the request (security 20.10)."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""What waits for too long is told, by readiness too, and takes no node out."""
+"""Overdue background work is reported, by readiness too, but the node stays ready."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> Iterator[World]:
-    """One with a mail server that is down."""
+    """A world whose mail server is down."""
     post = MailServer()
     yield make_world(**post.settings)
     post.stop()
@@ -118,7 +118,7 @@ def test_overdue_account_deletion_is_reported(world: World) -> None:
 
 
 class Hanging:
-    """A job that does nothing until it is let go."""
+    """A job that blocks until it is released."""
 
     def __init__(self) -> None:
         self.begun, self.enough = threading.Event(), threading.Event()
@@ -130,7 +130,7 @@ class Hanging:
 
 @pytest.fixture
 def passing(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta], None]:
-    """Lets the time of the worker pass."""
+    """Advances the monotonic clock of the worker."""
     passed = [0.0]
     monotonic = time.monotonic
 

@@ -1,4 +1,4 @@
-"""Whoever waits for a password to be hashed keeps no connection to the database from others."""
+"""Requests that wait for a password hash hold no database connection."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.storages("sqlite", "postgresql")
 
 @pytest.fixture
 def connection_counts(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many connections were in use when a hash began."""
+    """The number of connections in use at the start of each hash."""
     found: list[int] = []
     run = PasswordHasher._run
 

@@ -1,4 +1,6 @@
-"""Cookies of the login host: random secrets alone, kept apart by id, out of reach of scripts and other sites."""
+"""Cookies of the login host hold only random secrets, are named by id, and are out of reach of scripts and other
+sites.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +33,7 @@ def test_https_cookies_belong_to_the_host_alone() -> None:
 
 
 def test_plain_http_is_for_development() -> None:
-    """Browsers refuse the prefix there; settings allow plain http on loopback in development alone."""
+    """Browsers refuse the prefix over http; settings allow http only on loopback in development."""
     cookie = Cookie(CookieKind.SIGN_IN, "id", "secret", Settings.sign_in_lifetime)
     ((_, value),) = request_cookie_headers(make_request(PLAIN), (cookie,))
     assert value == "sign-in-id=secret; Path=/; Max-Age=88200; HttpOnly; SameSite=Lax"
@@ -72,7 +74,7 @@ def test_what_is_no_cookie_of_ours_is_passed_over(cookies: str) -> None:
 
 
 def test_a_plain_name_does_not_count_on_https() -> None:
-    """Whoever controls another host of the domain could have set it."""
+    """Another host of the domain could have set the cookie."""
     assert read_request_browser_state(make_request(cookies="session-a=secret")).sessions == {}
     assert read_request_browser_state(make_request(PLAIN, cookies="session-a=secret")).sessions == {"a": "secret"}
 
@@ -88,7 +90,9 @@ def test_the_newest_sessions_are_looked_at() -> None:
     [(CookieKind.SESSION, "sessions"), (CookieKind.SIGN_IN, "sign_ins"), (CookieKind.KNOWN_BROWSER, "known_browsers")],
 )
 def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, header: str) -> None:
-    """A site that opens one sign-in after the other must not fill the browser's cookie header, nor many accounts."""
+    """A site that starts one sign-in after the other, or a user with many accounts, must not overflow the Cookie
+    header.
+    """
     ids = sorted(new_id() for _ in range(MAX_COOKIES_PER_KIND + 2))
     browser = BrowserState(**{header: dict.fromkeys(ids, "s")})
     new = Cookie(kind, new_id(), "secret", Settings.sign_in_lifetime)

@@ -1,4 +1,6 @@
-"""Cross-origin requests (security 11.4): registered origins may read the token-style endpoints, and nothing else."""
+"""Cross-origin requests (security 11.4): registered origins may read responses of the token and similar endpoints,
+and no others.
+"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""JSON that comes as a stream is read as strictly as JSON that is there as a whole."""
+"""Streamed JSON is parsed as strictly as a complete document."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def streamed(text: str | bytes, **takers: Any) -> Any:
 
 @given(value=st.dictionaries(texts, values, max_size=4), escaped=st.booleans())
 def test_what_is_json_is_read(value: Any, escaped: bool) -> None:
-    """Characters beyond the basic plane as well, written as two escapes by some."""
+    """Some senders escape characters beyond the basic plane as two surrogates."""
     text = json.dumps(value, ensure_ascii=escaped)
     assert streamed(text) == parse_json_object(text) == value
 

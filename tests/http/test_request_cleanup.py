@@ -1,4 +1,4 @@
-"""What is left of a request once it is answered, and what it is about."""
+"""What remains of a request after its response, and the log context of a request."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""The id of a request: who may choose it, and where it stands."""
+"""The id of a request: who may set it, and where it appears."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""A request that the database has run again does not repeat what it has committed."""
+"""A request that is retried after a conflict does not repeat what it has already committed."""
 
 import pyotp
 import pytest
@@ -19,13 +19,13 @@ from tests.plugins.management.api_fixture_data import ApiClient
 
 pytestmark = pytest.mark.storages("memory")
 
-#: The first commit succeeds, so what it holds must not be repeated; the next two lose.
+#: The first commit succeeds, so its content must not be repeated; the next two conflict.
 SUCCEEDS_THEN_LOSES_TWICE = (True, False, False)
 
 
 @pytest.fixture
 def contended(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Outcomes of the next commits of the world: False loses."""
+    """The outcomes of the next commits; False is a conflict."""
     return contend(isolated_world, monkeypatch)
 
 
@@ -78,7 +78,7 @@ def test_current_password_is_verified_once(
 
     monkeypatch.setattr(PasswordHasher, "verify", counted)
     new = "a new and longer password"
-    # The attempt, what came of it, and two commits of the new password that lose.
+    # The recorded attempt, its outcome, and two conflicting commits of the new password.
     contended.extend((True, True, False, False))
     browser.submit({"current_password": PASSWORD, "new_password": new, "new_password_again": new}, form="page-form")
     assert browser.page.status_int == 200, browser.page
@@ -103,7 +103,7 @@ def test_request_does_not_conflict_with_its_own_idempotency_key(
 
 
 def test_steps_of_one_name_in_one_attempt_are_all_done(isolated_world: World) -> None:
-    """A guess must not be judged at the price of the one before it."""
+    """Otherwise the second guess would reuse the result of the first."""
     attempt = IdentityRequest.blank("/", method="POST")
     attempt.registry = isolated_world.app.registry
     done: list[int] = []

@@ -1,4 +1,4 @@
-"""A transaction that lost against another is tried again; one that cannot be committed is told as such."""
+"""A transaction that conflicts with another is retried; one that cannot be committed reports an error."""
 
 from io import BytesIO
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.storages("memory")
 
 @pytest.fixture
 def contended(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Outcomes of the next commits of the world: False loses."""
+    """The outcomes of the next commits; False is a conflict."""
     return contend(isolated_world, monkeypatch)
 
 
@@ -47,7 +47,7 @@ def test_where_transactions_never_lose_nothing_is_kept_for_another_attempt(
 def test_a_body_that_the_server_has_not_read_is_refused_and_not_kept_for_another_attempt(
     isolated_world: World, contended: list[bool]
 ) -> None:
-    """As both servers ask for the refusal of a body over their limit: its length is told, and it is empty."""
+    """Both servers mark a body over their limit in this way: Content-Length is set, and the input is empty."""
     unread = {"wsgi.input": BytesIO(), UNREAD_BODY_KEY: None}
     answer = isolated_world.client.app.request(
         f"{isolated_world.issuer}/oauth/v2/token",

@@ -1,4 +1,4 @@
-"""Transactions that lose against another one, as on PostgreSQL and MariaDB."""
+"""Simulated transaction conflicts, as PostgreSQL and MariaDB report them."""
 
 import pytest
 from transaction.interfaces import TransientError
@@ -9,11 +9,13 @@ from identity.testing.world import World
 
 
 class ConflictingBackend(StorageUnavailable, TransientError):
-    """What the SQL backend raises for a deadlock or a serialization failure."""
+    """The exception that the SQL backend raises for a deadlock or a serialization failure."""
 
 
 def contend(world: World, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """The outcomes of the next commits, to be filled by the test: False loses; past the end of the list all succeed."""
+    """A list that the test fills with the outcomes of the next commits. False is a conflict; once it is empty, every
+    commit succeeds.
+    """
     outcomes: list[bool] = []
 
     def vote(self: MemoryTransactionParticipant, transaction: object) -> None:
