@@ -73,7 +73,7 @@ def factor_remove(scene: BrowserScenario) -> None:
 
 
 def _provider(scene: BrowserScenario) -> str:
-    """Make a provider of the user's organization; returns its id."""
+    """Create an identity provider of the user's organization; returns its id."""
     world, organization = scene.site.world, scene.organization
     with world.read_only_services() as services:
         providers = [

@@ -53,7 +53,7 @@ def tab(profile: ChromiumProfile) -> Tab:
 
 @pytest.fixture(scope="session")
 def on_memory(tmp_path_factory: pytest.TempPathFactory, key_pool: RsaKeyPool) -> dict[str, str]:
-    """Settings of a service in memory, because storages have their own tests. All users share one IP address."""
+    """Settings of a service in memory, because the storages have their own tests. All users share one IP address."""
     settings = DatabaseFactory(tmp_path_factory.mktemp("acme"), key_pool, None, {}).new_database_settings("memory")
     return settings | {"identity.attempts_per_address": "0"}
 

@@ -53,7 +53,7 @@ class BrowserScenario:
         return self.make_user()
 
     def make_user(self, given_name: str = "Anna", family_name: str = "Berg", **options: object) -> CompanyUser:
-        """Make a user of the organization."""
+        """Create a user of the organization."""
         if not self.long:
             return self.site.make_user(given_name, family_name, **options)  # type: ignore[arg-type]
         options = {"organization": self.organization, "user_name": f"{LONG_WORD[:190]}{next(_NUMBERS)}"} | options

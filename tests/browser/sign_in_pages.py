@@ -120,7 +120,7 @@ def consent_to_nothing(scene: BrowserScenario) -> None:
 
 @page("/login/1/consent", main=True, names=True)
 def consent_of_others(scene: BrowserScenario) -> None:
-    """A third-party application requests every scope."""
+    """Consent to a third-party application that requests every scope."""
     scene.sign_in()
     world = scene.site.world
     owner = world.make_organization()
@@ -305,7 +305,7 @@ def sign_out(scene: BrowserScenario) -> None:
 
 @page("/sign-out", names=True)
 def sign_out_asked_by_nobody(scene: BrowserScenario) -> None:
-    """Without id_token_hint, in a browser with two accounts."""
+    """Logout without id_token_hint, in a browser with two accounts."""
     scene.site.start_session(scene.profile, scene.make_user("Bert", "Sommer"))
     scene.sign_in()
     scene.open("/oauth/v2/endsession")

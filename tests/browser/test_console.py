@@ -1,4 +1,4 @@
-"""The console in a browser: the whole path of a newcomer, and daily work of managers."""
+"""The console in a browser: a new customer's path to the API, and daily work of managers."""
 
 import json
 import re
@@ -119,7 +119,7 @@ def register_web_application(site: ExampleCompany, tab: Tab) -> None:
 
 
 def make_service_user(tab: Tab, user_name: str) -> str:
-    """Returns its id."""
+    """Create a service user; returns its id."""
     tab.follow("Service users", inside=".navigation")
     tab.follow("New service user")
     tab.send(user_name=user_name, display_name="CI runner", description="Deploys the shop.")

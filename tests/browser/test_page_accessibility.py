@@ -1,4 +1,4 @@
-"""Checks of every page: accessibility, keyboard, widths; with options also every language.
+"""Checks of every page: accessibility, keyboard and widths; with options also every language.
 
 ``--pictures`` takes screenshots for review.
 """
@@ -27,7 +27,7 @@ COLOURS = ["color-contrast", "color-contrast-enhanced", "link-in-text-block"]
 
 
 def rules(left_out: list[str]) -> dict[str, Any]:
-    """All rules but these."""
+    """Options of axe-core that disable these rules."""
     return {"runOnly": {"type": "tag", "values": TAGS}, "rules": {name: {"enabled": False} for name in left_out}}
 
 

@@ -36,7 +36,7 @@ def test_discovery_document_is_json(provider: World) -> None:
 
 
 def test_required_metadata_is_present(document: dict[str, Any]) -> None:
-    """OpenID Connect Discovery §3: required, and recommended as far as we have it."""
+    """OpenID Connect Discovery §3: the required members, and the recommended ones that the service supports."""
     assert document.keys() >= {
         "issuer",
         "authorization_endpoint",
@@ -63,7 +63,7 @@ def test_endpoints_use_https_and_answer(provider: World, document: dict[str, Any
 
 
 def test_supported_features_are_announced(document: dict[str, Any]) -> None:
-    """Each value that the profiles of this folder rely on."""
+    """The values that the profiles in this folder rely on."""
     assert set(document["response_types_supported"]) == {"code", "id_token", "id_token token"}
     assert set(document["response_modes_supported"]) == {"query", "fragment", "form_post"}
     assert set(document["grant_types_supported"]) >= {"authorization_code", "implicit", "refresh_token"}
@@ -102,7 +102,7 @@ def test_metadata_has_no_empty_member(document: dict[str, Any]) -> None:
 
 
 def test_key_set_is_valid(provider: World, document: dict[str, Any]) -> None:
-    """oidcc-discovery-… jwks: RSA signing keys with unique kids and public members only."""
+    """oidcc-discovery-… jwks: RSA signing keys with unique kids and only public members."""
     answer = provider.client.get(document["jwks_uri"])
     assert answer.content_type in ("application/json", "application/jwk-set+json")
     keys = answer.json["keys"]
@@ -116,13 +116,13 @@ def test_key_set_is_valid(provider: World, document: dict[str, Any]) -> None:
 
 
 def test_authorization_server_metadata_is_not_found(provider: World) -> None:
-    """Service description §1: discovery is the substitute."""
+    """Service description §1: OpenID Connect Discovery replaces it."""
     assert provider.client.get(f"{provider.issuer}/.well-known/oauth-authorization-server").status_int == 404
 
 
 @pytest.mark.shows("4.8.2")
 def test_emergency_key_rotation_is_published(own_suite: Any) -> None:
-    """oidcc-server-rotate-keys: in time before its first use, a new key is there, with another kid."""
+    """oidcc-server-rotate-keys: a new key with another kid is published before its first use."""
     world = own_suite.world
     before = {item["kid"] for item in world.client.fetch_jwks().json["keys"]}
     world.operator_services.signing_keys.rotate()

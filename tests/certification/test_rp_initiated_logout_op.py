@@ -22,7 +22,7 @@ def signed_in(suite: Any, request: pytest.FixtureRequest) -> ReceivedTokens:
 
 
 def is_signed_in(suite: Any) -> bool:
-    """Whether prompt=none is answered."""
+    """Whether an authorization request with prompt=none succeeds."""
     request = suite.first.new_request(prompt="none")
     members = suite.first.check_response(suite.browser.tab().open(request.url), request)
     assert members.get("error") in (None, "login_required")

@@ -1,4 +1,4 @@
-"""The same over TLS, as the certification suite reaches a provider: once through everything, with a foreign client."""
+"""All endpoints over TLS, as the certification suite reaches a provider, with a third-party client."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_flows_work_over_tls(served: tuple[World, requests.Session]) -> None:
     assert userinfo["sub"] == claims["sub"]
     assert userinfo["preferred_username"]
 
-    # Silently again, then out; the session is over, the refresh token is not.
+    # Renew the sign-in without a page, then log out: the session ends, but the refresh token stays valid.
     authorization = party.new_request(prompt="none")
     answer = session.get(authorization.url, allow_redirects=False, timeout=30)
     assert "code=" in answer.headers["Location"]

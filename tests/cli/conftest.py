@@ -1,4 +1,4 @@
-"""The `identity` program in this process, on a bootstrapped SQLite database; and a service for its client commands."""
+"""Fixtures: the `identity` command in this process, on a bootstrapped database, and a service that listens."""
 
 import shutil
 import signal
@@ -35,7 +35,7 @@ Run = Callable[..., CompletedCommand]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the program with these arguments."""
+    """Runs the command with these arguments."""
 
     def run(*arguments: object) -> CompletedCommand:
         capsys.readouterr()
@@ -51,13 +51,13 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def ini() -> str:
-    """The ini file's name."""
+    """The name of the ini file."""
     return INI
 
 
 @pytest.fixture(scope="session")
 def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder as the first start leaves it; copied, not used."""
+    """A data folder as the first start leaves it. Tests use copies."""
     data = tmp_path_factory.mktemp("bootstrapped") / "data"
     options = ["--service-user", "example", "--key-out", f"{data}/key.json", "--client-out", f"{data}/client.json"]
     assert main(["bootstrap", "-c", INI, f"data={data}", *options]) == 0
@@ -66,19 +66,19 @@ def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def data(bootstrapped: Path, tmp_path: Path) -> Path:
-    """A bootstrapped data folder for one test."""
+    """A copy of the bootstrapped data folder."""
     return Path(shutil.copytree(bootstrapped, tmp_path / "data"))
 
 
 @pytest.fixture
 def on_data(run: Run, data: Path) -> Run:
-    """Runs a command on the service of ``data``."""
+    """Runs a command with the data folder ``data``."""
     return lambda command, *arguments: run(command, "-c", INI, f"data={data}", *arguments)
 
 
 @pytest.fixture
 def stored(data: Path) -> Iterator[Storage]:
-    """Reads what is stored."""
+    """Reads from the storage in ``data``."""
     backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{data}/identity.sqlite"))
     with backend.read_session() as storage:
         yield storage
@@ -87,7 +87,7 @@ def stored(data: Path) -> Iterator[Storage]:
 
 @dataclass(frozen=True)
 class CliService:
-    """A service that runs for real, with an example key file."""
+    """A service that listens on a port, with an example key file."""
 
     port: int
     data: Path

@@ -92,7 +92,7 @@ class TestRecoverAdmin:
         assert left == [1, 0]
 
     def test_resets_a_policy_that_locks_owners_out(self, on_data, data):
-        """Security 19.9: the only sign-in method is one that no user has, and the second factor cannot be set up."""
+        """Security 19.9: the policy allows only passkeys, which no user has, and no second factor can be set up."""
         with open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
             with identity.transaction() as services:
                 subject = services.storage.users.find_by_login_name("admin@identity.localhost")
@@ -103,9 +103,9 @@ class TestRecoverAdmin:
             assert "taken back, as it kept everybody out: factors" in ran.out
             identity.process_state.policy_cache.entries.clear()
             with identity.read_session() as services:
-                # What the organization says of factors does not concern an owner.
+                # Organization policies do not apply to owners.
                 policy = services.policies.subject_policy(subject)
-                # Factors are offered again: one of them is set up with the password.
+                # Factors can be set up again: the user signs in with the password and sets one up.
                 assert (policy.factors, policy.second_factor) == (None, SecondFactorRule.REQUIRED)
                 assert services.policies.filter_valid_proofs(subject, (Proof("password", ("pwd",), services.now),))
 

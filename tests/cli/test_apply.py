@@ -1,4 +1,4 @@
-"""identity apply: an instance becomes what a file describes, once, and nothing else."""
+"""identity apply: the instance gets exactly the state in the file; applying it again changes nothing."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def small(**members: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def applied(on_data, tmp_path):
-    """Applies a state, given as values, with further options."""
+    """Applies a state, which is given as a dictionary, with further options."""
 
     def run(state: dict[str, Any], *arguments: object):
         path = tmp_path / "state.json"
@@ -231,7 +231,7 @@ class TestKeys:
 
 class TestProblems:
     def test_dozen_at_all_levels_with_the_choices(self, applied, events):
-        """What cannot be read hides nothing of what does not fit, and what was left out for it is not missed."""
+        """Unreadable parts of the file hide no other problem, and what refers to them is not reported as missing."""
         web = {"type": "web", "redirect_uris": ["https://a.example/cb"], "response_types": ["code"]}
         ada = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}
         state = small(

@@ -1,4 +1,4 @@
-"""identity audit: events as JSON lines, those that there are and those that come."""
+"""identity audit: stored and new events as JSON lines."""
 
 import json
 import select
@@ -57,7 +57,7 @@ class TestWhatThereIs:
         for name in ("admin@identity.localhost", owner["object_id"]):
             of_owner = lines(on_data("audit", "--object", name).out)
             assert owner in of_owner
-            # What was done to their roles, too.
+            # Events of the user's roles are included.
             assert all(owner["object_id"] in (event["object_id"], event["user_id"]) for event in of_owner)
             assert on_data("audit", "--actor", name).out == ""
 
@@ -75,11 +75,11 @@ class TestWhatThereIs:
 
 
 class Following:
-    """`identity audit --follow` in a process of its own."""
+    """`identity audit --follow` in a separate process."""
 
     def __init__(self, ini, data, *arguments):
         command = ["audit", "-c", ini, f"data={data}", "--follow", *arguments]
-        # In the background of a script the tests and their child processes ignore Ctrl-C.
+        # Background jobs of a shell script, and so their child processes, ignore SIGINT.
         heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
         code = f"{heed}; import sys; from identity.cli import main; sys.exit(main({command!r}))"
         self.process = subprocess.Popen(
@@ -99,7 +99,7 @@ class Following:
 
 @pytest.fixture
 def follow(ini, data):
-    """Starts following. What a failed test leaves running, and its open pipes, would be the failure of a later one."""
+    """Starts following. Ends processes that a failed test left behind, whose open pipes would make later tests fail."""
     started = []
 
     def follow(*arguments):

@@ -1,4 +1,4 @@
-"""identity backup and restore: a drill, from the service that runs to one that runs elsewhere."""
+"""identity backup and restore: a restore drill, from a running service to another one."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def backup(on_data: Run, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other_folder(data: Path, tmp_path: Path) -> Path:
-    """Another machine's data folder, to which the master key was brought."""
+    """The data folder of another machine, with a copy of the master key."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     shutil.copy2(data / "master.key", folder)
@@ -139,7 +139,7 @@ class TestFile:
 
 class TestRefusals:
     def refusal(self, run: Run, folder: Path, file: Path, ini: object = INI) -> str:
-        """The error message; nothing was written."""
+        """The error message, after checking that nothing was written."""
         ran = run("restore", "-c", ini, f"data={folder}", "--file", file)
         assert ran.status == 1
         assert not (folder / "identity.sqlite").exists()
@@ -191,7 +191,7 @@ class TestRefusals:
 
 
 def rewrite(backup: Path, name: str, change: object) -> None:
-    """Write the archive again with one entry changed, or without it."""
+    """Rewrite the archive with one entry changed or removed."""
     with zipfile.ZipFile(backup) as archive:
         entries = {item: archive.read(item) for item in archive.namelist()}
     with zipfile.ZipFile(backup, "w") as archive:

@@ -1,5 +1,3 @@
-"""identity bootstrap."""
-
 import json
 import stat
 

@@ -1,4 +1,4 @@
-"""identity check: for every error in the ini file the message names the setting."""
+"""identity check: the message for each error in the ini file names the setting."""
 
 import os
 import re
@@ -26,24 +26,24 @@ from tests.mail_server import MailServer
 
 NOWHERE = "/dev/null/nowhere"
 
-#: Texts that a program cannot validate.
+#: Settings whose values cannot be validated locally.
 ANY = {
     "identity.assertion_audiences",
     "identity.default_domain",
     "identity.smtp.host",
     "identity.smtp.user",
     "identity.plugin.tracing.service_name",
-    # Only the directory itself can judge them.
+    # Only the directory server can judge them.
     *(
         f"identity.plugin.ldap.{name}"
         for name in ("base", "bind_dn", "id_attribute", "groups_attribute", "organization")
     ),
-    # Made where it is needed.
+    # Created when needed.
     "identity.plugin.metrics.directory",
 }
-#: What will not do where the type alone does not say.
+#: Invalid values by type.
 WRONG: Mapping[type, str] = {int: "x", bool: "perhaps", timedelta: "soon", Path: NOWHERE, str: "no such thing \\"}
-#: What has to be there for a setting to count.
+#: Other settings that a setting needs to take effect.
 BESIDES: Mapping[str, Mapping[str, str]] = {
     "identity.smtp.sender": {"identity.smtp.host": "127.0.0.1"},
     "identity.smtp.password_file": {
@@ -56,7 +56,7 @@ BESIDES: Mapping[str, Mapping[str, str]] = {
 
 
 def every_setting() -> Iterator[tuple[str, str]]:
-    """Each setting of the core and of the plugins that development.ini lists, with a value that will not do."""
+    """Each setting of the core and of the plugins in development.ini, with an invalid value."""
     listed = read_section(INI, APP_SECTION, {"data": NOWHERE})["identity.plugins"].split()
     available = installed_plugins()
     sections: list[tuple[str, type]] = [(PREFIX, Settings), (f"{PREFIX}smtp.", SmtpSettings)]
@@ -76,7 +76,7 @@ def wrong(kind: Any) -> str:
 
 @pytest.fixture
 def with_settings(data: Path, tmp_path: Path) -> Any:
-    """Makes an ini file like development.ini with other settings; returns its name."""
+    """Writes a copy of development.ini with changed settings; returns its name."""
 
     def make(settings: Mapping[str, str]) -> Path:
         lines = Path(INI).read_text().splitlines()
@@ -111,7 +111,7 @@ def test_invalid_value_is_reported_with_its_setting(
 def test_all_invalid_values_are_reported_at_once_and_nothing_is_opened(
     run: Run, tmp_path: Path, with_settings: Any
 ) -> None:
-    """Of the core, of mail, of plugins, of what is not known there, and of the web server."""
+    """Errors of the core, mail and plugins, unknown settings, and errors of the web server."""
     wrong = {
         "identity.purge_interval": "soon",
         "identity.login_url": "ftp://id.example.com",
@@ -164,7 +164,7 @@ URL, PASSWORD_FILE = "identity.plugin.sql.url", "identity.plugin.sql.password_fi
 
 @pytest.fixture
 def failures(run: Run, data: Path, with_settings: Any) -> Any:
-    """The failures with these settings: check → sentence."""
+    """The failures with these settings, by check."""
 
     def failures(settings: Mapping[str, str]) -> dict[str, str]:
         ran = run("check", "-c", with_settings(settings), f"data={data}")
@@ -177,7 +177,7 @@ def failures(run: Run, data: Path, with_settings: Any) -> Any:
 
 @pytest.fixture
 def port_of_nobody() -> Iterator[int]:
-    """A port of the loopback address without a listener."""
+    """A loopback port without a listener."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -185,7 +185,7 @@ def port_of_nobody() -> Iterator[int]:
 
 @pytest.fixture
 def port_without_tls() -> Iterator[int]:
-    """A port at which a server of PostgreSQL says that it has no TLS."""
+    """A port where a PostgreSQL server answers that it has no TLS."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         answering = threading.Thread(target=_say_no, args=[listening], daemon=True)
         answering.start()
@@ -207,7 +207,7 @@ def _say_no(listening: socket.socket) -> None:
 
 @pytest.fixture
 def guarded_server() -> Iterator[PostgresqlServer]:
-    """A server that asks the role asker for its password, and lets the role barred in never."""
+    """A server that asks the role "asker" for its password and always rejects the role "barred"."""
     folder = Path(tempfile.mkdtemp(prefix="identity-postgresql-"))
     with running_server(folder) as server:
         server.execute(sql.SQL("CREATE ROLE asker LOGIN PASSWORD 'right'"))
@@ -228,7 +228,7 @@ def _wait_until_refused(url: str) -> None:
 
 
 def assert_reported(failures: dict[str, str], text: str, *settings: str) -> None:
-    """One cause is reported once, with the settings to check."""
+    """The cause is reported once, with the settings to check."""
     assert text in failures["storage"], failures
     assert all(setting in failures["storage"] for setting in settings), failures
     other_failures = {name: sentence for name, sentence in failures.items() if name != "storage"}
@@ -419,7 +419,7 @@ def test_mistyped_settings_are_reported(
     ],
 )
 def test_ini_file_errors_are_reported_without_values(run: Run, tmp_path: Path, text: str, sentence: str) -> None:
-    """One may hold a password."""
+    """A line could contain a password."""
     ini = tmp_path / "some.ini"
     ini.write_text(text)
     ran = run("check", "-c", ini)
@@ -432,7 +432,7 @@ def test_ini_file_is_known_by_its_ending(run: Run, tmp_path: Path) -> None:
 
 
 def test_all_failures_are_reported_at_once(run: Run, tmp_path: Path) -> None:
-    """For a new production.ini, before any of the files that it names exists."""
+    """A new production.ini, before the files that it names exist."""
     ini = tmp_path / "production.ini"
     ini.write_text((Path(INI).parent / "production.ini").read_text())
     ran = run("check", "-c", ini, f"secrets={tmp_path}", f"data={tmp_path}/data", "http_port=99999")
@@ -440,9 +440,9 @@ def test_all_failures_are_reported_at_once(run: Run, tmp_path: Path) -> None:
     failed = [line.removeprefix("FAILED  ") for line in ran.out.splitlines() if line.startswith("FAILED")]
     for beginning in ("identity.master_keys: ", "[server:main] bind: ", "storage: ", "files: ", "proxy: "):
         assert sum(line.startswith(beginning) for line in failed) == 1, (beginning, failed)
-    # What to do is a command of ours, as it is to be typed.
+    # The remedy is an `identity` command that can be copied.
     assert f"`identity master-key {tmp_path}/master.key`" in ran.out
     assert "openssl" not in ran.out
-    # What cannot be looked at without the keys is not said to be in order.
+    # Checks that need the missing keys must not report success.
     assert "signing key" not in ran.out
     assert not (tmp_path / "master.key").exists()

@@ -1,4 +1,4 @@
-"""identity check compares what all workers may open with what the database's server gives."""
+"""identity check compares the connections that all workers may open with the limit of the database server."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Common behaviour of all commands: help, errors in one line, exit status, variables, plugins' commands."""
+"""What all commands share: help, one-line errors, exit status, variables, and commands of plugins."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ class GreetingPlugin:
 
     @dataclass(frozen=True)
     class Settings:
-        """None."""
+        """No settings."""
 
     def __init__(self, settings):
         self.settings = settings

@@ -1,4 +1,4 @@
-"""State files are read as plain values: nothing is guessed, shared, doubled or run."""
+"""State files are parsed strictly: no implicit types, no anchors, no duplicate keys and no code."""
 
 import re
 

@@ -1,5 +1,3 @@
-"""identity init-config: both ini files."""
-
 from configparser import RawConfigParser
 from pathlib import Path
 

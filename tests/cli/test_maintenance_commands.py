@@ -1,4 +1,4 @@
-"""identity check, migrate, purge, plugins, rotate-keys, master-key: what keeps a service going."""
+"""Maintenance commands: identity check, migrate, purge, plugins, rotate-keys and master-key."""
 
 import re
 import stat
@@ -55,7 +55,7 @@ class TestPurge:
         assert on_data("purge").out == "There was nothing to delete.\n"
 
     def test_deletes_the_accounts_whose_two_weeks_are_over_and_no_others(self, on_data, data, stored):
-        """More of them than are taken up at a time."""
+        """More accounts than one batch."""
         with (
             open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
             identity.transaction() as services,

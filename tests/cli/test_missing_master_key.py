@@ -1,4 +1,4 @@
-"""A master key is made for a new service, and for nothing else: no command replaces one that is missing."""
+"""Commands create a master key for a new service only, and never replace a missing one."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def test_restore_names_the_missing_key_file_and_works_with_it(
 
 @pytest.mark.parametrize("command", ["bootstrap", "check", "backup", "export", "rotate-master-key", "start"])
 def test_missing_master_key_is_not_replaced_for_stored_data(run: Run, data: Path, command: str, tmp_path: Path) -> None:
-    """Not even from what makes one for a new service."""
+    """Not even by the commands that create one for a new service."""
     os.rename(data / "master.key", tmp_path / "key")
     more = {"backup": ("--output", tmp_path / "out"), "export": ("--organization", "identity.localhost")}
     if command == "start":
@@ -70,7 +70,7 @@ def test_missing_master_key_is_not_replaced_for_stored_data(run: Run, data: Path
             create_application(read_section(INI, APP_SECTION, {"data": str(data)}), clock=FakeClock())
     else:
         ran = run(command, "-c", INI, f"data={data}", *more.get(command, ()))
-        # What is sealed stays out of an export.
+        # Exports contain no sealed values, so they work without the key.
         assert ran.status == (0 if command == "export" else 1)
         if command != "export":
             assert f"{data}/master.key does not exist" in ran.out + ran.err
@@ -89,7 +89,7 @@ def test_new_service_gets_a_key(run: Run, tmp_path: Path) -> None:
 
 
 def test_unmigrated_database_gets_no_other_key(run: Run, tmp_path: Path) -> None:
-    """It holds what was sealed, though its schema is not the present one."""
+    """The database has sealed values, although its schema is older."""
     old = tmp_path / "old"
     assert run("bootstrap", "-c", INI, f"data={old}").status == 0
     with closing(sqlite3.connect(old / "identity.sqlite")) as database, database:

@@ -1,4 +1,4 @@
-"""identity new-plugin: what it writes is installed, passes its own tests, and writes nothing over."""
+"""identity new-plugin: the plugin can be installed and passes its own tests; existing files are not overwritten."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""identity export and import: an organization as a file, and back."""
+"""identity export and import: an organization as a file."""
 
 import json
 import stat
@@ -108,7 +108,7 @@ class TestImport:
         file.write_text(text)
         ran = on_data("import", "--file", file)
         lines = text.splitlines()
-        # Of what is missing the line of the object that lacks it, of what is too much its own.
+        # A missing member is reported at the line of its object, an unknown member at its own line.
         second = next(number for number, line in enumerate(lines, 1) if '"user_name": "b"' in line) - 1
         nonsense = next(number for number, line in enumerate(lines, 1) if '"nonsense"' in line)
         assert f"organization.users[1].given_name (line {second}): This is required." in ran.err

@@ -1,4 +1,4 @@
-"""identity token and demo, against a service that runs for real."""
+"""identity token and demo, against a service that listens on a port."""
 
 import json
 

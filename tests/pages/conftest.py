@@ -46,7 +46,7 @@ FRAME = PageLayout(
 
 
 class SamplePage(FormPage):
-    """A form with every kind of field; tests set what it does."""
+    """A form with every kind of field; its attributes set what it does."""
 
     template = "sample.html"
     fields = ("name", "note", "kind", "agreed", "role", "password")

@@ -1,4 +1,4 @@
-"""Signing out at the service's own pages: it needs no plugin."""
+"""Signing out on the service's own pages needs no plugin."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def bare_world(make_world: WorldFactory) -> World:
     return make_world(**{"identity.plugins": f"memory {plugins}"})
 
 
-@pytest.mark.storages("memory")  # a choice of plugins
+@pytest.mark.storages("memory")  # the plugins matter, not the storage
 @pytest.mark.parametrize("path", ["/account", "/console"])
 def test_menu_signs_out_without_the_end_session_plugin(bare_world: World, path: str) -> None:
     browser, grace = Browser(bare_world), LoginUser(bare_world)
@@ -64,7 +64,7 @@ def test_menu_signs_out_without_the_end_session_plugin(bare_world: World, path: 
     assert_signed_out(bare_world, browser, session)
 
 
-@pytest.mark.storages("memory")  # a choice of plugins
+@pytest.mark.storages("memory")  # the plugins matter, not the storage
 def test_error_page_leads_to_sign_out_without_the_end_session_plugin(bare_world: World) -> None:
     browser = Browser(bare_world)
     session = browser.start_session(LoginUser(bare_world).user)
@@ -75,7 +75,7 @@ def test_error_page_leads_to_sign_out_without_the_end_session_plugin(bare_world:
     assert_signed_out(bare_world, browser, session)
 
 
-@pytest.mark.storages("memory")  # a choice of plugins
+@pytest.mark.storages("memory")  # the plugins matter, not the storage
 @pytest.mark.parametrize("path", ["/sign-out", "/signed-out"])
 @pytest.mark.parametrize("query", ["request=unknown", "request=", "request=%ff", "request=a&request=b"])
 def test_pages_ignore_requests_of_applications_without_the_end_session_plugin(

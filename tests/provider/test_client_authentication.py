@@ -1,4 +1,4 @@
-"""Exactly one method per request, whatever methods plugins bring along."""
+"""Exactly one authentication method per request, including methods of plugins."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -19,13 +19,13 @@ REQUEST = ProtocolRequest("POST", b"", b"", "application/x-www-form-urlencoded",
 
 @dataclass(frozen=True, slots=True)
 class KnownClient(ApplicationClient):
-    """A client that says by which method it was known."""
+    """A client that records the method which authenticated it."""
 
     method_name: str = ""
 
 
 class Method(ClientAuthenticationMethod):
-    """Uses the form parameters that it is given, and knows one client."""
+    """Handles these form parameters and always authenticates the same client."""
 
     def __init__(self, name: str, *parameters: str, proves: bool = True) -> None:
         self.name = name  # type: ignore[misc]
@@ -49,7 +49,7 @@ SECRET = Method("client_secret_post", "client_secret")
 
 
 def authenticated(form: dict[str, str], *methods: Method) -> Any:
-    """The client that the form authenticates where these methods are offered."""
+    """The client that the form authenticates, with these methods registered."""
     audit = SimpleNamespace(record_refusal=lambda *_, **__: None, actor=SYSTEM)
     context: Any = SimpleNamespace(
         protocol=SimpleNamespace(client_authentication_methods={method.name: method for method in methods}),
@@ -59,7 +59,7 @@ def authenticated(form: dict[str, str], *methods: Method) -> Any:
 
 
 def test_a_name_gives_way_to_proof() -> None:
-    """RFC 6749 §3.2.1: the client_id beside credentials only says whose they are."""
+    """RFC 6749 §3.2.1: beside credentials, client_id only identifies the client."""
     client = authenticated({"client_id": "client", "certificate": "x"}, NAME, CERTIFICATE)
     assert client.method_name == "certificate"
 
@@ -81,7 +81,7 @@ def test_two_proofs_are_one_too_many() -> None:
 
 
 def test_credentials_that_nobody_reads_are_not_passed_over() -> None:
-    """RFC 6749 §2.3: beside a method that is read."""
+    """RFC 6749 §2.3: a second, unsupported credential beside a supported one is an error."""
     with pytest.raises(InvalidRequest):
         authenticated({"client_id": "client", "client_secret": "x"}, NAME, CERTIFICATE)
     with pytest.raises(InvalidRequest):

@@ -1,9 +1,9 @@
-"""``pytest --search-logs``: all runs with DEBUG logging, and no line of it holds a secret that was made or given.
+"""``pytest --search-logs``: run everything with DEBUG logging and fail if a line contains a secret of the test.
 
-Lines are those of all loggers, what the processes write that tests start (``processes``), and the audit trail. Secrets
-are what the service makes (``makers``), what passes between it and whoever asks it (``exchanges``), what closed files
-hold, and whatever looks like one (``search``). What makes secrets, and what is handed them, is wrapped before anything
-else is imported: whoever imports such a function by its name gets the wrapped one.
+Lines come from all loggers, from processes that tests start (``process_output``), and from the audit trail. Secrets
+are those that the service creates (``secret_recorders``), those in requests and responses (``http_capture``), those
+in private files, and whatever looks like one (``search``). The functions that create or receive secrets are wrapped
+before anything else is imported, because ``from module import function`` would keep the unwrapped one.
 """
 
 import logging
@@ -14,19 +14,19 @@ from tests.secret_search import http_capture, process_output, secret_recorders
 from tests.secret_search.search import SecretSearch
 
 OPTION = "--search-logs"
-#: Processes of a test run inherit it.
+#: Child processes of the run inherit it.
 _VARIABLE = "IDENTITY_SEARCH_LOGS"
 
 
 def is_enabled() -> bool:
-    """True if this run is to search; so are the processes that it starts."""
+    """True in a run with --search-logs, and in its child processes."""
     if OPTION in sys.argv:
         os.environ[_VARIABLE] = "1"
     return _VARIABLE in os.environ
 
 
 def begin() -> SecretSearch:
-    """Wrap what makes secrets, and listen to all loggers, each at DEBUG; others go on to hear what they would."""
+    """Wrap the functions that create secrets and listen to all loggers at DEBUG; other handlers keep their levels."""
     search = SecretSearch()
     secret_recorders.wrap(search)
     http_capture.wrap(search)

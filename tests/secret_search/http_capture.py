@@ -1,4 +1,4 @@
-"""Secrets in requests and responses: of WebTest, and of Python's HTTP client, which requests and pyoidc use."""
+"""Records secrets in requests and responses of WebTest and of http.client, which requests and pyoidc use."""
 
 import http.client
 import io
@@ -11,10 +11,10 @@ from webtest import TestApp
 
 from tests.secret_search.search import SecretSearch
 
-#: What is longer is no exchange of secrets, but a document.
+#: Larger bodies are documents and contain no secrets.
 _LONGEST = 65536
 
-#: The names of parameters, of members and of fields that hold secrets.
+#: Names of parameters, JSON members and form fields that contain secrets.
 _NAMES = (
     r"(?!token_endpoint|access_token_|id_token_signing|secrets?_)"
     r"(?:\w*(?:password|secret|token|assertion)\w*|code|code_verifier|device_code|user_code|otp)(?<!_type)"
@@ -27,12 +27,12 @@ _AUTHORIZATION = re.compile(r"\s*(?:Basic|Bearer|DPoP)\s+(\S+)\s*", re.IGNORECAS
 _COOKIE = re.compile(r"[^=;\s]+=\"?([^;\s\"]+)")
 
 
-#: Headers of answers that may hold secrets.
+#: Response headers that may contain secrets.
 _TELLING = frozenset({"Location", "Set-Cookie"})
 
 
 class HttpCapture:
-    """Reads requests and answers for secrets."""
+    """Finds secrets in requests and responses."""
 
     def __init__(self, search: SecretSearch) -> None:
         self._note = search.note
@@ -54,7 +54,7 @@ class HttpCapture:
             self._note(unquote_plus(value))
 
     def body(self, data: bytes) -> None:
-        """A form, JSON, or neither."""
+        """Record the secrets in a body: a form, JSON, or neither."""
         if not data or len(data) > _LONGEST or data.lstrip().startswith(b"<"):
             return
         text = data.decode("utf-8", "replace")
@@ -72,7 +72,7 @@ class HttpCapture:
 
 
 def wrap(search: SecretSearch) -> None:
-    """Read along."""
+    """Record the traffic of WebTest and http.client."""
     exchanges = HttpCapture(search)
     _wrap_webtest(exchanges)
     _wrap_http(exchanges)
@@ -85,7 +85,7 @@ def _wrap_webtest(exchanges: HttpCapture) -> None:
         for name, key in (("Authorization", "HTTP_AUTHORIZATION"), ("Cookie", "HTTP_COOKIE")):
             exchanges.header(name, request.environ.get(key, ""))
         exchanges.form(f"?{request.query_string}")
-        # Neither read nor copied: what is sent may be shorter than it says, or larger than fits.
+        # Other streams are not read: they may be shorter than their Content-Length, or too large for memory.
         if isinstance(request.body_file_raw, io.BytesIO):
             exchanges.body(request.body_file_raw.getvalue())
         answer = do_request(app, request, *arguments, **named)

@@ -1,6 +1,6 @@
-"""What processes write that tests start: into files, and into pipes that are read for errors.
+"""Records what processes of tests write to files and to standard error.
 
-What a program writes into a pipe of its own as its answer is for its caller, who may have asked for a secret.
+A pipe to standard output is not recorded: its reader may have requested a secret, as with `identity token`.
 """
 
 import os
@@ -16,28 +16,28 @@ from tests.secret_search.search import SecretSearch
 
 _AT_ONCE = 1 << 20
 
-#: Printed once on purpose, for the operator who starts the service or the command.
+#: Lines that end like this show a secret on purpose, once, to the operator.
 _MEANT = "shown only now)"
 
-#: Servers import what is in here first of all.
+#: A folder on the PYTHONPATH of servers, whose sitecustomize module Python imports first.
 _DEBUG_LOGGING = Path(__file__).with_name("debug_logging")
-#: What the command of a server holds.
+#: Arguments by which the command of a server is recognized.
 _SERVERS = frozenset({"serve", "pyramid.scripts.pserve"})
-#: Servers of relying parties, which log the codes that browsers bring them.
+#: Servers of relying parties, whose access logs contain the authorization codes that browsers bring.
 _RELYING_PARTIES = frozenset({"uvicorn", "flask", "manage.py"})
 
 
 class _CapturedProcess:
-    """A file, read from where the process began to write; open, since tests delete theirs."""
+    """The output file of a process, read from its current end. It stays open because tests delete their files."""
 
     def __init__(self, path: str) -> None:
-        # A file descriptor, not a file object, so that one left open at the end causes no ResourceWarning.
+        # A file descriptor, because an unclosed file object would cause a ResourceWarning at the end.
         self._file = os.open(path, os.O_RDONLY)
         os.lseek(self._file, 0, os.SEEK_END)
         self.process: Any = None
 
     def new(self) -> tuple[bool, str]:
-        """True if nothing more will come, and what has come since."""
+        """Whether the process has ended, and the text since the last call."""
         over = self.process is None or self.process.returncode is not None
         return over, b"".join(iter(lambda: os.read(self._file, _AT_ONCE), b"")).decode("utf-8", "replace")
 
@@ -46,7 +46,7 @@ class _CapturedProcess:
 
 
 def wrap(search: SecretSearch) -> None:
-    """Follow what is started from now on."""
+    """Record the output of processes that start from now on."""
     followed: list[_CapturedProcess] = []
     start, communicate, read = (
         subprocess.Popen.__init__,
@@ -96,10 +96,10 @@ def _with_debug_logging(environ: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _file(target: Any) -> str | None:
-    """The regular file behind an argument of Popen."""
+    """The regular file behind an argument of Popen; None if there is none."""
     with suppress(OSError, ValueError, AttributeError):
         number = target if isinstance(target, int) else target.fileno()
-        # Those below it are pipes, or none at all.
+        # Negative values are PIPE, STDOUT and DEVNULL.
         if number >= 0 and os.path.isfile(path := os.readlink(f"/proc/self/fd/{number}")):
             return path
     return None

@@ -1,4 +1,4 @@
-"""The log output of the current test, and the secrets that were created or sent in it."""
+"""Searches the log output of the current test for the secrets that it created or sent."""
 
 import base64
 import json
@@ -7,25 +7,23 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import quote, quote_plus
 
-#: Shorter secrets occur in texts by chance, and so do single words (hypothesis takes those of the program): both are
-#: searched for as whole values. Codes of digits are searched for as words, and even shorter ones not at all.
+#: Shorter secrets and single lowercase words also occur by chance (hypothesis uses words of the program), so both count
+#: only as whole values. Digits count as whole words, and even shorter texts never.
 _SHORTEST, _SHORTEST_VALUE = 8, 3
 _LOWERCASE = re.compile(r"[a-z]+")
 _DIGITS = re.compile(r"[0-9]{6,}")
-#: Everyday words that tests use as secrets, and what logs hold for good reason: identifiers, addresses, names
-#: registered by RFCs.
+#: Common words that tests use as secrets, and values that logs may contain: ids, URLs, and names registered by RFCs.
 _PUBLIC_TEXTS = frozenset({"password", "wrong password", "another one"})
 _PUBLIC = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|https?://\S+|urn:\S+|[a-z]+(?:_[a-z]+)+"
 )
 
-#: Random secrets are searched for until the end of the run: threads and processes log about earlier tests.
+#: Random secrets are searched for until the end of the run, because threads and processes log about earlier tests.
 _UNGUESSABLE = (re.compile(r"[\w-]{20,}"), re.compile(r"[\w+/]{20,}"))
 _VARIETY = 10
 
-#: Patterns of secrets that another process created: tokens and one-time passwords of the service among those words, and
-#: texts that hold a part, which is quick to search for. Digests in base64 are longer than tokens, or have other signs
-#: in between.
+#: Patterns of secrets that another process created: tokens and one-time passwords among the words, and texts that
+#: contain a marker, which is fast to search for. Base64 digests are longer than tokens or contain other characters.
 _SECRET_WORD = re.compile(
     r"(?=[A-Za-z]*[0-9])(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9]{43}|[a-hjkmnp-z2-9]{5}(?:-[a-hjkmnp-z2-9]{5}){3}"
 )
@@ -37,13 +35,13 @@ _SHAPES = {
     "@": re.compile(r"://[^\s:/@]+:(?!\*\*\*)[^\s:/@]+@"),
 }
 
-#: How much of a secret is shown that was found.
+#: How many characters of a found secret are shown.
 _EXCERPT_LENGTH = 40
 
-#: Packages in the place of mail servers, of applications and of people with browsers: theirs is what is sent to them.
-#: And functions of those that speak for the service too.
+#: Loggers of packages that play mail server, application or browser, and may log what they receive; and such functions
+#: of packages that the service uses, too.
 _FOREIGN_LOGGERS = frozenset({"mail", "requests_oauthlib", "selenium", "urllib3"})
-#: Describes classes as they are declared: a fuzzed request may hold the same words of a program.
+#: Logs the mapped classes, whose names may equal words in a fuzzed request.
 _OF_CLASSES = "sqlalchemy.orm.mapper"
 _FUNCTIONS_OF_OTHERS = frozenset(
     {
@@ -56,21 +54,21 @@ _FUNCTIONS_OF_OTHERS = frozenset(
 
 
 class SecretSearch:
-    """Lines and secrets, from one ``found()`` to the next."""
+    """The lines and secrets since the last call of ``found()``."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        #: Audit events, whose details people choose: single words do not count there.
+        #: Audit events. Users choose some of their values, so short secrets do not count there.
         self.trail: list[str] = []
         self.secrets: set[str] = set()
         self._short: set[str] = set()
         self._known: set[str] = set()
         self._formatter = logging.Formatter()
-        #: Each brings lines that were written elsewhere since it was asked last.
+        #: Functions that return the lines written elsewhere since their last call.
         self.sources: list[Callable[[], Iterable[str]]] = []
 
     def note(self, secret: object) -> None:
-        """Search for it until the end of the test; for random secrets until the end of the run."""
+        """Search for this secret until the end of the test; for a random one until the end of the run."""
         if isinstance(secret, bytes):
             self._note_bytes(secret)
         if not isinstance(secret, str) or secret in _PUBLIC_TEXTS or _PUBLIC.fullmatch(secret):
@@ -94,7 +92,7 @@ class SecretSearch:
         self.note(base64.urlsafe_b64encode(secret).decode().rstrip("="))
 
     def hear(self, record: logging.LogRecord) -> None:
-        """Keep a line as a person would read it."""
+        """Keep the formatted message of a log record."""
         if record.name.partition(".")[0] in _FOREIGN_LOGGERS or (record.name, record.funcName) in _FUNCTIONS_OF_OTHERS:
             return
         if record.name.startswith(_OF_CLASSES):
@@ -139,5 +137,5 @@ def _line(text: str, at: re.Match[str]) -> str:
 
 
 def _as_value(text: str) -> re.Pattern[str]:
-    """The text as a whole value: quoted and no member's name, or behind an equals sign."""
+    """A pattern that finds the text only as a whole value: quoted but not as a key, or after an equals sign."""
     return re.compile(rf"""(?:["']{re.escape(text)}["'](?!:)|=\s?{re.escape(text)}(?:[&,;\s)}}]|$))""", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Secrets that the service makes or is handed, noted where that happens."""
+"""Records the secrets that the service creates or receives."""
 
 import functools
 import json
@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.secret_search.search import SecretSearch
 
-#: Files with more lines hold no password or key alone.
+#: Password and key files have at most this many lines.
 _MOST_LINES = 2
 
 
 def wrap(search: SecretSearch) -> None:
-    """Wrap functions of the service. Those that import them by name must not be imported before."""
+    """Wrap functions of the service; no module may have imported them by name before."""
     from identity.crypto import secrets
 
     unwrapped = secrets.new_token
@@ -35,7 +35,7 @@ def wrap(search: SecretSearch) -> None:
     from identity.plugins.totp import factor as app
     from identity.services import audit, domains
 
-    # What proves a domain is published in its DNS.
+    # Domain verification tokens are published in the DNS, so they are no secrets.
     domains.new_token = unwrapped  # type: ignore[attr-defined]
     app.new_secret = _noting(search.note, app.new_secret)
     paper.generate_codes = _noting(lambda codes: [search.note(code) for code in codes], paper.generate_codes)
@@ -46,7 +46,7 @@ def wrap(search: SecretSearch) -> None:
 
 
 def _note_sealed(search: SecretSearch, plain: bytes) -> None:
-    """What is to be sealed, or the codes and secrets in it."""
+    """Record the value to be sealed, or the codes and secrets in it."""
     try:
         members = json.loads(plain)
     except ValueError:
@@ -59,7 +59,7 @@ def _note_sealed(search: SecretSearch, plain: bytes) -> None:
 
 
 def _read(search: SecretSearch, read_text: Callable[..., str]) -> Callable[..., str]:
-    """Files that are closed to all but their owner hold passwords and keys."""
+    """Record the lines of short files that only their owner can read, since passwords and keys are kept in these."""
 
     @functools.wraps(read_text)
     def read(path: Path, *arguments: Any, **named: Any) -> str:

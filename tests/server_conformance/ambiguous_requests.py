@@ -1,4 +1,4 @@
-"""Requests whose end can be seen in two places (RFC 9112 §11.2), or that are no requests at all."""
+"""Malformed requests, and requests whose end is ambiguous (RFC 9112 §11.2)."""
 
 BODY = b"grant_type=x"
 CHUNKED = b"c\r\ngrant_type=x\r\n0\r\n\r\n"
@@ -54,7 +54,7 @@ AMBIGUOUS: dict[str, tuple[list[bytes], bytes]] = {
     "a trailer with a bare line feed": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"0\r\n", b"0\r\nX: y\n")),
     "a trailer that is none": ([b"Transfer-Encoding: chunked"], CHUNKED.replace(b"0\r\n", b"0\r\nGET / HTTP/1.1\r\n")),
 }
-#: Whole requests, where the mistake stands in the first line.
+#: Complete requests with an error in the first line.
 LINES: dict[str, bytes] = {
     "chunks in HTTP/1.0": b"POST /oauth/v2/token HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKED,
     "HTTP/0.9": b"GET /healthz\r\n\r\n",
@@ -77,5 +77,5 @@ def _corpus() -> dict[str, bytes]:
 
 
 CORPUS = _corpus()
-#: What stands behind each of them on the connection, and must never be answered after it.
+#: Follows each request on the connection, and must never be answered after a refusal.
 SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"

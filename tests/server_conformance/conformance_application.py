@@ -1,4 +1,4 @@
-"""What the servers serve: one small application, for ASGI and for WSGI, that imports nothing of the service."""
+"""A small ASGI and WSGI application for the tests of servers; it imports nothing of the service."""
 
 import asyncio
 import hashlib
@@ -13,23 +13,23 @@ Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-#: The answer of /stream: so many pieces of so many bytes, more than all buffers on the way can hold.
+#: The response of /stream has this many pieces of this size, more than all buffers on the way hold.
 PIECES, PIECE = 1024, bytes(1 << 16)
-#: How long /slow takes, and how many seconds /stuck keeps the event loop or its thread.
+#: The seconds that /slow takes, and the seconds for which /stuck blocks the event loop or its thread.
 SLOW, STUCK = 2.0, 600.0
 
-#: Read once, as code is: a reloaded application answers with the new value.
+#: Read at import like code, so only a reloaded application returns the new value.
 RELEASE = Path(os.environ["CONFORMANCE_RELEASE"]).read_text() if "CONFORMANCE_RELEASE" in os.environ else "none"
 
 
 class StreamProgress:
-    """How far requests of this process have come; /progress returns it."""
+    """The progress of this process's requests, returned by /progress."""
 
     sent = received = begun = finished = 0
 
 
 def described(method: str, path: str, body: bytes, client: str, scheme: str, headers: dict[str, str]) -> Message:
-    """What the application has seen of a request."""
+    """The request as the application received it."""
     digest = hashlib.sha256(body).hexdigest()
     description = {
         "method": method,
@@ -43,14 +43,13 @@ def described(method: str, path: str, body: bytes, client: str, scheme: str, hea
 
 
 def progress() -> bytes:
-    """The same for all requests of the process."""
+    """The progress as JSON."""
     return json.dumps(
         {name: getattr(StreamProgress, name) for name in ("sent", "received", "begun", "finished")}
     ).encode()
 
 
 async def application(scope: Message, receive: Receive, send: Send) -> None:
-    """Dispatches on the path."""
     if scope["type"] == "http":
         await _ASGI.get(scope["path"], _echo)(scope, receive, send)
         return
@@ -62,7 +61,7 @@ async def application(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """All of it, or None if the client left before."""
+    """The whole body; None if the client disconnected before its end."""
     pieces = []
     while True:
         message = await receive()
@@ -90,7 +89,7 @@ async def _echo(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def _refuse(scope: Message, receive: Receive, send: Send) -> None:
-    """Reads nothing of the body."""
+    """Respond without reading the body."""
     await _respond(send, 413, b"too large")
 
 
@@ -99,13 +98,13 @@ async def _stream(scope: Message, receive: Receive, send: Send) -> None:
     for _ in range(PIECES):
         await send({"type": "http.response.body", "body": PIECE, "more_body": True})
         StreamProgress.sent += len(PIECE)
-        # As an application that reads its pieces from elsewhere: others have a turn.
+        # Yield to other tasks, as an application that awaits each piece would.
         await asyncio.sleep(0)
     await send({"type": "http.response.body", "body": b""})
 
 
 async def _unread(scope: Message, receive: Receive, send: Send) -> None:
-    """Reads the body after a while."""
+    """Read the body after a delay."""
     StreamProgress.begun += 1
     await asyncio.sleep(SLOW)
     await _echo(scope, receive, send)
@@ -119,7 +118,7 @@ async def _slow(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def _drip(scope: Message, receive: Receive, send: Send) -> None:
-    """Begins its answer, and ends it after a while."""
+    """Start the response, and complete it after a delay."""
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
     await send({"type": "http.response.body", "body": b"dr", "more_body": True})
     await asyncio.sleep(SLOW)
@@ -127,7 +126,7 @@ async def _drip(scope: Message, receive: Receive, send: Send) -> None:
 
 
 async def _long(scope: Message, receive: Receive, send: Send) -> None:
-    """Takes three times as long; what it begins it has to end."""
+    """Takes three times as long as /slow; a stopping server must let it complete."""
     StreamProgress.begun += 1
     await asyncio.sleep(3 * SLOW)
     StreamProgress.finished += 1

@@ -1,4 +1,4 @@
-"""Which servers are asked, and what the table of docs/reference/servers.rst says that comes of it."""
+"""Selects the servers under test, and applies the ratings in docs/reference/servers.csv."""
 
 import csv
 import resource
@@ -12,12 +12,12 @@ from tests.server_conformance.servers import QUICK, ROOT, SERVERS, ServerKind, S
 TABLE = ROOT / "docs" / "reference" / "servers.csv"
 #: A test rated "no" must fail; one rated "mostly" may.
 RATINGS = ("yes", "no", "mostly", "–")
-#: Open files for 1,300 connections, here and in the servers that are started.
+#: Enough open files for 1,300 connections, in the tests and in the servers.
 _FILES = 4096
 
 
 def table(path: Path = TABLE) -> dict[str, dict[str, str]]:
-    """The rows of a table by their first column, each by the names of the servers."""
+    """The rows of a table by their first column; each maps server names to values."""
     with path.open(newline="") as file:
         rows = csv.DictReader(file)
         first = (rows.fieldnames or [""])[0]
@@ -52,7 +52,7 @@ def _open_files() -> Iterator[None]:
 
 
 def _option(kind: ServerKind) -> tuple[pytest.MarkDecorator, ...]:
-    """The option that selects the server."""
+    """The marker of the option that selects the server."""
     if kind.name == QUICK:
         return ()
     return (pytest.mark.thorough if kind.name.startswith(QUICK) else pytest.mark.servers,)
@@ -69,13 +69,13 @@ def kind(request: pytest.FixtureRequest) -> ServerKind:
 
 @pytest.fixture(scope="module")
 def server(kind: ServerKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """For tests that leave it as it was."""
+    """A shared server, for tests that leave it unchanged."""
     with running(kind, tmp_path_factory.mktemp("server")) as server:
         yield server
 
 
 @pytest.fixture
 def own_server(kind: ServerKind, tmp_path: Path) -> Iterator[ServerProcess]:
-    """For tests that stop, kill or reload it."""
+    """A server of its own, for tests that stop, kill or reload it."""
     with running(kind, tmp_path) as server:
         yield server

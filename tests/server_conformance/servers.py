@@ -18,30 +18,30 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: The end of everything that is waited for; what takes long on a busy machine is no failure.
+#: Seconds after which waiting fails; long enough for a busy machine.
 WAIT = 60
 MODULE = "tests.server_conformance.conformance_application"
 
-#: For how long a connection is kept between two requests, and how long a stopping server waits for requests.
+#: The seconds for which an idle connection is kept, and those that a stopping server gives running requests.
 KEEP_ALIVE, GRACE = 5, 30
-#: The longest header field and request line that must be read; longer ones may be refused.
+#: The longest request line and header field that a server must accept.
 LONGEST_LINE = 16 << 10
 
 
 @dataclass(frozen=True)
 class ServerKind:
-    """A server as a column of the table: how it is started, and what it can be asked to do.
+    """A web server, which is a column of the table: how to start it, and what it supports.
 
     ``command`` takes the port and the application's name.
     """
 
     name: str
-    #: The same for ``pytest -k``.
+    #: The test id.
     id: str
     modules: tuple[str, ...]
     command: Callable[[int, str], list[str]]
     application: str = f"{MODULE}:application"
-    #: Whether it has a parent process that replaces workers and loads the application again at SIGHUP.
+    #: Whether a parent process replaces workers, and reloads the application on SIGHUP.
     supervised: bool = True
 
 
@@ -55,7 +55,7 @@ def _gunicorn(*more: str) -> Callable[[int, str], list[str]]:
             "--timeout": "20",
             "--limit-request-line": str(LONGEST_LINE),
             "--limit-request-field_size": str(LONGEST_LINE),
-            # Of forwarding headers the application alone decides.
+            # Only the application decides which forwarding headers count.
             "--forwarded-allow-ips": "",
             "--worker-tmp-dir": "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp",  # noqa: S108
         }
@@ -88,7 +88,7 @@ def _waitress(port: int, application: str) -> list[str]:
 SERVERS = {
     kind.name: kind
     for kind in (
-        # What `identity serve` starts.
+        # The settings of `identity serve`.
         ServerKind(
             "identity serve",
             "identity-serve",
@@ -118,7 +118,7 @@ SERVERS = {
         ServerKind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
     )
 }
-#: Always tested. --thorough adds its other parser, --servers the other servers.
+#: Always tested. --thorough adds its other HTTP parser, --servers the other servers.
 QUICK = "identity serve"
 
 
@@ -134,15 +134,15 @@ class ServerProcess:
     _reserved: list[socket.socket] = field(default_factory=list)
 
     def connect(self) -> socket.socket:
-        """A connection whose small pieces are sent as they are."""
+        """A connection that sends small pieces at once (TCP_NODELAY)."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
     def say(self, *pieces: bytes, before: bytes = b"", timeout: float | None = None) -> bytes:
-        """All that is answered until the server closes the connection, which it has to do by itself.
+        """Send the pieces, and return the response bytes once the server has closed the connection.
 
-        ``before`` is a request that is answered first; its answer is left out.
+        ``before`` is a request to send first; its response is left out.
         """
         received = b""
         with self.connect() as connection:
@@ -155,7 +155,7 @@ class ServerProcess:
                 length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
                 while length:
                     length -= len(connection.recv(length))
-            # A refusal may come, and the connection end, while the request is still being sent.
+            # The server may refuse and close the connection while the request is still being sent.
             with suppress(ConnectionError):
                 for piece in pieces:
                     connection.sendall(piece)
@@ -165,7 +165,7 @@ class ServerProcess:
         return received
 
     def ask(self, path: str = "/") -> dict[str, Any]:
-        """The application's answer on a connection of its own."""
+        """The application's response on a new connection."""
         answer = self.say(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 "), head
@@ -173,14 +173,14 @@ class ServerProcess:
         return found
 
     def answers(self) -> bool:
-        """True if a new connection is answered."""
+        """True if the server responds on a new connection."""
         try:
             return bool(self.ask()["pid"])
         except (OSError, AssertionError, ValueError):
             return False
 
     def worker(self) -> psutil.Process:
-        """The process that answers."""
+        """The ID of the process that responds."""
         return psutil.Process(self.ask()["pid"])
 
     def signal(self, number: signal.Signals) -> None:
@@ -191,7 +191,7 @@ class ServerProcess:
 
 
 def read_head(connection: socket.socket) -> bytes:
-    """A response up to its first empty line, byte by byte: the body stays in the socket."""
+    """Read up to the first empty line, byte by byte, so that the body stays in the socket."""
     received = b""
     while not received.endswith(b"\r\n\r\n"):
         piece = connection.recv(1)
@@ -201,7 +201,7 @@ def read_head(connection: socket.socket) -> bytes:
 
 
 def wait_until(holds: Callable[[], bool], description: str) -> None:
-    """Returns as soon as it holds; fails if it never does."""
+    """Wait until the condition is true; fail after WAIT seconds."""
     give_up_at = time.monotonic() + WAIT
     while not holds():
         if time.monotonic() > give_up_at:
@@ -210,7 +210,7 @@ def wait_until(holds: Callable[[], bool], description: str) -> None:
 
 
 def free_port() -> tuple[int, socket.socket]:
-    """A port, and the socket that reserves it: bound and not listening, beside which a server can listen."""
+    """A free port, and a socket that reserves it: bound but not listening, so that a server can listen there."""
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reservation.bind(("127.0.0.1", 0))
@@ -226,7 +226,7 @@ def _is_installed(module: str) -> bool:
 
 @contextmanager
 def running(kind: ServerKind, folder: Path, *more: str) -> Iterator[ServerProcess]:
-    """The server until the block ends; ``more`` are further arguments of its command."""
+    """Run the server during the block; ``more`` are further arguments of its command."""
     if missing := [name for name in kind.modules if not _is_installed(name)]:
         pytest.skip(f"a server is not installed: {', '.join(missing)}")
     port, reservation = free_port()
@@ -256,7 +256,7 @@ def running(kind: ServerKind, folder: Path, *more: str) -> Iterator[ServerProces
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the process and what it started."""
+    """Kill the process and its descendants."""
     family = []
     with suppress(psutil.NoSuchProcess):
         family = psutil.Process(process.pid).children(recursive=True)

@@ -1,4 +1,4 @@
-"""One refusal, then the connection ends; nothing more is answered. Exceptions: docs/reference/servers_framing.csv."""
+"""An ambiguous request is refused once, then the connection closes. Exceptions: docs/reference/servers_framing.csv."""
 
 import re
 import select
@@ -14,18 +14,18 @@ from tests.server_conformance.servers import ServerProcess
 
 EXCEPTIONS = table(TABLE.with_name("servers_framing.csv"))
 GOOD = b"GET /good HTTP/1.1\r\nHost: x\r\n\r\n"
-#: A request that is read to its end is answered, and then the connection closes.
+#: The request after the ambiguous one. If it is read, it is answered, and then the connection closes.
 LAST = SMUGGLED.replace(b"/healthz", b"/smuggled").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
-#: For how long a server that waits for the rest of a request is watched.
+#: Seconds to wait for a server that expects the rest of a request.
 WATCHED = 3
 LARGE = 1 << 16
 
 
 def outcome(request: bytes, answer: bytes) -> str:
-    """How a server has taken a request; "answered twice" if it refused it and answered what stood behind."""
+    """How a server handled the request; "answered twice" if it answered data after a refusal."""
     statuses = [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answer)]
     if not statuses:
-        # What is larger than buffers may still be on its way, and then the end of the connection destroys the refusal.
+        # Part of a large request may still be in transit; then the reset of the connection destroys the refusal.
         return "closed" if len(request) < LARGE else "refused"
     if all(status >= 400 for status in statuses):
         return "refused" if len(statuses) == 1 else "refused twice"
@@ -33,7 +33,7 @@ def outcome(request: bytes, answer: bytes) -> str:
 
 
 def outcomes(server: ServerProcess, pieces: Callable[[bytes], list[bytes]], before: bytes = b"") -> dict[str, str]:
-    """What comes of each request of the corpus that is not refused, behind one that is answered."""
+    """The outcomes of the corpus's requests that are not refused, each sent after ``before``."""
 
     def ask(name: str) -> str:
         expected = EXCEPTIONS.get(name, {}).get(server.kind.name)
@@ -53,7 +53,7 @@ def outcomes(server: ServerProcess, pieces: Callable[[bytes], list[bytes]], befo
 
 
 def exceptions(server: ServerProcess) -> dict[str, str]:
-    """What the table says of it."""
+    """The expected outcomes, from the table."""
     return {name: row[server.kind.name] for name, row in EXCEPTIONS.items() if row[server.kind.name] != "refused"}
 
 
@@ -75,7 +75,7 @@ def test_ambiguous_request_is_refused_in_small_pieces(server: ServerProcess) -> 
 
 @pytest.mark.requirement("What is read of them ends where RFC 9112 says, and nothing is answered behind a refusal")
 def test_request_framing_follows_rfc_9112(server: ServerProcess) -> None:
-    """The application has its body, and the next request begins behind it."""
+    """The application receives the body, and the next request starts after it."""
     assert set(exceptions(server).values()) <= {"read", "closed", "waits", "varies"}
     for name in (name for name, outcome in exceptions(server).items() if outcome == "read"):
         found = re.findall(rb'"path": "([^"]*)", "length": (\d+)', server.say(CORPUS[name], LAST))
@@ -180,5 +180,5 @@ def test_endless_head_is_refused(server: ServerProcess) -> None:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + (b"" if line.endswith(b"\n") else b"X: "))
             while sent < 16 << 20 and not select.select([connection], [], [], 0)[0]:
                 sent += connection.send(line)
-        # Without what the kernel has buffered.
+        # The kernel buffers a few megabytes.
         assert sent < 8 << 20

@@ -1,4 +1,4 @@
-"""Bodies that are refused unread, and streams whose other end does not read."""
+"""Request bodies that are refused unread, and streams whose client does not read."""
 
 import json
 import socket
@@ -11,7 +11,7 @@ import pytest
 from tests.server_conformance.conformance_application import PIECE, PIECES
 from tests.server_conformance.servers import WAIT, ServerProcess, read_head, wait_until
 
-#: More than the buffers of kernel and server hold, less than what is sent.
+#: More than the buffers of kernel and server hold, and less than the test sends.
 BUFFERED = 24 << 20
 WHOLE = len(PIECE) * PIECES
 MIB = b"x" * (1 << 20)
@@ -23,7 +23,7 @@ def request_head(path: str, *headers: str, method: str = "POST") -> bytes:
 
 @pytest.mark.requirement("A refusal reaches a client that is still sending: no reset before 1 MiB of an unread body")
 def test_refusal_reaches_a_client_that_is_still_sending(server: ServerProcess) -> None:
-    """RFC 9112 §9.6: a connection closed over unread bytes is reset, and a proxy answers 502 then."""
+    """RFC 9112 §9.6: closing a connection with unread data resets it, and a proxy then answers 502."""
     for _ in range(5):
         with server.connect() as connection:
             connection.sendall(request_head("/refuse", f"Content-Length: {len(MIB)}"))
@@ -31,7 +31,7 @@ def test_refusal_reaches_a_client_that_is_still_sending(server: ServerProcess) -
             assert head.startswith(b"HTTP/1.1 413 ")
             for at in range(0, len(MIB), 1 << 16):
                 connection.sendall(MIB[at : at + (1 << 16)])
-            # Without an error up to the end.
+            # Reads to the end without an error.
             while connection.recv(1 << 16):
                 pass
 
@@ -54,7 +54,7 @@ def test_unread_body_waits_at_the_client(server: ServerProcess) -> None:
         connection.sendall(request_head("/unread", f"Content-Length: {WHOLE}", "Connection: close"))
         connection.settimeout(0.5)
         sent = 0
-        # Until the connection takes no more: the application reads only after that.
+        # Send until the connection blocks; the application starts to read only then.
         with suppress(TimeoutError):
             while sent < WHOLE:
                 sent += connection.send(PIECE[: WHOLE - sent])

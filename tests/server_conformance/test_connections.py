@@ -1,4 +1,4 @@
-"""Many connections, slow ones, and those that are left."""
+"""Many connections, slow connections, and abandoned connections."""
 
 import socket
 import struct
@@ -22,7 +22,7 @@ def test_idle_and_slow_connections_hold_up_no_others(server: ServerProcess) -> N
             for connection in connections[1000:]:
                 with suppress(ConnectionError):
                     connection.sendall(b"X: y\r\n")
-            # Bounded by the socket's timeout.
+            # The socket's timeout limits the duration.
             assert server.ask()["path"] == "/"
     wait_until(server.answers, "it answers when they are gone")
 
@@ -46,7 +46,7 @@ def test_idle_connection_is_closed_after_its_request(server: ServerProcess) -> N
 
 
 def is_cut_off(connection: socket.socket, piece: bytes) -> bool:
-    """True if it is closed though a piece is sent every half second."""
+    """True if the connection is closed although the client sends a piece every half second."""
     connection.settimeout(0.5)
     give_up_at = time.monotonic() + 3 * KEEP_ALIVE
     while time.monotonic() < give_up_at:

@@ -1,4 +1,4 @@
-"""The table of docs/reference/servers.rst has a row for each test here, and no other."""
+"""The table in docs/reference/servers.rst has exactly one row for each test in this folder."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""The list with the service itself: `identity serve`, of development.ini, on SQLite.
+"""The requirements with the service itself: `identity serve` with development.ini, on SQLite.
 
-Reloading and stopping under load with two workers, and with a small application: tests/serving.
+tests/serving tests reloading and stopping under load, with two workers and a small application.
 """
 
 import http.client
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.thorough
 
 PROGRAM = str(Path(sys.executable).with_name("identity"))
 SERVER = "[server:main]\nuse = egg:gunicorn#main\nbind = 127.0.0.1:%(http_port)s\nhttp_parser = {parser}\n"
-#: What is read in one way all the same: RFC 9110 allows a tab before a value, and a trailer means nothing.
+#: Unusual but unambiguous: RFC 9110 allows a tab before a value, and the trailer has no meaning.
 READ = {"a length with a tab", "an encoding with a tab", "a huge extension", "a trailer that is none"}
-#: What the Python parser takes for the begin of a chunk that does not come; the limit on bodies ends it.
+#: The Python parser waits for the rest of the chunk size; the body limit ends it.
 WAITS = {"a chunk of 17 digits"}
 WATCHED = 3.0
 FORM = "Content-Type: application/x-www-form-urlencoded"
@@ -55,7 +55,7 @@ class ConformanceService:
         return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: localhost:{self.port}", *headers, "", ""]).encode()
 
     def status(self, path: str) -> int:
-        """Of an answer on a connection of its own."""
+        """The status of a response on a new connection."""
         with self.connect() as connection:
             connection.sendall(self.head("GET", path, "Connection: close"))
             return status_of(read_head(connection))
@@ -77,7 +77,7 @@ class ConformanceService:
         return {item.pid for item in psutil.Process(self.process.pid).children()}
 
     def static_file(self) -> str:
-        """The path of one: it is answered by a thread, and large."""
+        """The path of a large static file, which a thread sends."""
         with self.connect() as connection:
             connection.sendall(self.head("GET", "/login/none", "Connection: close"))
             found = re.search(rb"/static/[^\"]+\.css", rest_of(connection))
@@ -123,7 +123,7 @@ def running(folder: Path, parser: str) -> Iterator[ConformanceService]:
 
 @pytest.fixture(scope="module", params=["python", "fast"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConformanceService]:
-    """For tests that leave it as it was. It may open files for the connections of all tests here."""
+    """A shared service, for tests that leave it unchanged, with enough open files for all connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 4096:
         pytest.skip(f"2,000 connections take 4,096 open files; the system allows {hard}")
@@ -134,13 +134,13 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def own_service(tmp_path: Path) -> Iterator[ConformanceService]:
-    """For tests that stop, kill or reload it."""
+    """A service of its own, for tests that stop, kill or reload it."""
     with running(tmp_path, "auto") as service:
         yield service
 
 
 def statuses(service: ConformanceService, pieces: list[bytes]) -> list[int] | None:
-    """What is answered until the service closes the connection, or None if it waits for more."""
+    """The statuses of the responses until the service closes the connection; None if it waits for more data."""
     received = b""
     with service.connect() as connection:
         connection.settimeout(WATCHED if len(pieces) == 1 else WAIT)
@@ -182,7 +182,7 @@ def test_ambiguous_request_is_refused_once(service: ConformanceService, cut: Cal
         if answers is None:
             assert name in WAITS
         elif name in READ:
-            # Read to its end, and what is behind it answered as a request of its own; or refused.
+            # Either read to its end, so that the next request is answered too, or refused.
             assert len(answers) <= 2, (name, answers)
         else:
             assert len(answers) == 1 or len(CORPUS[name]) > 1 << 16, (name, answers)
@@ -190,7 +190,7 @@ def test_ambiguous_request_is_refused_once(service: ConformanceService, cut: Cal
 
 
 def test_body_over_the_limit_is_refused_unread(service: ConformanceService) -> None:
-    """The answer reaches a client that sends nothing more, and one that sends on (RFC 9112 §9.6)."""
+    """The refusal reaches a client that sends no body, and one that keeps sending (RFC 9112 §9.6)."""
     refusals = {"/oauth/v2/token": 413, "/login/none": 404, "/management/v1/organizations": 401}
     for path, status in refusals.items():
         for body in (b"", b"x" * (8 << 20)):
@@ -201,7 +201,7 @@ def test_body_over_the_limit_is_refused_unread(service: ConformanceService) -> N
                 head = read_head(connection)
                 assert status_of(head) == status, (path, head)
                 assert b"\r\nconnection: close\r\n" in head.lower()
-                # The connection ends, and is not reset.
+                # The connection is closed without a reset.
                 rest_of(connection)
 
 
@@ -225,7 +225,7 @@ def test_expect_is_answered(service: ConformanceService) -> None:
 
 
 def test_idle_and_slow_clients_hold_up_no_others(service: ConformanceService) -> None:
-    """1,000 that are idle, and 300 each of slow headers, of slow bodies, and of readers that do not read."""
+    """1,000 idle clients, and 300 each with slow headers, with slow bodies, and without reading."""
     file = service.static_file()
     with ExitStack() as stack:
         for _ in range(1000):
@@ -241,7 +241,7 @@ def test_idle_and_slow_clients_hold_up_no_others(service: ConformanceService) ->
             reader = stack.enter_context(service.connect(receive_buffer=4096))
             reader.sendall(service.head("GET", (file, DISCOVERY)[number % 2]) * 100)
             if number % 10 == 0:
-                # While what the system takes of the answers is made, the queue for threads may be full.
+                # The thread queue may be full until the kernel's buffers are filled.
                 wait_until(lambda: service.status(file) == 200, "threads are free")
         wait_until(lambda: service.status(file) == 200, "threads are free")
         slowest = 0.0
@@ -256,13 +256,13 @@ def test_idle_and_slow_clients_hold_up_no_others(service: ConformanceService) ->
                 began = time.monotonic()
                 assert service.status(path) == status
                 slowest = max(slowest, time.monotonic() - began)
-        # An order of magnitude, not a measurement: a thread that is held would be so for the time of a body.
+        # An order of magnitude, not a measurement: a blocked thread would stay blocked for the duration of a body.
         assert slowest < 20
     wait_until(service.answers, "it answers when they are gone")
 
 
 class ServiceLoad:
-    """Clients on kept connections: an endpoint, a page, and a refused token."""
+    """Clients on keep-alive connections that request an endpoint, a page, and an endpoint with an invalid token."""
 
     REQUESTS = (
         ("GET", DISCOVERY, b""),
@@ -331,7 +331,7 @@ def test_killed_worker_is_replaced(own_service: ConformanceService) -> None:
         psutil.Process(killed).kill()
         wait_until(lambda: killed not in own_service.workers() and own_service.answers(), "another worker answers")
         load.more()
-    # Each client loses at most the request in progress; the sockets keep listening.
+    # Each client loses at most its request in progress, because the sockets keep listening.
     assert len(load.failures) <= 6, load.failures
     assert not [failure for failure in load.failures if "Refused" in failure]
 
@@ -341,6 +341,6 @@ def test_sigterm_under_load_ends_every_connection_in_order(own_service: Conforma
         load.more()
         own_service.process.send_signal(signal.SIGTERM)
         assert own_service.process.wait(WAIT) == 0
-    # Answers said that the connection ends. The system resets what no process has accepted when the socket closes.
+    # Responses announce the close. The kernel resets connections that no process had accepted.
     lost = {re.sub(r"^.*: (\w+)\(.*$", r"\1", failure) for failure in load.failures}
     assert lost <= {"ConnectionRefusedError", "ConnectionResetError"}, load.failures

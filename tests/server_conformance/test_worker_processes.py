@@ -1,4 +1,4 @@
-"""Stopping, reloading, killed and stuck workers, under load."""
+"""Stopping, reloading, killed and blocked workers under load."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ ASK = b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def everything(connection: socket.socket) -> bytes:
-    """All up to the end of the connection."""
+    """All data up to the end of the connection."""
     return b"".join(iter(lambda: connection.recv(1 << 16), b""))
 
 
@@ -32,7 +32,7 @@ def test_begun_request_is_answered_at_sigterm(own_server: ServerProcess) -> None
         is_begun(own_server)
         own_server.signal(signal.SIGTERM)
         assert everything(connection).endswith(b"slow")
-    # Some end by the signal in the end.
+    # Some servers end by raising the signal again.
     assert own_server.process.wait(WAIT) in (0, -signal.SIGTERM)
 
 
@@ -45,7 +45,7 @@ def test_idle_connections_do_not_delay_sigterm(own_server: ServerProcess) -> Non
         own_server.signal(signal.SIGTERM)
         begun = time.monotonic()
         own_server.process.wait(WAIT)
-        # An order of magnitude, not a measurement: the time for begun requests is 30 seconds.
+        # An order of magnitude, not a measurement: running requests get 30 seconds.
         assert time.monotonic() - begun < 20
 
 
@@ -60,7 +60,7 @@ def test_response_says_close_after_sigterm(own_server: ServerProcess) -> None:
 
 @pytest.mark.requirement("A request that is on its way on a kept connection at SIGTERM is answered")
 def test_request_on_its_way_is_answered_at_sigterm(own_server: ServerProcess) -> None:
-    """The response before had begun, and did not say that the connection ends."""
+    """The previous response had started, without Connection: close."""
     with own_server.connect() as connection:
         connection.sendall(ASK % b"/drip")
         received = b""
@@ -74,7 +74,7 @@ def test_request_on_its_way_is_answered_at_sigterm(own_server: ServerProcess) ->
 
 
 class SteadyLoad:
-    """Clients that ask again and again on kept connections; what failed."""
+    """Clients that send requests continuously on keep-alive connections and record failures."""
 
     def __init__(self, server: ServerProcess, clients: int = 8) -> None:
         self.failures: list[str] = []

@@ -1,4 +1,4 @@
-"""`identity serve` in processes of their own, on loopback, with the smallest application."""
+"""`identity serve` in separate processes on loopback, with a minimal application."""
 
 import os
 import subprocess
@@ -88,18 +88,18 @@ class ServeProcess:
         wait_for(lambda: self.log, lambda found: found.count(text) >= count)
 
     def write(self, *, greeting: str = "first", code: str = "one", single: str = "", **server: object) -> None:
-        """Write ini file and code."""
+        """Write the ini file and the code."""
         server_settings = {"bind": "127.0.0.1:%(http_port)s", "workers": 2, **server}
         lines = "\n".join(f"{name} = {value}" for name, value in server_settings.items() if value is not None)
         (self.folder / "service.ini").write_text(
             INI.format(folder=self.folder / "data", greeting=greeting, single=single, server=lines)
         )
-        # Written in one second, it would be taken for what was compiled before.
+        # The length must change: Python compares size and whole seconds with those of the compiled file.
         (self.folder / "code_that_changes.py").write_text(f"CODE = {code!r}\n")
 
 
 def wait_for(look: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
-    """What is found as soon as it is enough."""
+    """Call ``look`` until ``enough`` accepts its result, which is returned."""
     give_up_at = time.monotonic() + LONG
     found: Any = None
     while time.monotonic() < give_up_at:
@@ -116,7 +116,7 @@ Start = Callable[..., ServeProcess]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts it; returns once all workers answer, unless ``waits`` is False."""
+    """Start `identity serve`; returns once all workers answer, unless ``waits`` is False."""
     started: list[ServeProcess] = []
 
     def start(

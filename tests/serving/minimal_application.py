@@ -12,7 +12,7 @@ Message = dict[str, Any]
 
 
 def main(_global_config: dict[str, str], greeting: str = "", single: str = "", **_: str) -> Any:
-    """What ``paste.app_factory`` names."""
+    """The ``paste.app_factory`` entry point."""
     if greeting == "broken":
         raise SystemExit("identity cannot start. The greeting is broken.")
     return MinimalApplication(greeting, single=bool(single))

@@ -18,7 +18,7 @@ import pytest
 
 from tests.serving.conftest import LONG, PROGRAM, ServeProcess, Start, wait_for
 
-#: The C parser with uvloop, where they are installed; and what works everywhere.
+#: The C parser with uvloop, if installed, and the portable alternatives.
 LOOPS = [{}, {"asgi_loop": "asyncio", "http_parser": "python"}]
 
 
@@ -91,7 +91,7 @@ class TestStart:
     def test_worker_that_cannot_start_is_one_clear_message(self, start: Start, code: str) -> None:
         service = start(waits=False, greeting=code, workers=3)
         assert service.process.wait(LONG) == 1
-        # The search of logs for secrets adds debug lines.
+        # --search-logs adds debug lines.
         lines = [line for line in service.log.splitlines() if " DEBUG: " not in line]
         assert sum("identity cannot start." in line for line in lines) == 1
         assert "Traceback" not in service.log
@@ -134,7 +134,7 @@ class TestStart:
         path = tmp_path / "data" / "gunicorn.ctl"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         command = [PROGRAM, "status", "-c", "service.ini", f"http_port={service.port}"]
-        # A worker's first heartbeat is that of its start.
+        # A worker sends its first heartbeat at its start.
         output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=True).stdout
         assert f"arbiter  process {service.process.pid}" in output
         for worker in service.workers():
@@ -188,9 +188,9 @@ class TestStop:
         with load(service) as clients:
             service.signal(signal.SIGTERM)
             assert service.process.wait(LONG) == 0
-        # A client learns it from its answer, opens another connection, and that is refused.
+        # A response announces the close; the client then opens a new connection, which is refused.
         lost = {failure.partition("(")[0] for client in clients for failure in client.lost}
-        # The system resets what no process has accepted when the socket closes.
+        # The kernel resets connections that no process had accepted when the socket was closed.
         assert lost <= {"new connection: ConnectionRefusedError", "new connection: ConnectionResetError"}
 
     def test_rest_of_a_refused_request_does_not_reset_the_answer(self, start: Start, settings: dict[str, str]) -> None:

@@ -35,7 +35,7 @@ def metrics_port() -> int:
 def service(
     database_factory: DatabaseFactory, storage_name: str, metrics_port: int, tmp_path: Path
 ) -> Iterator[ServeProcess]:
-    """Of development.ini."""
+    """A service with development.ini."""
     settings = database_factory.empty_database_settings(storage_name)
     variables = {
         "identity.plugin.sql.url": settings["identity.plugin.sql.url"],
@@ -89,7 +89,7 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
     is_shown(0, 0)
     ask(6)
     is_shown(6, 0)
-    # What a worker has counted within its last second dies with it; all of it is shown.
+    # The counts of a worker's last second are lost with it; everything else is still reported.
     os.kill(service.workers()[0], signal.SIGKILL)
     is_shown(6, 1)
     before = service.workers()
@@ -98,12 +98,12 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProc
     wait_for(service.workers, lambda found: not set(found) & set(before))
     ask(4)
     is_shown(14, 1)
-    # No counter goes back.
+    # Counters never decrease.
     for item in zip(*spans, strict=True):
         assert list(item) == sorted(item)
     for _ in range(4):
         gets_a_token()
-    # What gunicorn refuses by itself.
+    # A request that gunicorn itself refuses.
     with socket.create_connection(("127.0.0.1", service.port), timeout=LONG) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nHost : y\r\n\r\n")
         assert client.recv(1000).startswith(b"HTTP/1.1 400 ")

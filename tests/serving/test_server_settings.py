@@ -1,4 +1,4 @@
-"""[server:main]: settings of servers before gunicorn are refused, each with its replacement."""
+"""[server:main]: settings of earlier servers are refused, each with its replacement."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from waitress.adjustments import Adjustments
 from identity.server_settings import build_gunicorn_settings, find_invalid_settings
 from identity.settings_parser import InvalidSettings
 
-#: As they were in both ini files and in the documentation.
+#: As in earlier ini files and documentation.
 OLD_SETTINGS = {
     "listen": ("127.0.0.1:8080", "is now bind"),
     "threads": ("8", "is gone"),

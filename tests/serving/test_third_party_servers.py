@@ -1,4 +1,4 @@
-"""The service under gunicorn and uvicorn as their own programs start it, without `identity serve`."""
+"""The service under gunicorn and uvicorn, started by their own commands instead of `identity serve`."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from tests.process_tree import list_process_tree
 from tests.serving.conftest import LONG, PROGRAM, ServeProcess, wait_for
 
 WORKER_OPTION = ("-k", "identity.serving.asgi_worker.AsgiWorker")
-#: The command lines of docs/how-to/operators/install-and-run, with the address.
+#: The commands of docs/how-to/operators/install-and-run, with an address.
 COMMANDS = {
     "gunicorn": lambda port: (
         "gunicorn",
@@ -39,7 +39,7 @@ StartServer = Callable[..., ServeProcess]
 
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[StartServer]:
-    """Starts one of them with development.ini."""
+    """Start one of them with development.ini."""
     started: list[subprocess.Popen[bytes]] = []
 
     def begin(server: str, *more: str) -> ServeProcess:
@@ -86,7 +86,7 @@ def test_third_party_server_issues_tokens(start_server: StartServer, server: str
     assert ran.returncode == 0, ran.stderr + service.log
     assert '"access_token"' in ran.stdout
     service.process.terminate()
-    # uvicorn ends with the signal once it has shut down.
+    # After its shutdown uvicorn raises the signal again.
     assert service.process.wait(LONG) == (-signal.SIGTERM if server == "uvicorn" else 0)
     assert "Traceback" not in service.log
     assert service.log.count("POST /oauth/v2/token 200") == 1

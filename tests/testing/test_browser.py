@@ -1,4 +1,4 @@
-"""The test kit's browser behaves like a real one: which cookies it stores and sends, and where."""
+"""The test kit's browser stores and sends cookies like a real browser."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +16,7 @@ HTTP = "http://localhost:8080/login/x"
 
 
 def jar_with(header: str, *, url: str = HTTPS) -> CookieJar:
-    """A jar that was offered this one cookie."""
+    """A cookie jar that received this cookie."""
     jar = CookieJar()
     jar.store(url, header, NOW)
     return jar
@@ -137,7 +137,7 @@ def party(world: World) -> RelyingParty:
     return RelyingParty.register(world)
 
 
-@pytest.mark.storages("memory")  # nothing here depends on it
+@pytest.mark.storages("memory")  # independent of the storage
 def test_requests_send_origin_and_referer(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
     authorization = party.new_request()

@@ -1,4 +1,4 @@
-"""A process and those below it, of which any may end while one looks."""
+"""The process tree, while its processes may end at any moment."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ PARENT = f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-c
 
 @pytest.fixture
 def parent() -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that has started one."""
+    """A process with a child process."""
     program = [sys.executable, "-c", PARENT]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The application of the test kit takes nothing that is not exactly right: else all tests that use it say nothing."""
+"""The relying party of the test kit refuses every invalid response; all protocol tests rely on its checks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from identity.testing.jwt_assertions import (
 from identity.testing.relying_party import RelyingParty, SentAuthorizationRequest
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("memory")  # nothing here depends on it
+pytestmark = pytest.mark.storages("memory")  # independent of the storage
 
 
 @pytest.fixture

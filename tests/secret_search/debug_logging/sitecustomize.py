@@ -1,4 +1,4 @@
-"""For servers that tests start: all loggers log at DEBUG, regardless of the ini file."""
+"""Imported by servers that tests start: all loggers log at DEBUG, regardless of the ini file."""
 
 import logging
 
