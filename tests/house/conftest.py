@@ -14,13 +14,13 @@ from identity.testing.assembled_service import DEFAULT_PLUGINS
 from tests.house.plugin_fixtures import Install, SamplePlugins
 from tests.house.service_processes import Pserve, ServiceProcess, free_port
 
-# Run with settings of their own: by test_sample_plugin, which installs it, and by test_added_field.
+# These need settings of their own: test_sample_plugin installs and runs the one, test_added_field runs the other.
 collect_ignore = ["sample_plugin", "added_field"]
 
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """``install(name=Class)`` makes these plugins the installed ones."""
+    """``install(name=Class)`` replaces the installed plugins with these."""
     module = ModuleType("plugins_of_a_test")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     points: list[EntryPoint] = []
@@ -38,7 +38,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
 @pytest.fixture
 def sample_plugins(monkeypatch: pytest.MonkeyPatch, storage_name: str) -> SamplePlugins:
-    """``sample_plugins("pin")`` installs the module of this name, with its only class that ends in Plugin."""
+    """``sample_plugins("pin")`` installs the class whose name ends in Plugin from the module of this name."""
     points = list(installed_plugins().values())
     monkeypatch.setattr("identity.plugin_host.entry_points", lambda group: list(points))
 
@@ -54,13 +54,13 @@ def sample_plugins(monkeypatch: pytest.MonkeyPatch, storage_name: str) -> Sample
 
 @pytest.fixture
 def pserve(tmp_path: Path) -> Iterator[Pserve]:
-    """Starts `pserve INI NAME=VALUE …` and returns once it answers, or has ended."""
+    """Start `pserve INI NAME=VALUE …`; returns once it responds or has ended."""
     yield from _starting([sys.executable, "-m", "pyramid.scripts.pserve"], tmp_path)
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Pserve]:
-    """Starts `identity serve -c INI NAME=VALUE …` and returns once it answers, or has ended."""
+    """Start `identity serve -c INI NAME=VALUE …`; returns once it responds or has ended."""
     yield from _starting([str(Path(sys.executable).with_name("identity")), "serve", "-c"], tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Programs of the documentation in processes of their own, and a browser's way through the forms of the service."""
+"""Runs programs of the documentation in separate processes, and fills in the service's forms like a browser."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ from tests.http_server import loopback_socket
 
 @contextmanager
 def running(script: Path, *arguments: str) -> Iterator[None]:
-    """The script in a process of its own, from the first line that it prints to the end of a block."""
+    """Run the script in a separate process during the block, which starts after its first line of output."""
     command = [sys.executable, script, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
@@ -33,7 +33,7 @@ def find_free_port() -> int:
 
 
 def submitted(browser: requests.Session, response: requests.Response, **fields: str) -> requests.Response:
-    """The response after the page's form was filled in and sent."""
+    """Fill in the page's form and send it; returns the response."""
     (form,) = re.findall(r'<form class="form" .*?</form>', response.text, re.DOTALL)
     (action,) = re.findall(r'action="([^"]+)"', form)
     hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', form))

@@ -1,4 +1,4 @@
-"""Plugins of a test: classes, and a service that has them."""
+"""Plugin classes for tests, and a service that uses them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Install = Callable[..., None]
 
 @dataclass(frozen=True)
 class NoSettings:
-    """No settings."""
+    pass
 
 
 class Plain:
-    """A plugin that implements nothing."""
+    """A plugin without hooks."""
 
     hookspecs = 1
     Settings = NoSettings
@@ -49,12 +49,12 @@ BASE: Mapping[str, str] = {
 
 
 def assembled(install: Install, tmp_path: Any, **plugins: type) -> IdentityApplication:
-    """A service with these plugins and a storage."""
+    """A service with these plugins and in-memory storage."""
     install(memory="identity.plugins.memory:MemoryPlugin", **plugins)
     return create_application(
         {**BASE, "identity.data": str(tmp_path), "identity.plugins": " ".join(("memory", *plugins))}
     )
 
 
-#: Adds plugins of tests/house/sample_plugins to the installed ones; returns all plugins of a service, for its settings.
+#: Installs plugins of tests/house/sample_plugins; returns the value of ``identity.plugins`` that lists all plugins.
 SamplePlugins = Callable[..., str]

@@ -1,4 +1,4 @@
-"""The service as `pserve` and `make run` start it, in processes of their own."""
+"""Runs the service like `pserve` and `make run`, in separate processes."""
 
 import os
 import random
@@ -28,7 +28,7 @@ class ServiceProcess:
     process: subprocess.Popen[str]
     port: int
     log: Path
-    #: True if signals go to the whole process group, as a terminal sends them.
+    #: Whether signals go to the whole process group, as from a terminal.
     group: bool = False
 
     @property
@@ -52,7 +52,7 @@ class ServiceProcess:
         return 200
 
     def wait(self) -> "ServiceProcess":
-        """The same, once it answers or has ended."""
+        """The status code of the response, once the service responds or has ended."""
         while self.process.poll() is None:
             with suppress(OSError):
                 self.get("/healthz")
@@ -73,9 +73,7 @@ Pserve = Callable[..., ServiceProcess]
 
 
 def cut_off() -> list[str]:
-    """A command prefix that cuts off the network, except for the loopback interface. Skips the test where that is
-    impossible.
-    """
+    """A command prefix that leaves only the loopback interface. Skips the test where that is impossible."""
     command = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     if (
         shutil.which("unshare") is None

@@ -1,4 +1,4 @@
-"""Requests of programs and people to a service that runs in processes of its own."""
+"""Requests of programs and users to a service in separate processes."""
 
 import re
 import threading
@@ -35,7 +35,7 @@ def note_tokens(issuer: str, key_file: KeyFile, ledger: list[str], enough: threa
 
 
 def answers(issuer: str) -> bool:
-    """True once it does."""
+    """True once the service responds."""
     with _session() as session:
         return session.get(f"{issuer}/healthz", timeout=_PATIENCE).status_code == requests.codes.ok
 
@@ -49,14 +49,14 @@ def userinfo_of(issuer: str, token: str) -> int:
 
 
 def password_is_right(issuer: str, login_name: str, password: str) -> bool:
-    """Walk the pages of a sign-in; each step may be answered by another process."""
+    """Whether the password is accepted. Walks through the pages of a sign-in; another process may answer each step."""
     with _session() as session:
         page: Any = session.get(f"{issuer}/login", timeout=_PATIENCE)
         for fields in ({"login_name": login_name}, {"password": password}):
             page = session.post(page.url, data=fields | dict(_HIDDEN.findall(page.text)), timeout=_PATIENCE)
             session.close()
             assert page.status_code < requests.codes.server_error, page.text
-        # A new one has to be chosen next.
+        # A page for choosing a new password follows.
         return 'name="new_password"' in page.text
 
 

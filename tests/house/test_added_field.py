@@ -1,4 +1,4 @@
-"""One declaration: what is added to an entity is in storage, API, document, export, audit trail, form and page."""
+"""A field declared on an entity is in storage, API, OpenAPI document, export, audit trail, form and page."""
 
 import os
 import subprocess

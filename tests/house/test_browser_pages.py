@@ -1,4 +1,4 @@
-"""No page is forgotten: each route of the login host is opened in a real browser, or says why not."""
+"""Browser tests open every route of the login host, or give a reason why not."""
 
 import pytest
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.storages("memory")
 
 
 def routes_of_pages(world: World) -> set[str]:
-    """The names of the routes of the login host that are no endpoints of the protocol."""
+    """The names of the routes of the login host that are no protocol endpoints."""
     found = set()
     for item in world.app.registry.introspector.get_category("routes"):
         route = item["introspectable"]["object"]
@@ -22,7 +22,7 @@ def routes_of_pages(world: World) -> set[str]:
 
 
 def test_every_page_is_opened_in_a_browser(world: World) -> None:
-    """Otherwise: a line in tests/browser/*_pages.py, or a reason in tests/browser/page_table.py."""
+    """If it fails, add a line to tests/browser/*_pages.py, or a reason to tests/browser/page_table.py."""
     url = world.identity.settings.login_url
     opened = {name: route_of(world, url + page_under_test.path) for name, page_under_test in PAGES.items()}
     assert {name for name, route in opened.items() if route is None} == {"error-not-found", "error-not-found-signed-in"}

@@ -1,4 +1,4 @@
-"""Security 18.5: secrets and digests are compared by ``identity.crypto.secrets.constant_time_equal`` alone."""
+"""Security 18.5: only ``identity.crypto.secrets.constant_time_equal`` compares secrets and digests."""
 
 import ast
 import re
@@ -9,20 +9,20 @@ import identity
 
 PACKAGE = Path(identity.__file__).parent
 
-#: Names of what a stranger could learn by the time that a comparison takes.
+#: Names of values that an attacker could learn from the duration of a comparison.
 _SECRET = re.compile(r"(secret|digest|hmac|mac|signature|password|verifier|challenge|csrf|cookie|token|hash|code)s?\Z")
-#: Names that end so and are of things, not of secrets themselves.
+#: Names that match although they are no secrets.
 _HARMLESS = re.compile(r"(status|error|response|form|exit|http|return|language|country|zip)_?code\Z|_hash_of\Z")
 _COMPARING = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
 def compared(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of every comparison by value of something that is named like a secret."""
+    """The line and text of every comparison by value of something with such a name."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Compare) or not any(isinstance(item, _COMPARING) for item in node.ops):
             continue
         sides = [node.left, *node.comparators]
-        # A constant of the program is not secret.
+        # A literal in the source is not secret.
         if any(isinstance(side, ast.Constant) for side in sides):
             continue
         if any(is_secret(side) for side in sides):
@@ -47,7 +47,7 @@ def test_naive_comparisons_are_found() -> None:
         assert list(compared(source))
 
 
-#: Comparisons that look like a leak and are none.
+#: Comparisons that look like a leak but are none.
 HARMLESS = {
     "code not in _BIND_REFUSED_CODES": "a result code of LDAP",
     "confirmation != password": "both were typed by the same person, just now",

@@ -1,4 +1,4 @@
-"""Pages written by hand say what the code says: commands, settings, refusals, samples, the layout; examples run."""
+"""Handwritten pages agree with the code: commands, settings, errors, samples and layout; examples run."""
 
 import ast
 import importlib.util
@@ -79,7 +79,7 @@ def test_documented_settings_exist() -> None:
 
 
 def test_documented_operations_exist() -> None:
-    """In the management API, such as ``DELETE /users/{user}/sessions``; the names in braces are ignored."""
+    """Operations of the management API, such as ``DELETE /users/{user}/sessions``; the names in braces are ignored."""
     known = {f"{operation.method} {_unnamed(operation.path)}" for operation in OPERATIONS}
     found = set(re.findall(r"``(GET|POST|PATCH|DELETE)\s+(?:/management/v1)?(/[^\s`?]+)", PROSE))
     spoken = {f"{method} {_unnamed(path)}" for method, path in found if not path.startswith(ELSEWHERE_SERVED)}
@@ -92,7 +92,7 @@ def _unnamed(path: str) -> str:
 
 
 def _is_module(name: str) -> bool:
-    """True for a module, or something in one."""
+    """True for a module, or a name in a module."""
     module, found = name, None
     while module and found is None:
         try:
@@ -107,7 +107,7 @@ def _is_module(name: str) -> bool:
 
 ERRORS = {name for name, item in vars(errors).items() if inspect.isclass(item) and issubclass(item, errors.OAuthError)}
 
-#: Which page explains the refusals of which modules.
+#: The page that explains the errors of these modules.
 EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
     "how-to/application-developers/service-users": (token_issuance, jwt_bearer, project_audience, scope),
     "reference/authorization-requests": (
@@ -127,7 +127,7 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
     "reference/client-authentication": (client_authentication, client_credentials, token),
     "how-to/application-developers/sign-out": (end_session_endpoint,),
 }
-#: Functions whose refusals are not that page's business.
+#: Functions whose errors another page explains.
 EXTERNAL = {
     "how-to/application-developers/service-users": {"required_organization", "require_member"},
     "reference/authorization-requests": {"refuse_secrets"},
@@ -135,7 +135,7 @@ EXTERNAL = {
 
 
 def refusals() -> Iterator[tuple[str, str]]:
-    """Page and description of every refusal of these modules, "…" in place of what varies."""
+    """The page and the description of every error of these modules, with "…" in place of variable parts."""
     for page, modules in EXPLAINED.items():
         for module in modules:
             described = descriptions(ast.parse(inspect.getsource(module)), excluded=EXTERNAL.get(page, set()))
@@ -143,7 +143,7 @@ def refusals() -> Iterator[tuple[str, str]]:
 
 
 def descriptions(tree: ast.Module, *, excluded: set[str]) -> Iterator[str]:
-    """What a module says when it raises an OAuthError, or returns from a function ``_problem``."""
+    """The texts with which a module raises an OAuthError or returns from a function ``_problem``."""
     constants = {
         target.id: node.value
         for node in ast.walk(tree)
@@ -176,7 +176,7 @@ def _rendered(text: ast.expr) -> str:
 
 
 def test_each_refusal_is_explained() -> None:
-    """As a row of a table, with what to do."""
+    """As a row of a table, with a remedy."""
     for page, description in sorted(set(refusals())):
         text = (DOCS / f"{page}.rst").read_text()
         assert re.search(rf"^   [* ] - ``{re.escape(description)}``$", text, re.MULTILINE), (page, description)
@@ -255,7 +255,7 @@ def test_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Path) -
 
 
 def test_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As the pages describe it: start the service, register, sign in, choose a password, sign out."""
+    """As the pages describe: start the service, register, sign in, choose a password, sign out."""
     bound = loopback_socket()
     variables = {"http_port": str(bound.getsockname()[1]), "data": str(tmp_path)}
     settings = read_section(str(ROOT / "development.ini"), APP_SECTION, variables)

@@ -1,4 +1,4 @@
-"""Pictures of the documentation: what they name exists, and they name all tables and layers."""
+"""Diagrams in the documentation name only what exists, and name all tables and layers."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ reference_pages: Any = __import__("reference_pages")
 
 SVG = "{http://www.w3.org/2000/svg}"
 PICTURES = {path.stem: parse(path).getroot() for path in (DOCS / "pictures").glob("*.svg")}
-#: Words in the corners of blocks, which stand for "either", "perhaps" and "repeated".
+#: Keywords of sequence blocks: alternative, optional, repeated.
 BLOCKS = ("alt", "opt", "loop")
 FLOWS = {name: picture for name, picture in PICTURES.items() if not name.startswith(("tables-", "layers"))}
 
@@ -30,7 +30,7 @@ def text_of(picture: Element, name: str) -> str:
 
 
 def boxes(picture: Element, kind: str) -> list[list[str]]:
-    """The texts in each box of this class: they follow it."""
+    """The texts that follow each box of this class."""
     found: list[tuple[str | None, list[str]]] = []
     for item in picture:
         if item.tag == f"{SVG}rect":
@@ -54,7 +54,7 @@ def test_every_picture_is_on_a_page_and_has_a_text_alternative() -> None:
         )
         assert picture.get("role") == "img"
         assert text_of(picture, "title"), name
-        # All that is written in the picture is said there, too.
+        # The description contains all texts of the picture.
         description = re.sub(r"\W", "", text_of(picture, "desc"))
         lines = ["".join(text.itertext()) for text in picture.iterfind(f"{SVG}text") if text.get("class") != "number"]
         assert [line for line in lines if re.sub(r"\W", "", line) not in description and line not in BLOCKS] == [], name

@@ -1,4 +1,4 @@
-"""Examples of the documentation say how they are called."""
+"""Examples in the documentation have the command that runs them."""
 
 import subprocess
 import sys

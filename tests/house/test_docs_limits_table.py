@@ -1,4 +1,4 @@
-"""The table of limits says what the code says: defaults of settings, and what is fixed there."""
+"""The table of limits agrees with the code: defaults of settings, and constants."""
 
 import importlib
 import re
@@ -14,7 +14,7 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 sys.path.insert(0, str(DOCS / "_ext"))
 reference_pages: Any = __import__("reference_pages")
 
-#: Rows of three columns: what, its limit, where it is set.
+#: Rows of three columns: subject, limit, and where it is set.
 ROWS = [
     tuple(" ".join(cell.split()) for cell in row)
     for row in re.findall(
@@ -31,7 +31,7 @@ DEFAULTS = dict(
     )
 )
 
-#: What is fixed, and where the code says so.
+#: Limits that are constants, and where the code defines them.
 FIXED = {
     "Body of a protocol request": "identity.http.endpoint_routes:MAX_BODY_BYTES",
     "Document that is imported: values beside users and service users": "identity.http.json_stream:_MAX_STORED_VALUES",
@@ -68,7 +68,7 @@ FIXED = {
     "Attempts of a writing request that lost a race": "identity.http.transactions:MAX_ATTEMPTS",
 }
 
-#: Limits that the default alone does not determine.
+#: Settings whose default does not determine the limit.
 OTHERWISE = {"identity.password_workers", "identity.audit_retention"}
 
 UNITS = {
@@ -78,7 +78,7 @@ UNITS = {
 
 
 def quantity(text: str) -> float:
-    """The first number in a text with its unit, in bytes, seconds or pieces."""
+    """The first number in a text with its unit, in bytes, seconds or items."""
     if text.startswith("not at all"):
         return 0
     text = text.replace("once a minute", "1 minute").replace(",", "")
@@ -103,7 +103,7 @@ def test_table_is_read() -> None:
 )
 def test_documented_default_matches_setting(subject: str) -> None:
     default = quantity(DEFAULTS[SETTINGS[subject]])
-    # That setting counts in MiB.
+    # This setting is in MiB.
     assert quantity(LIMITS[subject]) == (default * 2**20 if SETTINGS[subject] == "identity.import_limit" else default)
 
 

@@ -77,7 +77,7 @@ def test_each_service_is_documented() -> None:
 
 
 def settings() -> Iterator[tuple[str, str, str]]:
-    """Full key, default and meaning of every setting."""
+    """The full key, default and meaning of every setting."""
     kinds = [(prefix, kind) for _, prefix, kind in reference_pages.SETTINGS_SECTIONS]
     kinds += [(f"{PLUGIN_PREFIX}{name}.", settings_class(kind)) for name, kind in reference_pages.load_plugin_classes()]
     for prefix, kind in kinds:

@@ -1,4 +1,4 @@
-"""A feature is one folder: endpoint, page, template, operation, records and settings, switched by the ini file."""
+"""A feature is one folder with endpoint, page, template, operation, records and settings; the ini file enables it."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("memory")  # a choice of plugins
+pytestmark = pytest.mark.storages("memory")  # the plugins matter, not the storage
 
 FOLDER = Path(__file__).parent / "feature_folder"
 

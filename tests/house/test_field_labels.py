@@ -1,4 +1,4 @@
-"""Every field that can be set has a label in the console, or is left out of its forms on purpose."""
+"""Every mutable field has a label in the console, or is deliberately left out of its forms."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -44,12 +44,12 @@ LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
     ServiceUser: SERVICE_USER_FIELDS,
     UpstreamProvider: UPSTREAM_PROVIDER_FIELDS,
 }
-#: Fields that forms leave out, because other pages set them or nobody does in the console.
+#: Fields that forms leave out, because other pages change them or the console does not.
 WITHOUT_INPUT: Mapping[type, set[str]] = {
     Application: {"type"},
     Profile: {"middle_name", "profile", "picture", "website", "gender", "birthdate", "address"},
 }
-#: Their roles are chosen on pages of their own; an address is a part of a profile.
+#: Roles have pages of their own, and an address is part of a profile.
 WITHOUT_FORM = {Address, Manager, ProjectGrant, UserGrant}
 
 
@@ -74,5 +74,5 @@ def test_every_settable_field_has_a_label(kind: type) -> None:
     settable = {name for name, field in entity_fields(kind).items() if field.is_settable}
     labels = LABELS[kind]
     assert labels.keys() | WITHOUT_INPUT.get(kind, set()) == settable
-    # A field without a label is named after itself, in no language.
+    # A field without a label would show its name, in every language.
     assert {name for name, label in labels.items() if not isinstance(label.label, Message)} == set()

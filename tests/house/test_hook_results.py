@@ -95,7 +95,7 @@ def test_reserved_claims_are_refused(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages == [f"plugin one may not set the claim {name}" for name in reserved]
 
 
-#: An exception, what is no JSON or too large, and what are no claims.
+#: An exception, values that are not JSON or too large, and invalid claims.
 UNUSABLE = (ValueError("down"), {"a": object()}, {"a": "x" * 5000}, ["no pairs"], {1: "a"}, 7)
 
 
@@ -143,7 +143,7 @@ def owner() -> Principal:
 
 
 def answering(hook: str, answer: object) -> type:
-    """A plugin that decides so."""
+    """A plugin whose hook returns this."""
 
     def decide(self: object) -> object:
         if isinstance(answer, Exception):
@@ -166,7 +166,7 @@ def denying(install: Install, tmp_path: Any, *results: object) -> AccessControl:
 
 
 def checking(install: Install, tmp_path: Any, answer: object) -> Callable[..., object]:
-    """The password check, with a plugin that knows all passwords."""
+    """The password check with a plugin that is responsible for every user."""
     check = assembled(install, tmp_path, knowing=answering("identity_check_password", answer)).check_password
     assert check is not None
     return check
@@ -192,10 +192,10 @@ def test_plugin_that_fails_to_decide_denies(install: Install, tmp_path: Any, ord
 
 
 async def _later() -> None:
-    """An awaitable result, which the service does not await."""
+    """A coroutine, which the service does not await."""
 
 
-#: Verdicts that no plugin may give, some of which count as true.
+#: Invalid results, some of which are true in a boolean context.
 MISFITS: tuple[Callable[[], object], ...] = (_later, lambda: 1, lambda: 0, object, lambda: ["yes"], lambda: b"yes")
 
 
@@ -264,5 +264,5 @@ def test_no_plugin_no_veto(install: Install, tmp_path: Any) -> None:
 
 
 def test_operator_is_not_asked_about(install: Install, tmp_path: Any) -> None:
-    """Who runs the program holds the ini file, and with it the list of plugins."""
+    """An operator of the command line controls the ini file anyway, and with it the list of plugins."""
     assert denying(install, tmp_path, "Frozen.").denial_reason(Principal(None), "instance.write", RESOURCE) is None

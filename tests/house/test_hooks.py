@@ -98,7 +98,7 @@ def test_only_decisions_stop_at_the_first_answer() -> None:
 
 
 def test_every_hook_has_a_caller() -> None:
-    """In the core, not in a plugin."""
+    """Code of the core calls each hook."""
     core = "".join(
         path.read_text()
         for path in SOURCES.rglob("*.py")
@@ -115,7 +115,7 @@ def test_only_pluggy_is_imported_to_read_the_hooks() -> None:
     assert {name for name in output if name.startswith("identity")} == {"identity", "identity.hookspecs"}
 
 
-#: Implementations that ask for another place than their plugin's in the ini: file:line.
+#: Implementations with tryfirst or trylast, as file:line.
 PLACED: set[str] = set()
 
 
@@ -128,6 +128,6 @@ def _placed() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("hookimpl"):
                 continue
-            # A hook of another plugin may not be there; that says nothing of the place.
+            # ``optionalhook`` does not affect the order.
             if {keyword.arg for keyword in node.keywords} != {"optionalhook"}:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}"

@@ -1,4 +1,4 @@
-"""The layers of the house: import-linter's contracts of pyproject.toml hold."""
+"""The import layers: the contracts of import-linter in pyproject.toml hold."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def test_every_contract_is_kept() -> None:
 
 
 def test_every_package_has_a_layer() -> None:
-    """Without this, a new package would stand outside the house and import what it likes."""
+    """A package without a layer could import anything."""
     (layers,) = (item["layers"] for item in linter()["contracts"] if item["type"] == "layers")
     floors = {name.strip() for layer in layers for name in layer.split("|")}
     packages = {f"identity.{path.parent.name}" for path in (ROOT / "identity").glob("*/__init__.py")}

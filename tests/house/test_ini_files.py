@@ -1,4 +1,4 @@
-"""Both ini files: the same keys, and both serve for real, as `pserve` starts them."""
+"""Both ini files have the same keys, and the service starts and responds with both."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class TestKeys:
         development, production = sections(DEVELOPMENT), sections(PRODUCTION)
         assert development.sections() == production.sections()
         for section in development.sections():
-            # The server is waitress in one, gunicorn in the other.
+            # Two servers: waitress in one file, gunicorn in the other.
             if section not in ("DEFAULT", "server:main"):
                 assert list(development[section]) == list(production[section]), section
 
@@ -64,7 +64,7 @@ class TestDevelopment:
         assert len(PASSWORD.findall(first.output)) == 1
         assert "Traceback" not in first.output
 
-        # What is secret is for its owner alone.
+        # Only the owner may read secrets.
         assert stat.S_IMODE(data.stat().st_mode) == 0o700
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()}
         assert {"identity.sqlite", "master.key", "example-service-user.json", "introspection-client.json"} <= set(modes)
@@ -75,7 +75,7 @@ class TestDevelopment:
         assert members["type"] == "serviceaccount"
         assert members["key"].startswith("-----BEGIN RSA PRIVATE KEY-----\n")
 
-        # It says where to go next.
+        # The output names the next step.
         assert f"http://localhost:{first.port}/.well-known/openid-configuration" in first.output
         assert "token --issuer" in first.output
         assert "Warning" not in first.output
@@ -106,7 +106,7 @@ class TestDevelopment:
 
 @dataclass
 class SettingLocation:
-    """What production.ini needs outside of it."""
+    """What production.ini needs besides the file."""
 
     secrets: Path
     data: Path
@@ -143,7 +143,7 @@ def empty_place(postgresql_server: PostgresqlServer, tmp_path: Path) -> Iterator
 
 @pytest.fixture
 def location(empty_place: SettingLocation) -> SettingLocation:
-    """Migrated and bootstrapped, as production.ini says."""
+    """A migrated and bootstrapped database and the secrets, as production.ini requires."""
     assert empty_place.run("migrate") == 0
     assert empty_place.run("bootstrap") == 0
     return empty_place
@@ -177,7 +177,7 @@ class TestProduction:
         ("decision", "address"), [("none", "127.0.0.1"), ("10.0.0.2", "127.0.0.1"), ("127.0.0.1", "192.0.2.7")]
     )
     def test_trusts_only_the_configured_proxy(self, serve, location, capsys, decision, address):
-        """A value that the client put into the header before the proxy appended its own is ignored."""
+        """The client put a value into the header before the proxy appended its own; the first one is ignored."""
         location.proxy = decision
         served = serve(PRODUCTION, **location.variables)
         request = urllib.request.Request(
@@ -263,7 +263,7 @@ class TestProduction:
     def refused(serve, setting_location: SettingLocation, sentence: str, ini: Path = PRODUCTION) -> None:
         served = serve(ini, **setting_location.variables)
         assert served.process.wait(60) == 1
-        # The log of the server is around it.
+        # Log lines of the server surround it.
         [message_line] = [
             line for line in served.output.splitlines() if line.startswith(("identity cannot start. ", "identity: "))
         ]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.thorough
 
 LONGEST = 64 * 1024
 
-#: Repeated to the full length between a beginning and an end that make the input invalid.
+#: Repeated to the full length, between a prefix and a suffix that make the input invalid.
 PARTS = (
     *("a", "a.", "a@", "1", "\ufdfa", "\u0301", "-", " ", "%41", "%", "/", "\\"),
     *('"', '"\\', "{", "[", '{"a":', ",", ";q=", "W/"),
@@ -38,7 +38,7 @@ def _type(annotated: Any) -> Callable[[str], Any]:
     return TypeAdapter(annotated).validate_python
 
 
-#: Everything that takes a text from outside apart or judges it, by name.
+#: Every function that parses or validates untrusted text.
 READERS: dict[str, Callable[[str], Any]] = {
     **{
         name: _type(kind)
@@ -73,7 +73,7 @@ def texts(length: int) -> Iterable[str]:
 
 
 def cost(read: Callable[[str], Any], text: str) -> float:
-    """Seconds of this process's CPU."""
+    """The CPU time of this process in seconds."""
     started = time.process_time()
     with suppress(*EXPECTED):
         read(text)
@@ -81,8 +81,9 @@ def cost(read: Callable[[str], Any], text: str) -> float:
 
 
 def steep(read: Callable[[str], Any]) -> Iterator[str]:
-    """How those texts begin whose cost grows faster than their length: eight times the text, far more than eight
-    times the cost. What is quadratic costs 64 times as much. The least of several runs counts."""
+    """The beginnings of the texts whose cost grows faster than their length. For eight times the length, quadratic
+    cost grows 64-fold; more than 24-fold counts.
+    """
     for short, long in zip(texts(LONGEST // 8), texts(LONGEST), strict=True):
         # Below two milliseconds the clock is too coarse, and the delay is harmless.
         if cost(read, long) > 0.002 and all(is_steep(read, short, long) for _ in range(5)):
@@ -90,7 +91,7 @@ def steep(read: Callable[[str], Any]) -> Iterator[str]:
 
 
 def is_steep(read: Callable[[str], Any], short: str, long: str) -> bool:
-    """Measured several times, since another program may slow down a single run."""
+    """Takes the least of several measurements, since another program may slow down a single run."""
     dear, cheap = (min(cost(read, text) for _ in range(3)) for text in (long, short))
     return dear > 0.002 and dear > 24 * cheap
 
@@ -101,5 +102,5 @@ def test_cost_grows_no_faster_than_the_text(name: str) -> None:
 
 
 def test_quadratic_parsing_is_detected() -> None:
-    """About as dear as a careless pattern."""
+    """About as expensive as a careless regular expression."""
     assert next(steep(lambda text: [text.count("zz") for _ in range(len(text) // 64)]))

@@ -1,4 +1,4 @@
-"""`make run`, the newcomer's first command: the commands that it prints work verbatim."""
+"""`make run`, a newcomer's first command: the commands that it prints work verbatim."""
 
 import os
 import re
@@ -21,14 +21,16 @@ class TestMakefile:
 
     @pytest.fixture(autouse=True)
     def alone(self, monkeypatch):
-        """Without the variables of an outer make, which would print its folder and pass its arguments on."""
+        """The environment without the variables of an outer make, which would print its folder and pass on its
+        arguments.
+        """
         for name in os.environ:
             if name.startswith("MAKE") or name in ("ARGS", "PORT", "DATA"):
                 monkeypatch.delenv(name)
 
     @pytest.fixture
     def checkout(self, tmp_path):
-        """A folder from which `make run` starts what is installed here."""
+        """A folder in which `make run` starts the installed package."""
         folder = tmp_path / "check out"
         folder.mkdir()
         for name in ("Makefile", "development.ini"):
@@ -38,7 +40,7 @@ class TestMakefile:
 
     @pytest.fixture
     def make_run(self, checkout):
-        """Starts `make run` and returns once it answers."""
+        """Start `make run`; returns once it responds."""
         started: list[ServiceProcess] = []
 
         def make_run(port: int | None = None, **variables: object) -> ServiceProcess:
@@ -123,7 +125,7 @@ class TestMakefile:
         assert not (checkout / "var").exists()
 
     def test_run_needs_no_network(self):
-        """But the one that leads back to the machine."""
+        """Only the loopback interface exists."""
         without_network = cut_off()
         test = f"{__file__}::TestMakefile::test_second_make_run_changes_nothing"
         command = [*without_network, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]

@@ -1,4 +1,4 @@
-"""Dashboard, alert rules and runbook speak of metrics that there are, and of each other, as Prometheus judges them."""
+"""Dashboard, alert rules and runbook name existing metrics and each other; Prometheus validates the rules."""
 
 import json
 import re
@@ -26,7 +26,7 @@ PAGE = (ROOT / "docs" / "reference" / "metrics.rst").read_text()
 
 
 def series(family: MetricFamily) -> Iterator[tuple[str, frozenset[str]]]:
-    """The names under which Prometheus keeps a metric, each with its labels."""
+    """The names and labels of a metric's time series in Prometheus."""
     labels = frozenset(family.labels)
     if family.buckets:
         yield from ((f"{family.name}_{end}", labels) for end in ("sum", "count"))
@@ -41,7 +41,7 @@ ITS_OWN = frozenset({"instance", "job"})
 
 
 def misfits(expression: str) -> list[str]:
-    """The parts of an expression that are no metric, no label of it, or no complete expression."""
+    """The unknown metrics and labels in an expression, and unbalanced brackets."""
     found = [name for name in re.findall(r"\bidentity_\w+", expression) if name not in SERIES]
     for name, selected in re.findall(r"\b(identity_\w+)\{([^}]*)\}", expression):
         labels = set(re.findall(r"(\w+)\s*[!=]~?\s*\"", selected))
@@ -107,7 +107,7 @@ def test_panels_query_existing_metrics(title: str, expression: str) -> None:
 
 
 def test_prometheus_can_read_each_expression_of_the_dashboard(tmp_path: Path) -> None:
-    # Grafana puts in the machines.
+    # Grafana inserts the instances.
     expressions = [expression.replace("$instance", "a|b") for _, expression in panels()]
     rules = [{"record": f"panel_{number}", "expr": expression} for number, expression in enumerate(expressions)]
     path = tmp_path / "panels.yaml"
@@ -123,7 +123,7 @@ def test_failure_panel_shows_zero_without_failures(tmp_path: Path) -> None:
 
 
 def judged(folder: Path, series: Mapping[str, str], expected: Mapping[str, Any]) -> None:
-    """What Prometheus finds, with a sample of each series a minute."""
+    """Run promtool on series with one sample a minute."""
     input_series = [{"series": name, "values": values} for name, values in series.items()]
     test = {"interval": "1m", "input_series": input_series, "promql_expr_test": [expected]}
     path = folder / "test.yaml"
@@ -137,7 +137,7 @@ def _requests(endpoint: str, status: str) -> str:
 
 
 def _took(name: str, labels: str, **counts: int) -> dict[str, str]:
-    """So many more a minute within each of these times."""
+    """Bucket series that grow by these counts a minute."""
     bounds = ((item.removeprefix("within_").replace("_", "."), count) for item, count in counts.items())
     return {
         f'{name}_seconds_bucket{{{labels},le="{bound}",instance="a"}}': f"0+{count}x30"
@@ -159,7 +159,7 @@ _REPLACED = 'identity_workers_replaced_total{instance="a"}'
 _BACKLOG = 'identity_purge_backlog{what="access tokens",instance="a"}'
 _READING, _PASSWORDS = (f'identity_waiting{{what="{item}",instance="a"}}' for item in ("reading", "passwords"))
 
-#: For each alert: what there is, from the start of the service, the minute at which one looks, and whether it says so.
+#: For each alert: the series since the start of the service, the minute of the evaluation, and whether the alert fires.
 CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
     "IdentityIsGone": (
         ({'up{job="identity",instance="a"}': "1x5 0x5"}, 9, True),
@@ -179,7 +179,7 @@ CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
         ({_REPLACED: "0 1 2 3x20"}, 8, True),
         ({_REPLACED: "0+5x20"}, 15, True),
         ({_REPLACED: "0 1 2x20"}, 15, False),
-        # The service was restarted.
+        # A restart of the service resets the counter.
         ({_REPLACED: "9x5 0x20"}, 15, False),
     ),
     "IdentityIsSlow": (
@@ -224,7 +224,7 @@ CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
     ),
     "IdentityPurgeFallsBehind": (
         ({_BACKLOG: "10000x80", _requests("protocol.token", "200"): "0+10x80"}, 75, True),
-        # There are no requests, and nothing is purged.
+        # No requests arrive, and the purge makes no progress.
         ({_BACKLOG: "10000x80", _requests("protocol.token", "200"): "10x80"}, 75, False),
         ({_BACKLOG: "9999x80", _requests("protocol.token", "200"): "0+10x80"}, 75, False),
     ),

@@ -11,7 +11,7 @@ import pytest
 
 from tests.house.service_processes import ROOT
 
-#: Verbs, adjectives and pronouns that stand for a thing; refused as a whole name.
+#: Verbs, adjectives and pronouns that are no names; refused as a whole name.
 REFUSED_NAMES = frozenset(
     """
     asked but by each elsewhere given gone held here kept made of one others own place places said seen shown somebody
@@ -75,7 +75,7 @@ def test_names_are_terms_of_the_field(tree: str) -> None:
 
 
 def test_class_names_are_unique() -> None:
-    """Two classes of one name make a reader look twice. Classes that pytest collects may share a name."""
+    """Two classes with one name confuse readers. Classes that pytest collects may share a name."""
     paths_by_class = defaultdict(list)
     for path in itertools.chain.from_iterable(map(source_paths, _TREES)):
         for node in ast.parse((ROOT / path).read_text()).body:
@@ -85,7 +85,7 @@ def test_class_names_are_unique() -> None:
 
 
 def test_architecture_page_names_each_module() -> None:
-    """By its path, or by its folder (``folder/*``) where the modules of a folder are alike."""
+    """By its path, or by its folder (``folder/*``) if the modules of a folder are alike."""
     named = re.findall(r"``([\w/.*]+)``", (ROOT / ARCHITECTURE_PAGE).read_text())
     assert [path for path in MODULES if path not in named and f"{path.rpartition('/')[0]}/*" not in named] == []
 

@@ -38,7 +38,7 @@ def ran(command: list[object], folder: Path, **environ: str) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the source distribution, which was built from a copy: building leaves things behind."""
+    """Built from the source distribution, which is built from a copy, because building leaves files behind."""
     folder = tmp_path_factory.mktemp("built")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     source = folder / "source"
@@ -57,7 +57,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", folder]
-    # As the page says, because of the name by itself.
+    # The command from the page; an index would be searched for the bare name.
     ran([*pip, f"identity-iam[sql,postgresql] @ {wheel.as_uri()}"], folder)
     return folder
 
@@ -68,7 +68,7 @@ def test_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
 
 
 def test_installed_wheel_serves_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
-    """From nothing: both ini files, then the service as the first of them has it."""
+    """From nothing: `identity init-config`, then the service with development.ini."""
     environment = {"PYTHONPATH": str(installed)}
     program = [sys.executable, "-c", _PROGRAM]
     written = ran(
@@ -105,21 +105,21 @@ def test_systemd_unit_restarts_without_limit() -> None:
 
 
 def test_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
-    """As systemd itself judges it: 0 is no exposure, 100 is that of a service with all rights."""
+    """systemd-analyze rates the exposure from 0 (none) to 100 (a service with all rights)."""
     program = judge("systemd-analyze", "systemd")
     judged = subprocess.run(
         [program, "security", "--offline=true", "--threshold=15", UNIT], capture_output=True, text=True
     )
     assert judged.returncode == 0, judged.stdout + judged.stderr
     read = subprocess.run([program, "verify", UNIT], capture_output=True, text=True).stderr.splitlines()
-    # All that it may miss is the program.
+    # The program may be missing; nothing else.
     assert [line for line in read if str(UNIT) in line or UNIT.name in line] == [
         "identity.service: Command /opt/identity/bin/identity is not executable: No such file or directory"
     ]
 
 
 _TEXTS = {".rst", ".md", ".py", ".ini", ".txt", ".toml", ".cfg", ".yaml", ".service", ".conf", ""}
-#: The name as pip looks it up in an index; a name with "@" has its URL.
+#: The name as pip looks it up in an index; with "@" a URL follows.
 _BARE = re.compile(
     r"""\bpip3?\s+install\b[^`\n]*?[\s"']identity(?:\[[^\]]*\])?+(?!\s*@|[\w./-])"""
     r"""|\bidentity\[[a-z,]+\](?!\s*@)|dependencies = .*"identity\""""
@@ -154,7 +154,7 @@ def test_direct_reference_is_no_package_name(right: str) -> None:
 
 
 def test_install_instructions_avoid_the_bare_name() -> None:
-    """On PyPI it is another project's."""
+    """On PyPI the name belongs to another project."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = [name for name in filter(None, listed.split("\0")) if name != "tests/house/test_package.py"]
     paths = [ROOT / name for name in names if Path(name).suffix in _TEXTS and (ROOT / name).exists()]

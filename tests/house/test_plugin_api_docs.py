@@ -1,5 +1,4 @@
-"""The pages of the plugin API: every public name stands in an example, and every example runs as far as its imports and
-definitions."""
+"""Pages of the plugin API: each public name is in an example, and the imports and definitions of each example run."""
 
 import ast
 import re

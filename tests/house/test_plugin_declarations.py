@@ -125,7 +125,7 @@ OFFERED = (
 
 @pytest.fixture(scope="module")
 def sources() -> Mapping[Path, str]:
-    """All modules and templates of the service."""
+    """The text of all modules and templates of the service."""
     root = Path(identity.__file__).parent
     paths = [path for ending in ("py", "html") for path in root.rglob(f"*.{ending}")]
     return {path: path.read_text() for path in paths}
@@ -138,9 +138,9 @@ def test_every_declared_attribute_is_read(kind: type, sources: Mapping[Path, str
         name for item in own_bases for name in (*vars(item), *inspect.get_annotations(item)) if not name.startswith("_")
     }
     unread = {name for name in names if not any(re.search(rf"(?<!self)\.{name}\b", text) for text in sources.values())}
-    # What the class reads itself is what its other members are made of.
+    # Attributes that only the class itself reads are parts of its other members.
     unread -= {name for name in unread for item in own_bases if f"self.{name}" in inspect.getsource(item)}
-    # What it lends to its subclasses, these call.
+    # Methods for subclasses are called by these.
     lent = {name for name in unread if not hasattr(getattr(kind, name, None), "__isabstractmethod__")}
     unread -= {name for name in lent if any(f"self.{name}(" in text for text in sources.values())}
     assert unread == set()
@@ -217,7 +217,7 @@ def test_writing_plugin_endpoint_has_a_transaction(install: Install, tmp_path: P
     request = Request.blank(path.format(place="a7"))
     request.registry = client.app.registry
     assert needs_transaction(request) == writing
-    # A HEAD must not do what a GET writes.
+    # A HEAD request must not write what a GET request writes.
     client.head(path.format(place="a7"), status=405 if writing else 200)
     assert identity.protocol_registry.endpoints[-1].path == path
 
@@ -267,7 +267,7 @@ def test_endpoint_conflict_stops_the_start(install: Install, tmp_path: Path, reg
 
 
 class Valet(GrantType):
-    """A grant of a plugin, which brings refresh tokens and takes no public client."""
+    """A grant of a plugin that issues refresh tokens and refuses public clients."""
 
     grant_type = "urn:example:valet"
     parameters = frozenset[str]()
@@ -284,7 +284,7 @@ class Valet(GrantType):
 
 
 class Ticket(Valet):
-    """One that exchanges what a sign-in hands over, and one that is of use beside the valet alone."""
+    """A grant that exchanges authorization codes."""
 
     grant_type = "urn:example:ticket"
     issues_refresh_tokens = False
@@ -311,7 +311,7 @@ def register(identity: IdentityApplication, **members: Any) -> frozenset[str]:
 
 @pytest.fixture
 def granting(install: Install, tmp_path: Path) -> IdentityApplication:
-    """A service whose grants are all of plugins of this test."""
+    """A service with only the grants of this test."""
     return assembled(
         install,
         tmp_path,
@@ -346,12 +346,12 @@ def test_default_grants_accept_codes(granting: IdentityApplication) -> None:
 
 
 def test_response_type_with_tokens_is_implicit_by_what_it_issues(granting: IdentityApplication) -> None:
-    """Not by its name."""
+    """The name of the response type does not matter."""
     assert register(granting, response_types=frozenset({"badge"})) == {Ticket.grant_type, "implicit"}
     assert register(granting, response_types=frozenset({"ticket"})) == {Ticket.grant_type}
 
 
-#: Modules that name what is presented, refused or returned by the same word as the grant that takes it.
+#: Modules that use a grant's name for something else: a kind of token or a parameter.
 TOKEN_KINDS = {
     "provider/claim_reasons.py": {"refresh_token"},
     "provider/parameters.py": {"refresh_token"},
@@ -361,14 +361,14 @@ TOKEN_KINDS = {
 
 
 def test_core_names_no_plugin_and_no_grant() -> None:
-    """Law 1: what an application's grant types mean, each grant says of itself."""
+    """Each grant declares what it means for an application."""
     host = load(*DEFAULT_PLUGINS.split())
     grants = set(host.extensions_by_name("identity_grant_types", lambda item: item.grant_type, "grant"))
     assert len(grants) > 3
     root = Path(identity.__file__).parent
     for path in root.rglob("*.py"):
         module = path.relative_to(root).as_posix()
-        # The clients among the commands and in tests ask by grants' names.
+        # Clients in commands and in the test kit request grants by name.
         if not module.startswith(("plugins/", "testing/", "cli/")):
             texts = {
                 node.value
@@ -387,12 +387,12 @@ def test_discovery_members_of_a_grant_are_listed_and_replace_none(granting: Iden
 
 # --- hooks ------------------------------------------------------------------------------------------------------------
 
-#: Called when something else happens than a start.
+#: Hooks that are not called at the start.
 LATER = {"identity_lifespan", "identity_commands"}
 
 
 def test_each_hook_is_called_once_at_start(install: Install, tmp_path: Path) -> None:
-    """Every one whose text says so, when the service is assembled and its application made."""
+    """The hooks documented as "Called once", when the service is assembled and its application is created."""
     called: Counter[str] = Counter()
     specs = {name: item for name, item in vars(hookspecs).items() if name.startswith("identity_")}
     once = {name for name, item in specs.items() if "Called once" in (item.__doc__ or "")} - {
@@ -421,7 +421,7 @@ def test_each_hook_is_called_once_at_start(install: Install, tmp_path: Path) -> 
 
 
 class Corner(SignedInPage):
-    """A page that says no more than it has to."""
+    """A page with the fewest possible attributes."""
 
     template = "corner.html"
 

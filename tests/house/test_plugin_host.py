@@ -1,4 +1,4 @@
-"""PluginHost: what is loaded, in which order, and what stops the start."""
+"""PluginHost: which plugins are loaded, in which order, and which errors stop the start."""
 
 import logging
 from collections.abc import Iterable
@@ -112,7 +112,7 @@ def test_error_names_both_plugins_of_one_name(install: Install) -> None:
 
 
 def test_plugin_found_twice_is_loaded_once(install: Install) -> None:
-    """As with an editable install beside its build folder."""
+    """An editable install beside its build folder has two entry points."""
     install(one=Plain)
     install(one=Plain)
     assert set(installed_plugins()) == {"one"}
@@ -192,7 +192,7 @@ def test_plugins_can_be_extended_by_plugins(install: Install) -> None:
     class Specs:
         @hookspec
         def console_pages(self) -> None:
-            """Offer pages."""
+            pass
 
     def identity_add_hookspecs(self: object, host: PluginHost) -> None:
         host.add_hookspecs(Specs)

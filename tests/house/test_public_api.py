@@ -1,4 +1,4 @@
-"""The public names: few, documented, and all that plugins need."""
+"""The public API: few names, all documented, and sufficient for all plugins."""
 
 import ast
 import inspect
@@ -15,12 +15,12 @@ import identity.api
 ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "identity" / "plugins"
 SAMPLES = (Path(__file__).parent / "sample_plugin", Path(__file__).parent / "sample_plugins")
-#: What plugins offer to plugins that extend them.
+#: Modules of plugins that other plugins may extend.
 EXTENSIONS = {"identity.plugins.console.api", "identity.plugins.management.api"}
 MODULES = tuple(f"identity.api.{item.name}" for item in iter_modules(identity.api.__path__))
 MOST_NAMES = 200
 
-#: Plugins that are parts of the service, with its packages and modules that they use besides the public names.
+#: Default plugins that are parts of the service, and the internal packages and modules that they may use.
 PARTS_OF_THE_SERVICE = {
     "console": ("crypto", "domain", "http", "pages", "provider", "services", "storage"),
     "management": ("domain", "http", "provider", "services", "storage"),
@@ -43,7 +43,7 @@ def imported(path: Path) -> set[str]:
 
 
 def internal(path: Path, plugin: str) -> set[str]:
-    """What a file of a plugin imports that is neither public nor the plugin's own."""
+    """The imports of a plugin's file that are neither public nor the plugin's own."""
     plugin_module = f"identity.plugins.{plugin}"
     return {
         name
@@ -60,7 +60,7 @@ def plugin_files() -> Iterator[tuple[str, Path]]:
 
 
 def public_names() -> dict[str, str]:
-    """Each public name, with its module."""
+    """Each public name with its module."""
     return {name: module for module in MODULES for name in import_module(module).__all__}
 
 

@@ -1,4 +1,4 @@
-"""Signatures of public names: the types in them are public, or values that plugins are handed and need not name."""
+"""Signatures of public names use public types, or types of values that plugins receive and need not name."""
 
 import ast
 import inspect
@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.house.test_public_api import public_names
 
-#: Reached through an attribute or handed on, never named: a plugin that imports one of these is a reason to make it
-#: public. New entries need the same thought as a new public name.
+#: Types of values that plugins receive or pass on but never name. If a plugin has to import one of these, make it
+#: public. Think as hard about a new entry as about a new public name.
 HANDED_OVER = {
     "applications": {"ApplicationType", "ClientSecret", "ConsentRule"},
     "argon2id": {"HashVerification"},
@@ -54,7 +54,7 @@ HANDED_OVER = {
 
 @cache
 def imports(module: ModuleType) -> dict[str, str]:
-    """The module of each name that a module imports, also for types alone."""
+    """The module of each name that a module imports, even under TYPE_CHECKING."""
     tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0]
     return {item.asname or item.name: str(node.module) for node in nodes for item in node.names}
@@ -73,7 +73,7 @@ def named_classes(annotation: str, module: ModuleType) -> Iterator[type]:
 
 
 def annotations(value: Any) -> Iterator[tuple[str, ModuleType]]:
-    """All annotations in the signature of a function, or of the fields and public methods of a class."""
+    """All annotations of a function's signature, or of a class's fields and public methods."""
     module = import_module(value.__module__)
     tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(value)))
     (top,) = tree.body
@@ -102,6 +102,6 @@ def test_signatures_name_public_types() -> None:
 
 
 def is_part(value: Any, named: type) -> bool:
-    """A service of ``Services``, or a store of ``Storage``: an attribute each, documented on their pages."""
+    """True for attributes of ``Services`` and ``Storage``, which have pages of their own."""
     parts = {"Services": "identity.services.", "Storage": "identity.storage.stores."}
     return named.__module__.startswith(parts.get(value.__name__, "nothing"))

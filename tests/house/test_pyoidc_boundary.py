@@ -1,4 +1,4 @@
-"""The boundary to pyoidc: nothing that is inherited can be used past this service's storage and checks."""
+"""The boundary to pyoidc: no inherited method bypasses this service's storage and checks."""
 
 import inspect
 import os
@@ -46,7 +46,7 @@ def provider() -> IdentityProvider:
 
 
 def inherited_callables() -> list[str]:
-    """Every method that a pyoidc provider has, found on its own and not through our list."""
+    """Every method of a pyoidc provider, found independently of our list."""
     return sorted(name for name, _ in inspect.getmembers(Provider, callable) if not name.startswith("__"))
 
 
@@ -64,7 +64,7 @@ def test_inherited_method_is_ours_or_refuses() -> None:
 
 
 def test_walk_meets_every_endpoint() -> None:
-    """Guards the test above: a walk that finds nothing proves nothing."""
+    """Guards the test above, which would pass if it found no methods."""
     found = set(inherited_callables())
     for kind in (Provider, OAuth2Provider):
         assert {name for name in vars(kind) if name.endswith("_endpoint")} <= found
@@ -80,27 +80,27 @@ def test_allowed_names_exist_in_pyoidc() -> None:
 
 
 def test_properties_are_kept_by_name_too() -> None:
-    """They are no callables, so refusing would pass them by."""
+    """Properties are not callable, so blocked_methods() would not cover them."""
     assert {
         name for name, _ in inspect.getmembers(Provider, lambda item: isinstance(item, property))
     } <= ALLOWED_METHODS
 
 
 def test_allowed_pyoidc_methods_reach_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stays reachable builds ID tokens from what it is given, and reaches no database."""
+    """Allowed methods only build ID tokens from their arguments."""
     identity_provider = provider()
     monkeypatch.setattr(identity_provider, "sdb", DisabledDatabase())
     identity_provider.build_jwx_def()
 
 
 def test_unknown_pyoidc_method_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list names what is kept, not what is refused."""
+    """The list names allowed methods, so new ones are blocked."""
     monkeypatch.setattr(Provider, "brand_new_endpoint", lambda self: "open to anyone", raising=False)
     assert "brand_new_endpoint" in blocked_methods()
 
 
 def test_pyoidc_endpoint_classes_are_disabled() -> None:
-    """pyoidc's endpoint objects look the handler up by name on the provider."""
+    """pyoidc's endpoint objects find the handler on the provider by its name."""
     for endpoint in Provider.endp:
         handler = getattr(provider(), f"{endpoint.etype}_endpoint")
         with pytest.raises(ForbiddenCall):
@@ -153,12 +153,12 @@ def test_no_cookie_could_be_made() -> None:
 
 
 def test_key_jar_is_empty() -> None:
-    """Private keys are arguments; none waits in pyoidc's hands."""
+    """Private keys are passed as arguments; pyoidc stores none."""
     assert not provider().keyjar.issuer_keys.get("")
 
 
 def test_environment_is_not_read() -> None:
-    """pyoidc's settings would take TIMEOUT, VERIFY_SSL and the like from there, and stop the start over ``30s``."""
+    """pyoidc's settings would read TIMEOUT, VERIFY_SSL and others, and fail to start with ``30s``."""
     code = (
         "from identity.provider.pyoidc_provider import IdentityProvider;"
         "one = IdentityProvider('https://a', base_url='https://a', client_authn=None);"
@@ -197,13 +197,15 @@ def written(message: type[Message], members: dict[str, Any]) -> str:
     "ours", [AuthorizationResponse, AccessTokenResponse, TokenIntrospectionResponse, OpenIDSchema, IdToken]
 )
 def test_response_matches_pyoidc(ours: type[Message]) -> None:
-    """Ours passes plain values by what pyoidc does with each; the order of members is part of the answer."""
+    """Our classes skip pyoidc's conversion of plain values; the result must be equal, including the order of
+    members.
+    """
     pyoidc_class = next(kind for kind in ours.__mro__ if not kind.__module__.startswith("identity"))
     answered = refused = 0
     for name in (*ours.c_param, "own"):
         for value in VALUES:
             if name == "id_token" and type(value) not in (str, bool):
-                # The text of the claim, or None.
+                # An ID token is a text or None.
                 continue
             members = {"state": "b", name: value, "iat": 3}
             answer = written(ours, members)
@@ -245,7 +247,7 @@ def test_id_token_is_signed_by_identity(key: RsaPrivateKey, monkeypatch: pytest.
 
 
 def test_plugin_claims_cannot_replace_token_claims(key: RsaPrivateKey) -> None:
-    """They were filtered before; here the last of them meet a wall."""
+    """Such claims are filtered earlier; this is a second barrier."""
     _, claims = decode_jwt_unverified(
         provider().id_token(**content(claims={"azp": "evil", "auth_time": 1}), key=("k", key))
     )
@@ -269,7 +271,7 @@ def test_no_other_key(key: RsaPrivateKey) -> None:
 
 
 def test_pyoidc_creates_own_id_token_class(key: RsaPrivateKey) -> None:
-    """Without the replacement of ``make_id_token``, pyoidc's own class would sign, with pyjwkest and any algorithm."""
+    """If ``make_id_token`` were not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
     id_token = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
     assert type(id_token) is IdToken
     assert IdToken.to_jwt is not PyoidcIdToken.to_jwt

@@ -1,4 +1,4 @@
-"""Each row of the service description has a test that shows it, and no test shows a row that does not exist."""
+"""Each row of the service description has a test that proves it, and no test names a row that does not exist."""
 
 import re
 import sys
@@ -25,7 +25,7 @@ def test_tests_name_existing_requirements() -> None:
 
 
 def test_every_mark_is_read() -> None:
-    """A mark in a place where the page does not look, on a class for example, would be lost."""
+    """The page does not look at marks in other places, such as on a class."""
     mark = "pytest.mark." + "shows("
     written = sum(path.read_text().count(mark) for path in (ROOT / "tests").rglob("*.py"))
     read = {test for tests in TESTS_BY_REQUIREMENT.values() for test in tests}
@@ -33,7 +33,7 @@ def test_every_mark_is_read() -> None:
 
 
 def test_every_section_of_the_requirements_is_listed() -> None:
-    """Its sections, by the numbers that files of tests have in their names."""
+    """By the section numbers in the names of test files."""
     named = {
         found[1].replace("_", ".").removesuffix(".")
         for path in (ROOT / "tests" / "spec").glob("test_[0-9]*.py")

@@ -1,4 +1,4 @@
-"""Routes: each view says who may see it, each route which credential it accepts, and discovery names them all."""
+"""Routes: each view has a permission, each route declares its credential, and discovery lists every endpoint."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -26,41 +26,41 @@ from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
 
-#: Pages and documents that need no credential, and why.
+#: Pages and documents that need no credential, with the reason.
 PUBLIC_PAGES = {
     "healthz",
     "readyz",
     "pages.static",
-    # Colours and pictures of pages that people see before they are signed in.
+    # Colours and images of pages that are shown before sign-in.
     *("branding.style", "branding.logo", "preview.style"),
-    # The way in and out of a session.
+    # Starting and ending a session.
     *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.registered", "login.password.change"),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{factor}{page}" for factor in ("email_code", "recovery_codes") for page in ("", ".new")),
     *(f"login.passkeys{page}" for page in ("", ".new", ".alone")),
-    # Pages for a person whose account is to be deleted.
+    # Pages for a user whose account is pending deletion.
     *("login.keep", "account.leaving"),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
-    # The ways to other identity providers and back.
+    # Redirects to other identity providers and back.
     *("login.upstream", "login.upstream.unlinked", "login.upstream.link"),
     *("upstream.go", "upstream.answered", "upstream.sign_out", "upstream.signed_out"),
-    # Behind links, which are credentials themselves, and before them.
+    # Mailed links are credentials themselves; these pages request and confirm them.
     *("password.reset", "password.reset.sent", "password.reset.link", "password.changed"),
     *("email.link", "email.confirmed", "register.link"),
-    # What the management API is, not what it holds.
+    # Describes the management API, but contains no data.
     "management.openapi",
     "management.browse",
 }
 
 
 def public_routes(world: World) -> set[str]:
-    """Routes that need no credential: such pages, and endpoints, which authenticate by protocol rules."""
+    """Routes without a credential: public pages, and endpoints, which authenticate clients by protocol rules."""
     endpoints = world.identity.protocol_registry.endpoints
     return PUBLIC_PAGES | {PROTOCOL_ROUTE_PREFIX + endpoint.name for endpoint in endpoints}
 
 
 def views(world: World) -> Iterator[tuple[str, str]]:
-    """Route name and permission of each view that a request can reach by its address."""
+    """The route name and permission of each view."""
     for view in world.app.registry.introspector.get_category("views"):
         route = view["introspectable"]["route_name"]
         if route is not None:
@@ -69,7 +69,7 @@ def views(world: World) -> Iterator[tuple[str, str]]:
 
 
 def predicates(world: World, kind: type) -> dict[str, Any]:
-    """The predicate of a kind by route."""
+    """The value of a predicate by route."""
     found = {}
     for route in world.app.registry.introspector.get_category("routes"):
         name, route_object = route["introspectable"]["name"], route["introspectable"]["object"]
@@ -110,7 +110,7 @@ def test_every_route_but_the_probes_is_bound_to_a_host(world: World) -> None:
 
 @pytest.mark.parametrize("permission", [None, NEVER_PERMITTED])
 def test_view_without_a_permission_is_closed(make_world: Callable[..., World], permission: str | None) -> None:
-    """If start-up did not refuse it, the default permission would: no role has it, not even the owner's."""
+    """Start-up refuses it; otherwise the default permission would apply, which no role has, not even the owner's."""
     world = make_world()
     robot = world.make_manager_program("ORG_OWNER")
     config = Configurator(settings={})
@@ -146,7 +146,7 @@ def test_startup_refuses_a_view_without_a_permission(database_factory: Any, rout
 # --- endpoints and discovery ------------------------------------------------------------------------------------------
 
 
-#: Endpoints whose file has another name than their route.
+#: Endpoints whose file is not named after their route.
 ENDPOINT_FILES = {"authorize": "authorization", "keys": "jwks"}
 
 
@@ -197,5 +197,5 @@ def test_addresses_of_discovery_come_from_settings_alone(world: World) -> None:
 
 
 def test_metadata_of_authorization_servers_is_not_served(world: World) -> None:
-    """Service description §1: discovery is the substitute."""
+    """Service description §1: OpenID Connect Discovery replaces it."""
     assert world.client.get(f"{world.issuer}/.well-known/oauth-authorization-server").status_int == 404

@@ -1,4 +1,4 @@
-"""The sample storage passes the contract, and a service that runs on it finds everything again."""
+"""The sample file storage passes the contract, and keeps the data of a service over a restart."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A plugin in a distribution of its own: installed elsewhere, found by its entry point, run by public names alone."""
+"""A plugin in a separate distribution: installed elsewhere, found by its entry point, and using only public names."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def installed_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """An environment in which the installed sample is found; nothing of ours leads to its source."""
+    """An environment that finds the installed sample, but not its source."""
     left_out = ("PYTEST_", "PYTHONPATH", "COV")
     return {name: value for name, value in os.environ.items() if not name.startswith(left_out)} | {
         "PYTHONPATH": str(folder / "installed")
@@ -38,14 +38,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 @pytest.mark.thorough
 def test_sample_plugin_passes_its_own_tests(installed_sample: Path) -> None:
-    """Contracts of plugin, grant and storage; tokens and a sign-in of an application on the sample's storage."""
-    # Far more than the handful that the sample defines itself: the contracts ran.
+    """The contracts of plugin, grant and storage, and tokens and a sign-in with the sample's storage."""
+    # Far more tests than the sample defines, so the contracts ran.
     assert passed(installed_sample, "--identity-storage=sample", "tests") > 100
 
 
 @pytest.mark.thorough
 def test_sample_plugin_works_on_every_storage(installed_sample: Path) -> None:
-    """Listed beside other storages, without its own."""
+    """Without the sample's own storage."""
     arguments = (
         "--identity-plugin=sample",
         "--every-storage",
@@ -83,7 +83,7 @@ def test_missing_sample_plugin_is_reported() -> None:
 
 
 def test_sample_plugin_is_not_in_the_package() -> None:
-    """What is installed with the service holds neither the sample nor a mention of it."""
+    """The package neither contains nor mentions the sample."""
     root = SAMPLE.parent.parent.parent
     assert not [path for path in (root / "identity").rglob("*.py") if "sample_plugin" in path.read_text()]
     assert "sample_plugin" not in (root / "setup.cfg").read_text()

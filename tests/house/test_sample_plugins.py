@@ -1,4 +1,4 @@
-"""Sample plugins, each of one file, in a service: a factor with a claim and a page, a grant with its endpoint."""
+"""Single-file sample plugins in a service: a second factor with a claim and a page, and a grant with its endpoint."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_each_sample_is_tried_here() -> None:
 
 @pytest.fixture
 def enrolled(world: World, person: HumanUser) -> HumanUser:
-    """A user who has chosen the PIN 2580 in their account."""
+    """A user who has set the PIN 2580 in the account."""
     browser = Browser(world)
     browser.start_session(person)
     browser.open("/login?target=/account/security&enrol=pin")
@@ -89,7 +89,7 @@ def television(world: World) -> Any:
 
 
 def begin(world: World, television: Any) -> dict[str, Any]:
-    """What the endpoint answers a device."""
+    """The response of the endpoint to a device."""
     address = world.client.discovery["device_authorization_endpoint"]
     answer = world.client.post(address, {"scope": "openid"}, {"Authorization": television.header})
     assert answer.status_int == 200

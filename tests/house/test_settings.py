@@ -1,4 +1,4 @@
-"""Settings: the only reader of ini strings; what does not fit stops the start by its full key."""
+"""Settings: only this code parses ini strings, and an invalid value stops the start with its full key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -21,7 +21,7 @@ SMALLEST: Mapping[str, str] = {
 
 
 def settings(**changed: str | None) -> Settings:
-    """The core's settings from the smallest ini with these changes; None leaves a key out."""
+    """The core's settings from a minimal ini file with these changes; None removes a key."""
     values = dict(SMALLEST) | {f"identity.{name}": value for name, value in changed.items()}
     return read_settings({key: value for key, value in values.items() if value is not None}).core
 
@@ -61,7 +61,7 @@ def even(number: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounded:
-    """Settings for which not every value fits."""
+    """Settings with a restricted range."""
 
     port: int = setting("Port.", default=80, minimum=1, maximum=65535)
     workers: int = setting("Workers.", default=1, minimum=1)
@@ -91,7 +91,7 @@ def test_other_types() -> None:
 
 
 def test_empty_optional_setting_is_none() -> None:
-    """So that two ini files can list the same keys."""
+    """Two ini files can list the same keys."""
     assert read(file="").file is None
 
 
@@ -144,7 +144,7 @@ def test_bounds_are_described() -> None:
 def test_type_without_a_reader_raises() -> None:
     @dataclass(frozen=True)
     class Odd:
-        """A setting of a type that no ini string can hold."""
+        """A setting of an unsupported type."""
 
         odd: complex = setting("Odd.", default=0j)
 

@@ -1,4 +1,4 @@
-"""Deferred imports: a process answers before it has imported what most of its requests never need."""
+"""Deferred imports: a process responds before it imports what most of its requests never need."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from identity.cli import main as identity_program
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: What no start imports, and who needs it instead.
+#: Modules that no start imports, with their users.
 LATER = {
     "oic": "the first token, error or authorization request",
     "jwkest": "pyoidc imports it",
@@ -58,7 +58,7 @@ print(json.dumps(sorted(sys.modules)))
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    """All modules of a process that has started with development.ini and answered for the first time."""
+    """All modules of a process that has started with development.ini and answered its first request."""
     data, ini = tmp_path_factory.mktemp("start"), str(ROOT / "development.ini")
     assert identity_program(["migrate", "-c", ini, f"data={data}"]) == 0
     assert identity_program(["bootstrap", "-c", ini, f"data={data}"]) == 0

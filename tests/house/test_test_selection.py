@@ -1,4 +1,4 @@
-"""``make test`` runs a sample of the cases of tests that have many of them."""
+"""``make test`` runs a sample of the cases of tests with many cases."""
 
 from dataclasses import dataclass
 

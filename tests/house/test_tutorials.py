@@ -1,4 +1,4 @@
-"""The code of the tutorials runs against the service as `make run` starts it, by the commands that the pages show."""
+"""The code of the tutorials runs against the service that `make run` starts, with the commands on the pages."""
 
 import json
 import os
@@ -27,7 +27,7 @@ NEW_PASSWORD = "not the one that was printed"
 
 @dataclass(frozen=True)
 class RunningService:
-    """The service after its first start, whose first owner has chosen a password."""
+    """The service after its first start; the first owner has chosen a password."""
 
     issuer: str
     data: Path
@@ -43,7 +43,7 @@ class RunningService:
         return output_of([BIN / "identity", command, *arguments, *ini])
 
     def register(self, home: str) -> dict[str, str]:
-        """Register a web application as the tutorials do: the variables that it is started with."""
+        """Register a web application as in the tutorials; returns its environment variables."""
         script = ROOT / "docs" / "how-to" / "administrators" / "examples" / "register_application.py"
         output = output_of([sys.executable, script, DEVELOPMENT, "Example", home, *self.variables])
         registered = dict(re.findall(r"^(client id|client secret) +(\S+)$", output, re.MULTILINE))
@@ -54,7 +54,7 @@ class RunningService:
         }
 
     def sign_in(self, browser: requests.Session, address: str) -> requests.Response:
-        """Where the browser arrives from an address that leads to the service."""
+        """Follow a URL that leads to the service and sign in; returns the final page."""
         response = submitted(browser, browser.get(address, timeout=30), login_name=self.login_name)
         return submitted(browser, response, password=NEW_PASSWORD)
 
@@ -67,7 +67,7 @@ def output_of(command: list[object]) -> str:
 
 @contextmanager
 def started(command: list[object], address: str, log: Path, folder: Path = ROOT, **variables: str) -> Iterator[None]:
-    """A server in a process of its own, from its first answer to the end of a block."""
+    """Run a server in a separate process during the block, which starts once the server responds."""
     with (
         log.open("w") as output,
         subprocess.Popen(
@@ -87,7 +87,7 @@ def started(command: list[object], address: str, log: Path, folder: Path = ROOT,
 
 
 def shown_command(page: str, command: str) -> list[str]:
-    """The arguments of a command on a page, without the path of the program and the port."""
+    """The arguments of a command on a page, without the program's path and the port."""
     text = (TUTORIALS / page).read_text()
     assert f".venv/bin/{command} --port 8000\n" in text or f".venv/bin/{command} 8000\n" in text, command
     return command.split()
@@ -95,7 +95,7 @@ def shown_command(page: str, command: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """As in the first tutorial: start it, sign in as the first owner, choose a password."""
+    """As in the first tutorial: start the service, sign in as the first owner, choose a password."""
     folder = tmp_path_factory.mktemp("tutorials")
     port, data, log = free_port(), folder / "data", folder / "log"
     issuer = f"http://localhost:{port}"
@@ -111,7 +111,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 
 
 def check_sign_in_and_out(service: RunningService, home: str) -> None:
-    """As a person does it in a browser, by the links of the application."""
+    """Sign in and out with the links of the application, as in a browser."""
     with requests.Session() as browser:
         assert "You are not signed in." in browser.get(home, timeout=30).text
         response = service.sign_in(browser, f"{home}/sign-in")
@@ -205,7 +205,7 @@ def test_service_user(service: RunningService, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", ["production.rst", "three-nodes.rst"])
 def test_commands_of_a_production_node(page: str, tmp_path: Path) -> None:
-    """As the page shows them, in another folder, on SQLite."""
+    """The commands on the page, in another folder and on SQLite."""
     commands = re.findall(r"^ +\$ identity (.+)$", (TUTORIALS / page).read_text(), re.MULTILINE)
     assert [command.split()[0] for command in commands][:4] == ["init-config", "master-key", "migrate", "bootstrap"]
     database = f"database=sqlite:///{tmp_path}/identity.sqlite"
@@ -216,7 +216,7 @@ def test_commands_of_a_production_node(page: str, tmp_path: Path) -> None:
             arguments += [f"data={tmp_path}", f"secrets={tmp_path}"]
         output = output_of([BIN / "identity", *arguments])
         if arguments[0] == "init-config":
-            # A file of SQLite has no password.
+            # A SQLite file has no password.
             ini = tmp_path / "production.ini"
             ini.write_text(ini.read_text().replace("%(database_password_file)s", ""))
         if arguments[0] == "bootstrap":

@@ -1,4 +1,4 @@
-"""The smallest application with several workers: responds with its process ID and a value of its ini file."""
+"""A small application with several workers: responds with its process ID and a value of its ini file."""
 
 import errno
 import os
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-#: While a file of this name is there, the system has no process to give (``greeting = crowded``).
+#: While this file exists, forking fails (with ``greeting = crowded``).
 CROWDED = Path("crowded")
 
 
 def main(_global_config: dict[str, str], greeting: str = "", **_: str) -> Callable[..., Iterable[bytes]]:
-    """What ``paste.app_factory`` names."""
+    """The ``paste.app_factory`` entry point."""
     if greeting == "broken":
         raise SystemExit("the greeting is broken")
     if greeting == "crowded":

@@ -18,19 +18,18 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def plugins() -> str:
-    """What is listed beside the storage."""
+    """The plugins besides the storage."""
     return "jwt_bearer oidc_scopes project_audience manager_roles"
 
 
 @pytest.fixture
 def further() -> dict[str, str]:
-    """Other settings."""
     return {}
 
 
 @pytest.fixture
 def identity(tmp_path: Path, clock: FakeClock, plugins: str, further: dict[str, str]) -> Iterator[IdentityApplication]:
-    """An assembled service on memory, empty."""
+    """An assembled service with empty in-memory storage."""
     settings = {
         "identity.issuer_url": "https://id.example.com",
         "identity.storage": "memory",
@@ -46,6 +45,6 @@ def identity(tmp_path: Path, clock: FakeClock, plugins: str, further: dict[str, 
 
 @pytest.fixture
 def services(identity: IdentityApplication) -> Iterator[Services]:
-    """Services inside one transaction."""
+    """Services in a transaction."""
     with identity.transaction() as services:
         yield services

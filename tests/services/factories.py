@@ -1,4 +1,4 @@
-"""Organizations, people and programs of tests, and what somebody may who has a manager role."""
+"""Creates organizations and users for tests, and a principal with a manager role."""
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
@@ -35,7 +35,7 @@ def subject_of(services: Services, user: User) -> Subject:
 
 
 def holding(services: Services, user: User, role: str) -> Principal:
-    """The user, with this role at their organization or at the instance."""
+    """The user as a principal with this role, at their organization or at the instance."""
     resource = Resource.INSTANCE if role.startswith("IAM") else Resource.of_organization(user.organization_id)
     command = AddManager(user_id=user.id, roles=frozenset({role}))
     services.managers.add(resource, command, principal=Principal.OPERATOR, allow_without_sign_in_method=True)

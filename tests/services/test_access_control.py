@@ -1,4 +1,4 @@
-"""Roles add, vetoes subtract, the default is no; nobody gains power by managing others."""
+"""Access control: roles allow, vetoes deny, the default is no, and managing others gains no permissions."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ ROLE = {role.name: role for role in ROLES}
 
 
 class House:
-    """Two organizations, a project of the first that is granted to the second, and service users."""
+    """Two organizations, a project of the first with a grant to the second, and service users."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -54,7 +54,7 @@ class House:
         return make_organization(self.services, name)
 
     def user(self, name: str, *roles: str, at: Resource | None = None, home: Organization | None = None) -> ServiceUser:
-        """A service user of ``home``, else Acme, holding these roles, each at its level (or ``at``)."""
+        """A service user of ``home`` (default: Acme) with these roles, each at its level or at ``at``."""
         user = make_service_user(self.services, home or self.acme, name)
         by_level: dict[ManagerLevel, set[str]] = {}
         for role in roles:
@@ -269,7 +269,7 @@ def test_grantable_roles_are_those_of_the_level_that_one_holds(house: House) -> 
 
 
 def test_nobody_makes_a_manager_of_a_user_whom_they_may_not_see(house: House) -> None:
-    """Their own administrators could no longer manage that user."""
+    """That user's own administrators could no longer manage the user."""
     owner = house.principal(house.user("owner", "ORG_OWNER", at=Resource.of_organization(house.other.id)))
     foreign = house.user("foreign")
     command = AddManager(user_id=foreign.id, roles=frozenset({"ORG_OWNER"}))

@@ -1,4 +1,4 @@
-"""Applications are registered and changed within what the service offers, and so that their settings fit."""
+"""Applications can be registered and changed only with settings that the service offers and that fit together."""
 
 from datetime import timedelta
 from typing import Any

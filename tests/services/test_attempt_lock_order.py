@@ -1,4 +1,4 @@
-"""Rows of attempts are locked in one order, so that no two sign-ins wait for each other."""
+"""Attempt rows are locked in a fixed order, so that two sign-ins cannot deadlock."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every change writes its event in the same transaction; refusals are bounded; nothing secret is told."""
+"""Every change writes its event in the same transaction; refusals are limited; events contain no secrets."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -48,7 +48,7 @@ _WEB = RegisterApplication(name="Web", type="web", redirect_uris=("https://app.e
 
 
 def everything(services: Services) -> set[str]:
-    """Do every change there is; returns the secrets that came out."""
+    """Make every possible change; returns the secrets that it created."""
     organization = services.organizations.create(CreateOrganization(name="Own", registration=True))
     other = services.organizations.create(CreateOrganization(name="Other"))
     services.organizations.change(organization.id, ChangeOrganization(name="Owned"))
@@ -214,9 +214,9 @@ def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) 
         *("service_user_key.expiring", "personal_access_token.expiring", "token.revoked"),
         *("signing_key.removed", "signing_key.withdrawn", "signing_key.rewrapped", "backup.made", "backup.restored"),
         *("authentication.refused", "authorization.refused", "access.refused"),
-        # By whom somebody else has made the grant.
+        # Another organization created the grant.
         "project_grant.accepted",
-        # By the plugin that knows them.
+        # Recorded by the plugins.
         *("linked_identity.added", "linked_identity.removed"),
     }
     assert AuditEvent.NAMES - written == other_events, "\n".join(sorted((AuditEvent.NAMES - written) ^ other_events))

@@ -1,4 +1,4 @@
-"""Services are constructed when they are first used, and open the storage when they first read or write."""
+"""Services are constructed on first use, and open the storage on their first read or write."""
 
 from typing import get_type_hints
 

@@ -1,4 +1,4 @@
-"""Tickets: given out with a page, and taken back once."""
+"""Form tokens: issued with a page, and accepted once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,7 +30,7 @@ def test_brings_its_content_back_once(world: World) -> None:
 
 
 def test_nothing_is_kept_before(world: World) -> None:
-    """It can be issued where nothing can be written, and two are never the same."""
+    """Issuing needs no write, and tokens are unique."""
     assert issued(world) != issued(world)
 
 
@@ -73,7 +73,7 @@ def test_of_racing_callers_one_gets_it(world: World) -> None:
     ticket = issued(world, word="one")
 
     def use(_: int) -> object:
-        # Again where the database undoes a transaction that was in another's way, as for a request: one of them ends.
+        # Retry after a conflict, as a request does.
         for _ in range(8):
             with suppress(TransientError):
                 return used(world, "a page", ticket)

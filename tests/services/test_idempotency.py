@@ -1,4 +1,4 @@
-"""A request that is sent twice is answered twice and done once."""
+"""A repeated request gets the same response again, and is executed once."""
 
 from datetime import timedelta
 
@@ -82,7 +82,7 @@ def test_a_form_is_used_once(identity: IdentityApplication) -> None:
             return services.idempotency.claim_token(principal, once)
 
     assert [used(), used(), used(once="p"), used("bert")] == [True, False, True, True]
-    # The two kinds of keys never meet.
+    # The two kinds of keys are separate.
     assert answered(identity, key="o") is None
 
 

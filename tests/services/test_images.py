@@ -1,4 +1,4 @@
-"""Logos: whatever is sent, what is kept can neither run, load nor refer to anything, and is small."""
+"""Logos: a stored image is small, runs nothing, and loads or refers to nothing, whatever was uploaded."""
 
 import base64
 import io
@@ -31,7 +31,7 @@ def drawing(inside: str, attributes: str = "", before: str = "") -> bytes:
     return f'{before}<svg {NAMES} viewBox="0 0 100 20" {attributes}>{inside}<path d="M0 0h9v9z"/></svg>'.encode()
 
 
-#: Hostile parts of which the rest of the drawing is kept.
+#: Hostile parts that are removed while the rest of the drawing is kept.
 LEFT_OUT = {
     "script": "<script>alert(1)</script>",
     "script in a namespace": '<x:script xmlns:x="http://www.w3.org/2000/svg">alert(1)</x:script>',
@@ -58,7 +58,7 @@ LEFT_OUT = {
     "metadata": "<metadata>evil.example</metadata><title>A logo</title>",
 }
 
-#: What a harmless drawing never holds.
+#: Texts that no sanitized drawing contains.
 NEVER = re.compile(
     rb"evil|alert|script|on\w+=|foreignobject|<use|<image|href=\"[^#]|style=|data:|<!|<\?|\\|@import|<a |<set|<animate|"
     rb"filter|<pattern|base=|https?://(?!www\.w3\.org/2000/svg)",
@@ -201,7 +201,7 @@ def test_a_picture_with_many_colours_is_made_as_small_as_it_takes() -> None:
 
 
 def _header(width: int, height: int) -> bytes:
-    """A PNG that says how large it is, and has next to nothing in it."""
+    """A PNG whose header claims this size, with almost no data."""
     chunks = ((b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)), (b"IDAT", zlib.compress(bytes(99))))
     parts = [
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks

@@ -1,4 +1,4 @@
-"""Security 20.3: no change by a manager ends, redirects or opens the sign-in of people with more rights."""
+"""Security 20.3: no change by a manager ends, redirects or opens the sign-in of users with more permissions."""
 
 from collections.abc import Callable
 from random import Random
@@ -48,13 +48,14 @@ _FLAGS = (
     *("create_accounts", "trust_email", "by_domain", "trust_methods", "everywhere", "instance_managed"),
     "sign_out_there",
 )
-#: What an organization may have its people who hold a role at the instance do besides.
+#: Rules with which an organization may add requirements for its users with an instance role.
 _OF_ORGANIZATION = {"second_factor", "consent"}
 
 
 class InstanceManagerFixture:
-    """Two organizations with providers, and people, of whom some hold roles at the instance or elsewhere. One of the
-    others manages something, and tries."""
+    """Two organizations with providers and users, some with instance or organization roles. The first user, a
+    manager with less, makes random changes.
+    """
 
     def __init__(self, services: Services, random: Random) -> None:
         self.services, self.random = services, random
@@ -103,7 +104,7 @@ class InstanceManagerFixture:
         return not list_permissions(principal, Resource.INSTANCE) <= list_permissions(self.principal, Resource.INSTANCE)
 
     def state_of(self, user: HumanUser) -> dict[str, object]:
-        """All that the person's sign-in depends on."""
+        """Everything that the user's sign-in depends on."""
         services = self.services
         subject = services.storage.users.find_subject(user.id)
         if subject is None:
@@ -137,7 +138,7 @@ class InstanceManagerFixture:
         }
 
     def step(self) -> str:
-        """One change by the one who tries, made if a route would let it through; returns what it was."""
+        """Try one random change with the checks of its route; returns what it was."""
         name = self.random.choice(sorted(CHANGES))
         try:
             CHANGES[name](self, self.random.choice(self.people), self.random.choice(self.organizations))

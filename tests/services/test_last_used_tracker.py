@@ -1,4 +1,4 @@
-"""Last uses are noted in memory, and written by the worker and at the end of the process."""
+"""Last uses are kept in memory, and written by the background worker and at the end of the process."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Legal holds and removals at the same moment."""
+"""Concurrent legal holds and removals."""
 
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillWaits

@@ -1,4 +1,4 @@
-"""Whom a login name or an email address means: a table of who has it × where it is typed."""
+"""Which user a login name or an email address finds: a table of holders and of places where it is typed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ OWN_LINK, MANAGER, EARLIER = EmailVerifier.OWN_LINK, EmailVerifier.MANAGER, Emai
 
 @dataclass
 class LoginNameScenario:
-    """Three organizations; who has the address is noted by a name for the person."""
+    """Three organizations, and actions on users who have the address."""
 
     world: World
     acme: Organization
@@ -37,7 +37,7 @@ class LoginNameScenario:
         active: bool = True,
         email: str = ADDRESS,
     ) -> HumanUser:
-        """A new person with the address."""
+        """A new user with the address."""
         person = self.world.make_human_user(organization)
         with self.world.transaction_services() as services:
             stored = services.storage.users.find(person.id)
@@ -53,7 +53,7 @@ class LoginNameScenario:
         return person
 
     def proves(self, organization: Organization, proof: DomainProof = DomainProof.DNS) -> None:
-        """The organization has the address's domain from now on."""
+        """Verify the address's domain for the organization."""
         with self.world.transaction_services() as services:
             now = services.now
             services.storage.organizations.add_domain(
@@ -68,7 +68,7 @@ class LoginNameScenario:
             )
 
     def means(self, typed: str = ADDRESS, at: Organization | None = None) -> str | None:
-        """The id of whom it means."""
+        """The id of the user whom the text finds; None without one."""
         with self.world.read_only_services() as services:
             subject = services.login_names.resolve(LoginName.parse(typed, at)).subject
         return None if subject is None else subject.user.id
@@ -199,7 +199,7 @@ def off(scene: LoginNameScenario, organization: Organization | None) -> None:
 
 
 def by_nobody(_: LoginNameScenario) -> None:
-    """The policy is as it comes."""
+    """With the default policy."""
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def by_nobody(_: LoginNameScenario) -> None:
 def test_the_policy_of_the_person_decides(
     scene: LoginNameScenario, prepare: Callable[[LoginNameScenario], None], person: bool, holder: bool
 ) -> None:
-    """Of holders of an instance role the instance's alone: an organization does not shut them out."""
+    """Only the instance policy applies to users with an instance role; an organization cannot lock them out."""
     ada = scene.has(scene.acme, OWN_LINK)
     boss = scene.has(scene.acme, OWN_LINK, email="boss@post.example", holder=True)
     prepare(scene)
@@ -255,7 +255,7 @@ def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Log
 def test_who_loses_by_a_domain_that_is_proven_is_counted(
     scene: LoginNameScenario, prepare: Callable[[LoginNameScenario], object], losing: int
 ) -> None:
-    """Before and after: whom the address meant, and then means no more."""
+    """The number of users whom their address no longer finds afterwards."""
     prepare(scene)
     with scene.world.read_only_services() as services:
         assert services.login_names.count_losing_email_sign_in(scene.post.id, "post.example") == losing

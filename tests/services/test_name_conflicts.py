@@ -1,4 +1,4 @@
-"""Nobody gets a name or an address that would turn what another person of the organization types to sign in."""
+"""No name or address may equal the text that another user of the organization types to sign in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.storages("memory")
 
 @dataclass(frozen=True)
 class NameConflictScenario:
-    """``reader`` has verified ``address``, which would be the login name of a user called ``name``."""
+    """The user ``reader`` has verified ``address``, which would also be the login name of a user called ``name``."""
 
     world: World
     organization: Organization

@@ -1,4 +1,4 @@
-"""Notices: whoever changes an account, its person is told in the transaction that changes it."""
+"""Notices: a change to an account notifies its user, in the same transaction."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def further() -> dict[str, str]:
 
 @pytest.fixture
 def ada(identity: IdentityApplication) -> HumanUser:
-    """Somebody who has been here."""
+    """A user who has signed in before."""
     identity.background_worker.stop()
     identity.background_worker = BackgroundWorker([])
     with identity.transaction() as services:
@@ -38,7 +38,7 @@ def ada(identity: IdentityApplication) -> HumanUser:
 
 
 def queued_notifications(identity: IdentityApplication) -> list[Notification]:
-    """What waits to be sent, oldest first; it is taken out."""
+    """Remove and return the queued mails, oldest first."""
     with identity.transaction() as services:
         messages = services.outbox.list_due("mail")
         found = [parse_queued(services.outbox.unseal(message)) for message in messages]

@@ -1,4 +1,4 @@
-"""An organization goes out as a document and comes in again, whole and unchanged, or not at all."""
+"""An organization is exported as a document and imported again, complete and unchanged, or not at all."""
 
 import io
 import json
@@ -36,7 +36,7 @@ names = st.text("abcÄß 漢-7", min_size=1, max_size=8).map(lambda text: text.s
 user_names = st.text("abcdeÄ7.-", min_size=1, max_size=6)
 keys = st.text("abc:.-", min_size=1, max_size=4).filter(lambda key: key.strip("."))
 booleans = st.booleans()
-#: As it is kept: it goes out as it came in.
+#: A sanitized logo, which is exported unchanged.
 LOGO = sanitize_image(
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9z"/></svg>'
 ).base64_text
@@ -49,7 +49,7 @@ def unique(values: st.SearchStrategy[Any], *, most: int = 3) -> st.SearchStrateg
 
 @st.composite
 def organizations(draw: st.DrawFn) -> dict[str, Any]:
-    """An organization whose parts fit each other, with ids as a document has them."""
+    """A consistent organization, with ids as in a document."""
     people, programs = draw(unique(user_names)), draw(unique(user_names))
     users = [draw(user_documents(f"p{name}")) for name in people]
     service_users = [draw(service_user_documents(f"s{name}")) for name in programs]
@@ -186,7 +186,7 @@ def document(organization: dict[str, Any], instance: str | None = None) -> dict[
 
 
 def without_ids(value: Any) -> Any:
-    """The document with every id replaced by its place among them."""
+    """The document with every id replaced by its index."""
     text = json.dumps(value["organization"], sort_keys=True)
     paths: dict[str, str] = {}
     return json.loads(_ID.sub(lambda found: paths.setdefault(found[0], f"#{len(paths)}"), text))
@@ -196,12 +196,12 @@ def without_ids(value: Any) -> Any:
 
 
 class Undone(Exception):
-    """Ends a transaction that is not to stay."""
+    """Rolls back a transaction."""
 
 
 @pytest.fixture
 def with_other(make_world: WorldFactory) -> World:
-    """A world with the organization that documents speak of, and its service user otto."""
+    """A world with the organization to which documents refer, and its service user otto."""
     world = make_world()
     organization = world.make_organization(name="Other", primary_domain=OTHER)
     with world.transaction_services() as services:
@@ -258,7 +258,7 @@ class TestComingBack:
             services.organizations.remove(robot.organization.id, principal=Principal.OPERATOR)
             imported(services, before)
             assert exported(services, robot.organization) == before
-        # The key file that the program has works again.
+        # The program's key file works again.
         assert robot.access_token()
 
     def test_a_key_that_expired_meanwhile_stays_behind(self, with_other: World) -> None:
@@ -270,7 +270,7 @@ class TestComingBack:
 
 
 def is_shown(described: Any, exported_value: Any) -> bool:
-    """True if nothing of what is described was lost, whatever its ids and the order of lists."""
+    """True if everything described exists, whatever the ids and the order of lists."""
     if isinstance(described, dict):
         return all(is_shown(value, exported_value[name]) for name, value in described.items())
     if isinstance(described, list):

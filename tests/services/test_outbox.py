@@ -1,4 +1,4 @@
-"""The outbox: nothing leaves before the commit, nothing is lost, nothing leaves twice."""
+"""The outbox: nothing is sent before the commit, nothing is lost, and nothing is sent twice."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ MAIL = Mail(to="ada@acme.example", subject="Hello", text="Hello\n")
 
 
 class FailingMailServer:
-    """Stands for the way to the mail server."""
+    """Replaces the mail sender."""
 
     def __init__(self) -> None:
         self.sent: list[Mail] = []
@@ -44,7 +44,7 @@ def server(identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch) -> Fa
 
 @pytest.fixture
 def calls(identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the worker was called for."""
+    """The jobs for which the worker was woken."""
     identity.background_worker.stop()
     identity.background_worker = BackgroundWorker([])
     calls: list[str] = []
@@ -83,7 +83,7 @@ def test_what_is_aborted_is_never_sent(
 def test_each_is_sent_once_and_at_once(identity: IdentityApplication, server: FailingMailServer) -> None:
     queue(identity)
     assert identity.senders["mail"].run() is None
-    # The way is free again right away.
+    # The mail server works again.
     queue(identity)
     assert identity.senders["mail"].run() is None
     assert server.sent == [MAIL, MAIL]
@@ -100,7 +100,7 @@ def test_while_the_server_is_away_it_waits_longer_and_longer(
         assert span is not None
         spans.append(int(span.total_seconds()))
         clock.advance(spans[-1])
-    # Up to a fifth shorter, so that what failed together is not tried again together.
+    # Up to a fifth shorter, so that mails that failed together are not retried together.
     longest = [10, 20, 40, 80, 160, 320, 600]
     assert all(0.8 * most - 1 <= span <= most for span, most in zip(spans, longest, strict=True)), spans
     assert MAIL.to not in caplog.text
@@ -185,7 +185,7 @@ def test_one_node_sends_and_another_looks_again_later(
 def test_more_than_one_batch_is_sent_without_waiting(identity: IdentityApplication, server: FailingMailServer) -> None:
     with identity.transaction() as services:
         for number in range(15):
-            # More to one address than it gets in an hour would be left out.
+            # More mails to one address would exceed its hourly limit.
             services.mails.queue(replace(MAIL, to=f"ada-{number}@acme.example"), MailReason.NOTICE)
     assert identity.senders["mail"].run() == timedelta()
     assert identity.senders["mail"].run() is None

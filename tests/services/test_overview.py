@@ -1,4 +1,4 @@
-"""What needs attention: what expires, what was refused, what is still to be done."""
+"""What needs attention: expiring credentials, refusals, and pending tasks."""
 
 from datetime import timedelta
 

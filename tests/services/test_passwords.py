@@ -1,4 +1,4 @@
-"""Passwords: attempts are counted before they are judged, and a password has to be good enough."""
+"""Passwords: attempts are counted before they are verified, and new passwords must be strong."""
 
 import unicodedata
 from datetime import UTC, datetime
@@ -41,12 +41,12 @@ def anna(identity: IdentityApplication) -> Subject:
 
 
 def attempt(services: Services, login_name: str) -> PasswordAttempt:
-    """One attempt at a browser that nobody knows."""
+    """One attempt in an unknown browser."""
     return services.passwords.begin_attempt(LoginName.parse(login_name), {})
 
 
 def tried(identity: IdentityApplication, login_name: str) -> int | None:
-    """Seconds to wait, None if an attempt was granted."""
+    """The seconds to wait; None if the attempt was allowed."""
     try:
         with identity.transaction() as services:
             attempt(services, login_name)
@@ -175,7 +175,7 @@ class TestAFileOfTheOperator:
 
 
 def test_password_strength_estimate_is_bounded() -> None:
-    """Each way to write a letter multiplied the work: this one took seconds. Counted, not timed."""
+    """Substitutions once multiplied the work: this password took seconds. The test counts instead of measuring time."""
     from zxcvbn import matching
 
     call_count = 0

@@ -1,4 +1,4 @@
-"""Security 14.4: by no sequence of calls does anybody grant more than they hold, or gain more than they had."""
+"""Security 14.4: no sequence of calls grants more permissions than the caller holds, or gains any."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ _MANAGER_WRITE = {
     ManagerLevel.PROJECT_GRANT: "project_grant_manager.write",
 }
 
-#: Roles as a plugin may offer them: somebody manages managers, or users, without holding what they hold.
+#: Roles that a plugin could offer: they manage managers or users without holding those permissions.
 _CLERKS = (
     *(
         ManagerRole(name=f"{level.upper()}_CLERK", level=level, permissions=frozenset({permission}))
@@ -59,15 +59,15 @@ _NAMES = {level: [role.name for role in _ROLE.values() if role.level is level] f
 
 
 def _concerns(resource: Resource, user: User) -> bool:
-    """True for the instance, and what belongs or was granted to the user's organization."""
+    """True for the instance, and for resources that belong to the user's organization or were granted to it."""
     holder = None if resource.grantee is None else resource.grantee.id
     return resource.organization_id is None or user.organization_id in (resource.organization_id, holder)
 
 
 class Graph:
-    """Two organizations with people and programs, a project each, one of them granted, and random manager roles.
+    """Two organizations with users, a project each, one project grant, and random manager roles.
 
-    The first user is the one who tries; whoever's credentials come out of a call is theirs from then on.
+    The first user is the attacker, who also controls every user whose credentials a call has returned.
     """
 
     def __init__(self, services: Services, random: Random) -> None:
@@ -90,7 +90,7 @@ class Graph:
         ]
         self.users: list[User] = [self._user(number, acme if number < 4 else organization) for number in range(6)]
         for user in self.users:
-            # What somebody holds elsewhere is their own organization's to decide over.
+            # The organization of a resource decides on roles of outside users.
             home = [resource for resource in self.resources if _concerns(resource, user)]
             for resource in random.sample(home, 2 if user is self.users[0] else random.randint(0, 2)):
                 command = AddManager(user_id=user.id, roles=self._roles(resource))
@@ -111,7 +111,7 @@ class Graph:
         return None if subject is None else self.services.access_control.load_principal(subject)
 
     def power(self, resource: Resource) -> frozenset[str]:
-        """What those whom the trying user controls may do at the resource, all together."""
+        """The permissions at the resource of all controlled users together."""
         principals = [self.principal(user_id) for user_id in sorted(self.controlled)]
         managers = [
             self.services.access_control.list_permissions(principal, resource)
@@ -121,7 +121,7 @@ class Graph:
         return frozenset().union(*managers)
 
     def step(self) -> None:
-        """One call by one of the controlled users, made if a route would let it through."""
+        """Try one random call of a controlled user with the checks of its route."""
         known = (self.principal(user_id) for user_id in sorted(self.controlled))
         managing = [item for item in known if item is not None and item.manager_entries]
         if not managing:
@@ -145,7 +145,7 @@ class Graph:
             assert self.power(item) <= self.at_first[item], f"gained at {item.key.level} by {call.__name__}"
 
     def _permissions(self, user: User, resource: Resource) -> frozenset[str]:
-        """What the user's roles hold at the resource, whether or not it is active."""
+        """The permissions that the user's roles contain at the resource, even if the user is inactive."""
         managers = [
             manager
             for manager in self.services.storage.managers.list_for_user(user.id)
@@ -157,7 +157,7 @@ class Graph:
         self.services.access_control.require(principal, permission, resource)
 
     def require_at_home(self, principal: Principal, user: User, action: str) -> Any:
-        """Let it through as the user's route does; returns the service for this kind of user."""
+        """Check the permission as the user's route does; returns the service for this kind of user."""
         kind = "user" if isinstance(user, HumanUser) else "service_user"
         self.require(principal, f"{kind}.{action}", Resource.of_organization(user.organization_id))
         return self.services.users if isinstance(user, HumanUser) else self.services.service_users
@@ -171,7 +171,7 @@ class Graph:
         return found
 
 
-#: By whom, to whom, where, with which roles; true if somebody else's credentials came out.
+#: Arguments: graph, caller, target, resource and roles. True if the call returned credentials of the target.
 Call = Callable[[Graph, Principal, User, Resource, frozenset[str]], bool]
 
 
@@ -218,8 +218,8 @@ def grant_roles(graph: Graph, principal: Principal, target: User, resource: Reso
     return False
 
 
-#: What is done to an account: for which kinds, with which permission, and whether its credentials come out. Whoever
-#: chooses a person's address gets their next password link; a changed program is nobody's.
+#: Actions on an account: the kinds of users, the permission, and whether it yields credentials. Setting an email
+#: address yields the next password link; a changed service user yields nothing.
 DONE: dict[str, tuple[type[User] | UnionType, str, bool, Callable[[Any, User, Principal], object]]] = {
     "deactivate": (User, "write", False, lambda users, user, principal: users.deactivate(user.id, principal=principal)),
     "reactivate": (User, "write", False, lambda users, user, principal: users.reactivate(user.id, principal=principal)),
@@ -330,7 +330,7 @@ def to_an_account(name: str) -> Call:
     return call
 
 
-#: Generating a key takes long, and is like uploading one.
+#: Generating a key takes long, and adds nothing to uploading one.
 CALLS: tuple[Call, ...] = (
     *(add_manager, change_manager, remove_manager, invite, create_project, grant_roles),
     *(to_an_account(name) for name in DONE if name != "add_key"),
@@ -339,7 +339,7 @@ CALLS: tuple[Call, ...] = (
 
 @contextmanager
 def undone(identity: IdentityApplication) -> Iterator[Services]:
-    """Services whose changes are forgotten."""
+    """Services whose changes are rolled back."""
     transactions = ExplicitTransactionManager()
     transactions.begin()
     try:
@@ -361,7 +361,7 @@ def test_nobody_gains_more_than_they_hold(identity: IdentityApplication, seed: i
 
 @pytest.mark.parametrize("name", DONE)
 def test_a_user_manager_has_no_power_over_an_owner(services: Services, name: str) -> None:
-    """Each way by itself: the state and the credentials of somebody who holds more."""
+    """Each action by itself, against the account and the credentials of a user with more permissions."""
     organization = make_organization(services)
     principal = holding(services, make_service_user(services, organization, "clerk"), "ORG_USER_MANAGER")
     kind, _, _, do = DONE[name]

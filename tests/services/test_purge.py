@@ -63,7 +63,7 @@ def test_others_are_relieved_after_each_batch_and_whoever_watches_hears_of_it(
 
     def relieve() -> None:
         recorded.append("relieved")
-        # The batch is committed by then, and whoever waited may write.
+        # The batch is committed by then, so that waiting writers can continue.
         fill(identity, 1)
 
     monkeypatch.setattr(identity.backend, "checkpoint", relieve)
@@ -136,7 +136,7 @@ def test_a_purge_that_takes_long_stays_the_only_one(
 def test_a_purge_ends_when_another_node_has_begun_one(
     identity: IdentityApplication, expired: dict[str, object], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when the process was asleep for longer than its turn."""
+    """As if the process had been suspended until its lease expired."""
 
     def relieve() -> None:
         monkeypatch.undo()
@@ -186,7 +186,7 @@ def test_a_kind_that_cannot_be_purged_stops_no_other(
 def test_what_a_sign_in_leaves_behind_goes_too(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
         anna = subject_of(services, make_human_user(services, make_organization(services)))
-        # Who has no password yet may use a link for longer.
+        # A link of a user without a password lives longer.
         services.passwords.set_one_time_password(anna.user.id)
         services.sessions.start(anna, (), proofs=(), user_agent="")
         services.sign_ins.begin({"client_id": "c"})
@@ -198,7 +198,7 @@ def test_what_a_sign_in_leaves_behind_goes_too(identity: IdentityApplication, cl
     assert purged == dict.fromkeys(("authorization requests", "outgoing messages", "records"), 1)
     clock.advance(hours=7 * 24 - 26)
     assert identity.background_jobs.purge() == {}, "the session has just reached its end"
-    # A token that names the session may live for another twelve hours, and is dead only because the session says so.
+    # A token of the session may live for another twelve hours, and is invalid only because the session has ended.
     clock.advance(hours=24 + 12)
     assert identity.background_jobs.purge() == {}
     clock.advance(seconds=1)
@@ -215,7 +215,7 @@ class TestAges:
     def test_sessions_and_tokens_each_have_their_own(
         self, identity: IdentityApplication, expired: dict[str, object], clock: FakeClock
     ) -> None:
-        """A session may be named by tokens for twelve hours after its end, which come first."""
+        """Tokens of an ended session are purged first, since they may refer to it for twelve hours."""
         fill(identity, 1, **{**expired, "expires_at": clock()})
         with identity.transaction() as services:
             anna = subject_of(services, make_human_user(services, make_organization(services)))
@@ -314,7 +314,7 @@ class TestLegalHold:
         cursors = [since for since, _ in looked]
         assert cursors[0] is None
         assert cursors[1:] == sorted(set(cursors[1:]))
-        # Two at a time, whether they go or not.
+        # At most two at a time, held or not.
         assert [found for _, found in looked] == [0, 1, 2, 1, 0]
 
     def test_everything_can_be_held(
@@ -347,7 +347,7 @@ class TestLegalHold:
         assert identity.background_jobs.delete_due_accounts() == 1
 
     def test_what_is_about_one_person_can_be_held(self, identity: IdentityApplication, clock: FakeClock) -> None:
-        """And of nobody else in the organization."""
+        """Other users of the organization are not held."""
         with identity.transaction() as services:
             organization = make_organization(services)
             anna, bert = (
@@ -416,7 +416,7 @@ class TestLegalHold:
 
     @pytest.mark.parametrize("kind", LegalHoldKind)
     def test_nobody_who_is_held_is_removed(self, identity: IdentityApplication, kind: LegalHoldKind) -> None:
-        """Neither by themselves nor with the organization; what is not held goes."""
+        """Neither directly nor with the organization; the rest is removed."""
         with identity.transaction() as services:
             organization, other = (make_organization(services, name) for name in ("Held", "Other"))
             anna, bert = (make_human_user(services, item) for item in (organization, other))

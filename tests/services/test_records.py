@@ -1,4 +1,4 @@
-"""What plugins keep in name spaces of their own."""
+"""Records of plugins, each in its own namespace."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Everything sealed anew under another master key: nothing is forgotten, nothing is lost half-way."""
+"""Rekeying: every sealed value is sealed again with a new master key; an interruption loses nothing."""
 
 from collections import Counter
 from hashlib import sha256
@@ -19,19 +19,19 @@ from identity.system_checks import SystemChecks
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 
-# What storages can get wrong the contract asks of each.
+# The storage contract covers differences between storages.
 pytestmark = pytest.mark.storages("memory", "sqlite")
 
 OLD, NEW, OTHER = (MasterKey(name, sha256(name.encode()).digest()) for name in ("old", "new", "other"))
 MAIL = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
 PLUGIN = RecordNamespace("some_plugin")
 ROWS_PER_KIND = 3
-#: The signing key, and of each: a link, a kept answer, a plugin's record, a message, a provider's secret.
+#: The signing key, and of each: a link, a stored response, a plugin's record, a mail, and a provider's secret.
 ALL = 1 + 5 * ROWS_PER_KIND
 
 
 class Filled:
-    """A world with something sealed of every kind, under the old key alone."""
+    """A world with a sealed value of every kind, all sealed with the old key."""
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         self._process, self._patch = world.identity.process_state, monkeypatch
@@ -53,7 +53,7 @@ class Filled:
             self.codes.append(link.rsplit("/", 1)[1])
 
     def use(self, *keys: MasterKey) -> Sealer:
-        """Go on with these master keys, as a restart does."""
+        """Continue with these master keys, as after a restart."""
         sealer = Sealer(keys)
         self._patch.setattr(self._process, "sealer", sealer)
         self._patch.setattr(self._process.key_ring, "sealer", sealer)
@@ -68,7 +68,7 @@ class Filled:
         return count_remaining(self.world.identity.read_session, self._process.sealer)
 
     def check(self) -> None:
-        """All of it can be opened."""
+        """Check that every value can be opened."""
         with self.world.identity.read_session() as services:
             services.signing_keys.current_signing_key()
             for at, provider in enumerate(self.providers):
@@ -94,7 +94,6 @@ def _present(world: World) -> list[MasterKey]:
 
 @pytest.fixture
 def filled(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> Filled:
-    """See there."""
     monkeypatch.setattr(rekeying, "BATCH", 2)
     return Filled(make_world(**MAIL), monkeypatch)
 
@@ -110,7 +109,7 @@ def test_everything_is_sealed_anew_and_the_old_key_is_not_needed_any_more(filled
 
 
 def test_a_check_tells_of_what_no_listed_key_opens(filled: Filled) -> None:
-    """However it is sealed: a signing key that is damaged hides nothing else."""
+    """A damaged signing key hides no other problem."""
     identity = filled.world.identity
 
     def check_result(*keys: MasterKey) -> str | None:
@@ -128,7 +127,7 @@ def test_a_check_tells_of_what_no_listed_key_opens(filled: Filled) -> None:
 
 def test_half_way_everything_can_be_opened_and_the_rest_is_done_later(filled: Filled) -> None:
     class Killed(BaseException):
-        """As by a signal that cannot be caught: what is committed is all that stays."""
+        """As by SIGKILL: only committed changes remain."""
 
     count = 0
 
@@ -208,7 +207,7 @@ def test_unsealable_signing_key_is_left_and_reported_by_id(filled: Filled, broke
 
 
 def test_no_column_is_forgotten() -> None:
-    """What is bytes and no digest, key or public half is sealed, and is one of those that are sealed anew."""
+    """Every binary column that is no digest or public key is sealed, and must be listed for rekeying."""
     plain = {"digest", "public_key", "key"}
     sealed = {
         f"{table.name}.{column.name}"

@@ -245,7 +245,7 @@ def test_secret_works_while_user_is_active(services: Services, robot: ServiceUse
 def test_the_same_work_for_who_is_known_and_who_is_not(
     services: Services, robot: ServiceUser, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Security 3.2: an unknown service user, and one without a secret, is compared against a dummy."""
+    """Security 3.2: with an unknown service user, or one without a secret, the check compares against a dummy."""
     users = services.service_users
     idle = make_service_user(services, organization, "idle")
     users.add_secret(robot.id, principal=Principal.OPERATOR)

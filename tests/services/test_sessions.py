@@ -1,4 +1,4 @@
-"""Sessions: recognised by secret, renewed under a new one, ended for good."""
+"""Sessions: found by their secret, renewed with a new secret, and ended permanently."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,7 +100,7 @@ def test_activity_does_not_move_the_absolute_end(
                 services.sessions.touch(account)
         if account is None:
             break
-    # The last time it was seen alive was before the end of its seventh day.
+    # It was last used before the end of its seventh day.
     (last,) = live_accounts(identity, secret)
     assert account is not None
     clock.advance(hours=14)

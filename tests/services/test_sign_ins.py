@@ -1,4 +1,4 @@
-"""Sign-ins under way: bound to one browser, finished once, and never in each other's way."""
+"""Pending sign-ins: bound to one browser, completed once, and isolated from each other."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from identity.services.sign_ins import (
 from identity.testing.clock import FakeClock
 from tests.services.factories import make_human_user, make_organization, subject_of
 
-#: A sign-in and the secret of its browser; Anna, and Bert who is signed in.
+#: A pending sign-in and its browser secret; then Anna, and Bert, who has a session.
 Begun = tuple[PendingAuthorization, str]
 People = tuple[Subject, SignedInAccount]
 
@@ -65,7 +65,7 @@ def test_it_is_finished_once(identity: IdentityApplication, begun: Begun) -> Non
 
 
 def test_two_tabs_change_it_one_after_the_other(identity: IdentityApplication, begun: Begun) -> None:
-    """The second tab still holds what the first one has replaced: both changes stand."""
+    """The second tab still has the old version; both changes are kept."""
     pending, secret = begun
     with identity.transaction() as services:
         services.sign_ins.complete_interaction(pending, "terms")
@@ -91,7 +91,7 @@ def people(identity: IdentityApplication) -> People:
 def test_choosing_an_account_undoes_what_another_has_proved(
     identity: IdentityApplication, begun: Begun, people: People
 ) -> None:
-    """Otherwise Anna's password would stand for Bert's, whom prompt=login wants to hear from."""
+    """Otherwise Anna's password would authenticate Bert, for whom prompt=login requires a password."""
     anna, bert = people
     with identity.transaction() as services:
         proved = services.sign_ins.add_proof(begun[0], anna, ("pwd",))
@@ -132,7 +132,7 @@ def test_nothing_is_answered_by_what_was_true_before(
 
 
 def test_what_one_person_did_counts_for_no_other(identity: IdentityApplication, begun: Begun, people: People) -> None:
-    """Two windows at one sign-in: what is finished in the one after somebody proved who they are in the other."""
+    """Two windows of one sign-in: an interaction in one of them, after another user has authenticated in the other."""
     (pending, secret), (subject, _) = begun, people
     with identity.transaction() as services:
         first = services.sign_ins.add_proof(pending, subject, ("pwd",))

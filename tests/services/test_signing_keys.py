@@ -1,4 +1,4 @@
-"""Announced before use, retired ones published until their tokens are gone, safe with several nodes."""
+"""Signing keys are announced before use, published until their tokens have expired, and safe with several nodes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -94,7 +94,7 @@ def test_an_emergency_key_signs_when_every_node_knows_it(identity: IdentityAppli
 
 
 def assemble_on(identity: IdentityApplication, clock: FakeClock) -> IdentityApplication:
-    """Another process over the same storage: its own key ring, the same master key."""
+    """Another process with the same storage and master key, but its own key ring."""
     settings = {
         "identity.issuer_url": identity.settings.issuer_url,
         "identity.storage": "memory",
@@ -134,7 +134,7 @@ def test_of_two_nodes_that_rotate_at_once_one_makes_the_key(identity: IdentityAp
     app = assemble_on(identity, clock)
     second = rotate(identity)
     with app.transaction() as services:
-        # The slower node decided on generation 2 before the faster one committed it.
+        # The slower node chose generation 2 before the faster one committed it.
         assert services.signing_keys._add(2, clock() + timedelta(minutes=6)).id == second
     with identity.read_session() as services:
         assert len(services.storage.signing_keys.list_all()) == 2
@@ -286,7 +286,7 @@ def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: IdentityA
 
 
 def damage(identity: IdentityApplication, key_id: str, **members: object) -> None:
-    """Something else is stored of the key; every node begins anew."""
+    """Replace the stored key with damaged data; every node loads it again."""
     with identity.transaction() as services:
         [key] = [signing_key for signing_key in services.storage.signing_keys.list_all() if signing_key.id == key_id]
         services.storage.signing_keys.delete(key_id)
@@ -297,7 +297,7 @@ def damage(identity: IdentityApplication, key_id: str, **members: object) -> Non
 
 
 def two_keys(identity: IdentityApplication, clock: FakeClock) -> tuple[str, str]:
-    """Two, of which the second has taken over."""
+    """Two keys; the second is active."""
     first, second = add_first(identity), rotate(identity)
     clock.advance(int(identity.settings.key_announcement_period.total_seconds()))
     assert current(identity) == second

@@ -1,4 +1,4 @@
-"""Identity providers as use cases: what is told of them, and what is not; who may; documents."""
+"""Identity provider service: what responses contain, permissions, and documents."""
 
 import json
 from typing import Any

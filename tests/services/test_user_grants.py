@@ -1,4 +1,4 @@
-"""Roles of projects are given where the giver may, to whom the giver sees, and never beyond a project grant."""
+"""User grants: who may grant which roles to whom, and never beyond a project grant."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from tests.services.factories import make_human_user, make_organization, subject
 
 
 class Shop:
-    """A project of Acme with the roles reader and editor; Other may give reader on; Third has no part in it."""
+    """A project of Acme with the roles reader and editor. Other has a grant for reader; Third has none."""
 
     def __init__(self, services: Services) -> None:
         self.services = services

@@ -1,4 +1,4 @@
-"""People's accounts as those who manage them see and change them."""
+"""User accounts, as managers see and change them."""
 
 from datetime import timedelta
 
@@ -95,7 +95,7 @@ def test_a_new_address_ends_links_that_went_to_the_old_one(services: Services, a
 
 
 def test_an_invitation_waits_for_a_week_and_a_new_password_for_an_hour(services: Services, anna: HumanUser) -> None:
-    """Who has no password yet may read it when they start; a link for an account in use is a risk."""
+    """A new user may read the mail days later, but a link for an account in use is a risk."""
     assert services.passwords.reset_link_lifetime(anna.id) == timedelta(days=7)
     services.users.set_one_time_password(anna.id, principal=Principal.OPERATOR)
     assert services.passwords.reset_link_lifetime(anna.id) == timedelta(hours=1)

@@ -1,7 +1,7 @@
-"""A service whose applications, projects, roles and organizations have one field more than the domain declares.
+"""A service whose applications, projects, project roles and organizations have a field more than the domain declares.
 
-It is declared before anything else is imported, as if it stood in the domain, and its migration has run. Nothing
-labels it, so forms and pages name it after itself.
+The subclasses replace the entities before anything else is imported, as if the field were declared there, and its
+migration has run. The field has no label, so forms and pages show its name.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,29 +17,23 @@ FIELD = "reads_aloud"
 
 @entity
 class ApplicationWithField(applications.Application):
-    """An application with a setting that the service does not know."""
+    """An application with a field that the service does not know."""
 
     reads_aloud: bool = mutable(default=False)
 
 
 @entity
 class ProjectWithField(projects.Project):
-    """A project with the same setting."""
-
     reads_aloud: bool = mutable(default=False)
 
 
 @entity
 class ProjectRoleWithField(projects.ProjectRole):
-    """A role of a project with it."""
-
     reads_aloud: bool = mutable(default=False)
 
 
 @entity
 class OrganizationWithField(organizations.Organization):
-    """An organization with it."""
-
     reads_aloud: bool = mutable(default=False)
 
 
@@ -53,7 +47,7 @@ pytest_plugins = ["identity.testing.fixtures"]
 
 @pytest.fixture(scope="session", autouse=True)
 def migrated() -> None:
-    """The one migration that the field needs."""
+    """Run the only migration that the field needs."""
     from sqlalchemy import create_engine, text
 
     from identity.plugins.sql.backend import SqlBackend

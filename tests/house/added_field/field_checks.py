@@ -1,4 +1,4 @@
-"""The declaration of a field is enough: storage, API, document, export, audit trail, form and page have it."""
+"""A declared field works everywhere: storage, API, OpenAPI document, export, audit trail, form and page."""
 
 import json
 from typing import Any
@@ -18,7 +18,6 @@ FIELD = "reads_aloud"
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> World:
-    """A service with the field."""
     return make_world()
 
 

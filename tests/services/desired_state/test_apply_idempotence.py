@@ -1,4 +1,4 @@
-"""Whatever `apply` accepts is as described the second time; so is what was exported."""
+"""Applying an accepted or an exported state a second time changes nothing."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -35,10 +35,10 @@ pytestmark = pytest.mark.storages("memory")
 
 ROLES = ("reader", "Editor", "a:b")
 PEM = RsaPublicKey(RsaKeyPool(1).next().public_key()).to_pem()
-#: As people write them: in capitals, with what is taken off, twice.
+#: Names as users type them: in capitals, with removed characters, or twice.
 NAMES = st.sampled_from(["Acme", "ACME GmbH", "Zoë", "漢字", "a-b"])
 TEXTS = st.sampled_from(["", "Text", "Straße 1"])
-#: What a field takes where its type does not tell.
+#: Strategies for fields whose type is not specific enough.
 BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "name": NAMES,
     "display_name": NAMES,
@@ -94,7 +94,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
 
 
 def value_of(name: str, annotation: Any) -> st.SearchStrategy[Any] | None:
-    """Values of a command's field, as a document has them; None if the test knows none."""
+    """Values of a command's field as in a document; None if the test has no strategy."""
     if name in BY_NAME:
         return BY_NAME[name]
     for part in (annotation, *get_args(annotation)):
@@ -109,12 +109,12 @@ def value_of(name: str, annotation: Any) -> st.SearchStrategy[Any] | None:
     return None
 
 
-#: Not described by these commands, or told by the test where they stand.
+#: Fields that these commands do not describe, or that the test sets itself.
 OTHER_FIELDS = {"id", "active", "address", "user_name", "type", "key", "roles"}
 
 
 def members_of(command: type[Command], *required: str, without: frozenset[str] = frozenset()) -> Any:
-    """Documents' members for each field of a command: some of them, and always those that are required."""
+    """Document members for the fields of a command: the required ones, and any of the others."""
     strategies = {}
     for name, field in command.model_fields.items():
         strategy = value_of(name, field.annotation)
@@ -133,14 +133,14 @@ def merged(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[
 
 
 def numbered(values: st.SearchStrategy[dict[str, Any]], name: str, prefix: str) -> st.SearchStrategy[Any]:
-    """One of them or none, with this name."""
+    """A list of one or no value, with this name."""
     lists = st.lists(values, max_size=1)
     return lists.map(lambda found: [{**item, name: f"{prefix}{number}"} for number, item in enumerate(found)])
 
 
 @st.composite
 def applications(draw: st.DrawFn) -> dict[str, Any]:
-    """Mostly ones that are accepted: people of all types but API come back to somewhere."""
+    """Mostly valid applications: all types except API have a redirect URI."""
     application: dict[str, Any] = draw(merged(members_of(RegisterApplication, "name"), STATES))
     application["type"] = draw(st.sampled_from([application_type.value for application_type in ApplicationType]))
     if application["type"] == "api":
@@ -228,7 +228,7 @@ states = st.tuples(organizations("acme.example"), organizations("other.example")
 
 @contextmanager
 def undone(world: World) -> Iterator[Services]:
-    """Services whose changes are forgotten."""
+    """Services whose changes are rolled back."""
 
     class Undo(Exception):
         pass
@@ -260,7 +260,7 @@ _SETTINGS = settings(
     max_examples=80,
     deadline=None,
     derandomize=True,
-    # A document is too large to be made smaller in reasonable time.
+    # Shrinking such a large document would take too long.
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -1,4 +1,4 @@
-"""Badges: managers give them to people, who see theirs in the account; applications ask for them."""
+"""Badges: managers award them to users, users see theirs in the account, and applications request them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from identity.plugins.management.api import OperationGroup
 
 
 class BadgesPlugin:
-    """What the entry point names."""
+    """The plugin that the entry point names."""
 
     hookspecs = 1
 
@@ -31,20 +31,16 @@ class BadgesPlugin:
 
     @hookimpl
     def identity_record_namespace(self, namespace: RecordNamespace) -> None:
-        """Where badges are kept."""
         self.badges = Badges(namespace, self.settings.prefix)
 
     @hookimpl
     def identity_endpoints(self) -> Iterable[Endpoint]:
-        """Where applications ask."""
         return [badge_endpoint(self.badges)]
 
     @hookimpl
     def identity_configure(self, config: Configurator) -> None:
-        """The page of the account."""
         add_badge_page(config, self.badges)
 
     @hookimpl(optionalhook=True)
     def management_operations(self) -> Iterable[OperationGroup]:
-        """Where managers give badges."""
         return [badge_operations(self.badges)]

@@ -1,4 +1,4 @@
-"""The badge endpoint: an application that authenticates gets the badge of a person."""
+"""The badge endpoint: an authenticated application requests a user's badge."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The operation of the management API by which a manager gives a badge."""
+"""The operation of the management API with which a manager awards a badge."""
 
 from badges.records import Badges
 from identity.api.entities import HumanUser

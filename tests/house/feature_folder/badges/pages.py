@@ -1,4 +1,4 @@
-"""The page on which people see their badge."""
+"""The account page that shows users their badge."""
 
 from collections.abc import Mapping
 
@@ -9,18 +9,18 @@ from identity.api.pages import SignedInPage
 
 
 class BadgePage(SignedInPage):
-    """It changes nothing."""
+    """A page without a form."""
 
     template = "badges/badge.html"
 
     def template_variables(self) -> Mapping[str, object]:
-        """The badge, if there is one."""
+        """The user's badge; None without one."""
         badges: Badges = self.request.registry.badges
         return {"badge": badges.find(self.request.services, self.subject.user.id)}
 
 
 def add_badge_page(config: Configurator, badges: Badges) -> None:
-    """The page, and its template."""
+    """Register the page and its template."""
     config.include("identity.pages")
     config.registry.badges = badges
     config.add_page_templates("badges:templates")

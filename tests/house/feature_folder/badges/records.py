@@ -1,4 +1,4 @@
-"""How badges are existing: one record for each person."""
+"""How badges are stored: one record for each user."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,11 @@ KIND = "badge"
 
 @dataclass(frozen=True)
 class Badges:
-    """The badges of everybody."""
-
     namespace: RecordNamespace
     prefix: str
 
     def give(self, services: Services, user_id: str, text: str) -> str:
-        """Replaces the person's badge; returns the new one."""
+        """Replace the user's badge; returns the new one."""
         records = services.record_service(self.namespace)
         badge = {"text": self.prefix + text}
         existing = records.add(KIND, user_id, badge, user_id=user_id)
@@ -24,6 +22,6 @@ class Badges:
         return badge["text"]
 
     def find(self, services: Services, user_id: str) -> str | None:
-        """The person's badge."""
+        """The user's badge; None without one."""
         record = services.record_service(self.namespace).find(KIND, user_id)
         return None if record is None else str(record.value["text"])

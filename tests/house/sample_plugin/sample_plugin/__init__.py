@@ -1,4 +1,4 @@
-"""A plugin that adds grant types, a scope with its claim, a page of the sign-in and of the console, and a storage."""
+"""A plugin that adds grant types, a scope with its claim, a sign-in page, a console page and a storage backend."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from sample_plugin.token_exchange import TokenExchange
 
 
 class SamplePlugin:
-    """What the entry point names: made once per process, with its settings."""
+    """The class that the entry point names. The service creates one instance per process, with its settings."""
 
     hookspecs = 1
 
@@ -38,43 +38,40 @@ class SamplePlugin:
 
     @hookimpl
     def identity_grant_types(self) -> Iterable[GrantType]:
-        """The delegation grant, and token exchange."""
         return [Delegation(), TokenExchange()]
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:
-        """The scope "department"."""
         return [department_scope()]
 
     @hookimpl
     def identity_user_claims(self, user: User, scopes: tuple[str, ...], lookup: Lookup) -> Mapping[str, object]:
-        """The department, where the scope was granted and a department is set."""
+        """The claim "department", if its scope was granted and the setting has a value."""
         department = self.settings.department
         return {CLAIM: department} if SCOPE in scopes and department else {}
 
     @hookimpl
     def identity_interactions(self) -> Iterable[Interaction]:
-        """The door, where there is one."""
+        """The door PIN, if enabled."""
         return [DoorPinInteraction()] if self.settings.door else []
 
     @hookimpl
     def identity_configure(self, config: Configurator) -> None:
-        """Its pages: one of the sign-in, one of the console."""
+        """Add the sign-in page and the console page."""
         if self.settings.door:
             page.configure(config, self.record_namespace)
             add_console_routes(config, console_page.ROUTES)
 
     @hookimpl(optionalhook=True)
     def console_navigation(self, principal: Principal, organization: Organization | None) -> Iterable[NavigationItem]:
-        """The way to that one."""
+        """The navigation entry of the console page."""
         return [console_page.navigation_item(organization)] if self.settings.door and organization is not None else []
 
     @hookimpl
     def identity_record_namespace(self, namespace: RecordNamespace) -> None:
-        """Where the codes of the door are kept."""
+        """Called once before requests: keep the namespace in which door PINs are stored."""
         self.record_namespace = namespace
 
     @hookimpl
     def identity_storage_backends(self) -> Iterable[Backend]:
-        """The backend "sample"."""
         return [SampleBackend()]

@@ -1,4 +1,4 @@
-"""A page of the console: who of an organization has chosen a code for the door."""
+"""A console page: which users of an organization have chosen a code for the door."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +20,12 @@ from sample_plugin.page import CODES
 
 
 def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[Any]:
-    """The people of the organization that the address names."""
+    """A page of the users of the organization in the URL."""
     return page.services.storage.users.page(page.entity_of(Organization).id, UserKind.HUMAN, request)
 
 
 def _rows(page: ConsolePage, users: Sequence[User]) -> Sequence[Cells]:
-    """Name and state of each."""
+    """The cells of each row: the user's name and when the code was chosen."""
     records = page.services.record_service(page.request.registry.sample_record_namespace)
     ui, rows = page.template_macros, []
     for user in users:
@@ -52,7 +52,7 @@ DOOR_PINS = ResourceList(
 
 
 def navigation_item(organization: Organization) -> NavigationItem:
-    """Its place in the navigation of an organization."""
+    """The page's entry in the navigation of an organization."""
     return NavigationItem(label="Door codes", href=f"{CONSOLE_PATH}/organizations/{organization.id}/doors", icon="key")
 
 

@@ -1,4 +1,4 @@
-"""A grant type: an application gets a token about a service user of its own organization."""
+"""A grant type: an application obtains a token for a service user of its own organization."""
 
 from identity.api.endpoints import Context, InvalidGrant
 from identity.api.entities import ApplicationClient, ServiceUser, Subject
@@ -6,26 +6,26 @@ from identity.api.grants import Authorization, ClientRequirement, GrantType, Pre
 
 GRANT_TYPE = "urn:example:grant-type:delegation"
 
-#: One text for every refusal: an application does not learn who exists elsewhere.
+#: The same text for every refusal, so that an application cannot find out which service users exist elsewhere.
 REFUSED = "the application may not act for this service user"
 
 
 class Delegation(GrantType):
-    """The application authenticates; ``service_user`` names the service user by id."""
+    """The client authenticates; the parameter ``service_user`` is the service user's id."""
 
     grant_type = GRANT_TYPE
     parameters = frozenset({"service_user"})
     client_requirement = ClientRequirement.REQUIRED
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
-        """The service user, for the application that asks. Raises InvalidRequest, InvalidScope, InvalidGrant."""
+        """Authorize the client for the service user. Raises InvalidRequest, InvalidScope or InvalidGrant."""
         scope = request.parameters.get_space_delimited("scope")
         user_id = request.parameters.require_value("service_user")
         subject = context.services.storage.users.find_subject(user_id)
         return _authorization(subject, request.client, scope, context)
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
-        """The result for a service user and an application in the preview; None for people."""
+        """The result for a service user and an application in the token preview; None for human users."""
         if preview_input.subject is None or not isinstance(preview_input.subject.user, ServiceUser):
             return None
         return _authorization(preview_input.subject, preview_input.client, preview_input.requested_scopes, context)

@@ -1,4 +1,4 @@
-"""The page of the interaction. Each person has a code of their own, kept sealed in a record."""
+"""The interaction's page. Each user has a code, which is sealed in a record."""
 
 import hmac
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ from sample_plugin.interaction import NAME
 ATTEMPTS = 5
 SPAN = timedelta(minutes=10)
 
-#: What the records are called that hold the codes, by the ids of users.
+#: The record kind; the keys are user ids.
 CODES = "codes"
 SHORTEST = 4
 
 
 class DoorPinPage(FormPage):
-    """Has a code chosen the first time, asks for it from then on, and notes in the row that waits that it was right."""
+    """Asks for the code, which a new user chooses here. The right one completes the interaction."""
 
     template = "sample/door_pin.html"
     fields = ("code",)
@@ -33,17 +33,17 @@ class DoorPinPage(FormPage):
 
     @property
     def codes(self) -> RecordService:
-        """What the plugin keeps."""
+        """The plugin's records."""
         records: RecordService = self.request.services.record_service(self.request.registry.sample_record_namespace)
         return records
 
     def template_variables(self) -> Mapping[str, object] | Response:
-        """Whether the person has a code; continues the sign-in if no password was entered."""
+        """Whether the user still has to choose a code; without an authenticated user, resumes the sign-in."""
         proved = self.context.sign_in.authenticated_subject
         return self.go_on() if proved is None else {"first": self.codes.find(CODES, proved.user.id) is None}
 
     def submit(self, form: Form) -> Response:
-        """On with the sign-in, if the code is right."""
+        """Complete the interaction if the code is right."""
         proved = self.context.sign_in.authenticated_subject
         if proved is None:
             return self.go_on()
@@ -54,7 +54,7 @@ class DoorPinPage(FormPage):
         if record is None and len(typed) < SHORTEST:
             raise Invalid({"code": gettext_lazy("Use at least {n} characters.", n=SHORTEST)})
         if record is None:
-            # In another tab they may have chosen one just now: then that one counts.
+            # If another tab has chosen a code in the meantime, ``add`` returns that one, and it counts.
             record = self.codes.add(CODES, proved.user.id, {"code": typed}, user_id=proved.user.id, seal=True)
         if record is not None:
             self.count(proved.user.id)
@@ -64,9 +64,9 @@ class DoorPinPage(FormPage):
         return self.go_on()
 
     def count(self, user_id: str) -> None:
-        """Count an attempt, right or wrong. Raises FormRedisplay when there were too many."""
+        """Count an attempt, right or wrong. Raises FormRedisplay after too many."""
         services = self.request.services
-        # Committed, so the attempt counts even if the request fails. ``request.services`` is a new object from here on.
+        # Committed at once: the attempt counts even if the request fails. ``request.services`` is new afterwards.
         over = self.request.run_once(
             "code attempt",
             lambda: services.storage.attempts.count_use(
@@ -79,21 +79,21 @@ class DoorPinPage(FormPage):
             raise FormRedisplay(message, status=429, headers={"Retry-After": str(seconds)})
 
     def go_on(self) -> Response:
-        """To where it is decided what comes next."""
+        """Resume the sign-in, which decides on the next step."""
         return self.redirect(self.context.resume_path)
 
     def preferred_locales(self) -> str:
-        """What was chosen on an earlier page, else what the application asked for."""
+        """The language chosen on an earlier page, else the ``ui_locales`` of the application."""
         return self.context.pending.ui_locales
 
     def save_language(self, language: str) -> bool:
-        """Remembered with the sign-in, so that its next pages speak it too."""
+        """Store the language with the pending sign-in, so that its next pages use it too."""
         self.request.services.sign_ins.set_language(self.context.pending, language)
         return True
 
 
 def configure(config: Configurator, namespace: RecordNamespace) -> None:
-    """Add the page, its template and its translations."""
+    """Register the page, its template and its translations."""
     config.include("identity.pages")
     config.registry.sample_record_namespace = namespace
     config.add_page_templates("sample_plugin:templates")

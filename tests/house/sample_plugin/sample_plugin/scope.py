@@ -1,4 +1,4 @@
-"""A scope of a fixed name, and the claim that it opens."""
+"""A scope with a fixed name, and its claim."""
 
 from identity.api.grants import ClaimsScope, Scope
 
@@ -7,5 +7,5 @@ CLAIM = "department"
 
 
 def department_scope() -> Scope:
-    """The scope; discovery shows it together with its claim."""
+    """The scope; discovery lists it and its claim."""
     return ClaimsScope(SCOPE, frozenset({CLAIM}))

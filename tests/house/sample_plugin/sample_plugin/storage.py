@@ -1,7 +1,7 @@
-"""A storage backend: the reference backend in memory, which also counts what is written to it.
+"""A storage backend: the in-memory reference backend, which also counts its writing transactions.
 
-A backend of your own implements identity.storage.backend.Backend; a subclass of the reference backend is the shortest
-one that passes the contract.
+A backend of your own implements identity.storage.backend.Backend; a subclass of the reference backend is the
+shortest one that passes the contract.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -13,13 +13,11 @@ if TYPE_CHECKING:
 
 
 class SampleBackend(MemoryBackend):
-    """The backend "sample"."""
-
     name: ClassVar[str] = "sample"
 
     def __init__(self) -> None:
         super().__init__()
-        #: How often a Storage to write to was asked for.
+        #: The number of transactions that were joined for writing.
         self.writings = 0
 
     def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:

@@ -1,4 +1,4 @@
-"""Token exchange (RFC 8693): an application that was shown a person's token gets one to act for them elsewhere."""
+"""Token exchange (RFC 8693): an application exchanges a user's token for one to act on the user's behalf."""
 
 from identity.api.endpoints import Context, InvalidRequest, InvalidScope, InvalidTarget, Parameters
 from identity.api.grants import Authorization, ClientRequirement, GrantType, TokenRequest
@@ -8,7 +8,7 @@ ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 
 class TokenExchange(GrantType):
-    """The application shows an access token that is meant for it; the new one says that it acts for its subject."""
+    """Takes an access token whose audience includes the client; the new token names the client as the actor."""
 
     grant_type = GRANT_TYPE
     parameters = frozenset({"subject_token", "subject_token_type", "requested_token_type", "resource", "audience"})
@@ -16,9 +16,9 @@ class TokenExchange(GrantType):
     client_requirement = ClientRequirement.REQUIRED
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
-        """The subject of the token, for the application that shows it, for as long as that token lives.
+        """Authorize the client for the subject of the token, at most until that token expires.
 
-        Raises InvalidRequest, InvalidScope, InvalidTarget.
+        Raises InvalidRequest, InvalidScope or InvalidTarget.
         """
         parameters, client = request.parameters, request.client
         _check_types(parameters)

@@ -1,4 +1,4 @@
-"""The page of the door stands between the password and the answer."""
+"""The page of the door comes between the password and the response to the application."""
 
 import pytest
 from sample_plugin.page import ATTEMPTS, CODES
@@ -13,7 +13,7 @@ RECORD_NAMESPACE = RecordNamespace("sample")
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> World:
-    """A service with a door."""
+    """A service with the door enabled."""
     return make_world(**{"identity.plugin.sample.door": "true"})
 
 
@@ -28,7 +28,7 @@ def person(world: World) -> HumanUser:
 
 
 def signing_in(world: World, party: RelyingParty, person: HumanUser) -> Browser:
-    """A browser in which the person has just entered the right password."""
+    """A browser in which the user has just entered the right password."""
     browser = Browser(world)
     browser.open(party.new_request().url, initiator=party.origin)
     browser.sign_in(set_password(world, person))
@@ -37,13 +37,13 @@ def signing_in(world: World, party: RelyingParty, person: HumanUser) -> Browser:
 
 @pytest.fixture
 def first(world: World, party: RelyingParty, person: HumanUser) -> Browser:
-    """The browser in which the person signs in for the first time."""
+    """The browser of the user's first sign-in."""
     return signing_in(world, party, person)
 
 
 @pytest.fixture
 def browser(world: World, party: RelyingParty, person: HumanUser, first: Browser) -> Browser:
-    """Another one, once they have chosen a code."""
+    """A second browser, after the user has chosen a code."""
     first.submit({"code": CODE}, form="page-form")
     return signing_in(world, party, person)
 

@@ -1,4 +1,4 @@
-"""The grant type passes the contract and does what it is for."""
+"""The grant type passes the contract, and issues tokens for service users."""
 
 from collections.abc import Callable
 from urllib.parse import urlencode
@@ -19,7 +19,7 @@ from identity.api.testing import (
 
 @pytest.fixture
 def delegation_request(world: World) -> Callable[[], ValidTokenRequest]:
-    """Makes a valid request: an application and a service user of one organization."""
+    """Makes a valid token request of an application for a service user of the same organization."""
     organization = world.make_organization()
     application = world.make_application(world.make_project(organization).id, grant_types=frozenset({GRANT_TYPE}))
     robot = world.make_service_user_program(organization)
@@ -31,7 +31,7 @@ class TestDelegation(GrantTypeContract):
 
     @pytest.fixture
     def valid_request(self, delegation_request: Callable[[], ValidTokenRequest]) -> Callable[[], ValidTokenRequest]:
-        """The fixture above replaces the contract's own."""
+        """Overrides the fixture of the contract."""
         return delegation_request
 
 

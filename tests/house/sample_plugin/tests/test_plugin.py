@@ -1,4 +1,4 @@
-"""The plugin as a whole."""
+"""The plugin in a service."""
 
 from typing import ClassVar
 

@@ -14,7 +14,7 @@ TYPE = {"subject_token_type": ACCESS_TOKEN}
 
 @pytest.fixture
 def project(world: World) -> Project:
-    """A project of a page for people, and of an application behind it."""
+    """A project with a page for users and an application behind it."""
     return world.make_project()
 
 
@@ -28,7 +28,7 @@ def session(world: World, project: Project) -> Any:
 
 @pytest.fixture
 def page(world: World, project: Project) -> Any:
-    """What people sign in to."""
+    """The application that users sign in to."""
     return world.make_web_application(project.id)
 
 
@@ -50,7 +50,7 @@ class TestTokenExchange(GrantTypeContract):
 
     @pytest.fixture
     def valid_request(self, world: World, page: Any, gateway: Any, session: Any) -> Callable[[], ValidTokenRequest]:
-        """A person's token, and the application that it is meant for."""
+        """A user's token, and the application that it is meant for."""
 
         def make_request() -> ValidTokenRequest:
             token = world.obtain_tokens(page, session, scope="openid")["access_token"]
