@@ -76,7 +76,7 @@ class _StrictYamlLoader(yaml.SafeLoader):
             if not isinstance(name, str):
                 raise yaml.constructor.ConstructorError(None, None, "names are texts", key_node.start_mark)
             if name in members:
-                problem = f"the member “{name}” is given twice"
+                problem = f"the member “{name}” appears twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             members[name] = self.construct_object(value_node, deep=True)
         return members

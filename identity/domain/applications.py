@@ -140,7 +140,7 @@ def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = F
     in development. Native applications may use a private-use scheme that is a reversed domain name (RFC 8252 §7.1)."""
     if _URI_FORBIDDEN.search(uri) or len(uri) > 2000:
         return gettext_lazy(
-            "{uri} holds characters that an address cannot have, or is longer than 2000.", uri=repr(uri)
+            "{uri} contains characters that an address cannot have, or is longer than 2000.", uri=repr(uri)
         )
     try:
         parts = urlsplit(uri)

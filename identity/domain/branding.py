@@ -44,7 +44,7 @@ def login_title_error(text: str) -> str | None:
 
 def mail_sender_error(text: str) -> str | None:
     if not _NOT_IN_SENDERS.isdisjoint(text) or "=?" in text:
-        return gettext_lazy("Use a name alone, without an address.")
+        return gettext_lazy("Use only a name, without an address.")
     return display_name_error(text, length=MAX_TITLE_LENGTH)
 
 

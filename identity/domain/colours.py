@@ -77,8 +77,8 @@ def light_accent_problem(text: str) -> str | None:
         text,
         LIGHT_SCHEME,
         gettext_lazy(
-            "{colour} is hard to read on light pages: its contrast is {ratio} to 1, and has to be 4.5 to 1. The nearest"
-            " colour that is read well is {nearest}."
+            "{colour} is hard to read on light pages: its contrast is {ratio} to 1 and must be at "
+            "least 4.5 to 1. The closest readable colour is {nearest}."
         ),
     )
 
@@ -88,8 +88,8 @@ def dark_accent_problem(text: str) -> str | None:
         text,
         DARK_SCHEME,
         gettext_lazy(
-            "{colour} is hard to read on dark pages: its contrast is {ratio} to 1, and has to be 4.5 to 1. The nearest"
-            " colour that is read well is {nearest}."
+            "{colour} is hard to read on dark pages: its contrast is {ratio} to 1 and must be at "
+            "least 4.5 to 1. The closest readable colour is {nearest}."
         ),
     )
 

@@ -84,9 +84,9 @@ class DomainNamespace:
         if self.contains(name):
             return None
         if name == self.domain or name in self.hosts:
-            return gettext_lazy("This name belongs to the service itself. Choose another.")
+            return gettext_lazy("This name is reserved for the service itself. Choose another.")
         if any(name.endswith(f".{item}") for item in (self.domain, *self.hosts)):
-            return gettext_lazy("Below {domain}, choose one part without dots, such as acme.", domain=self.domain)
+            return gettext_lazy("Under {domain}, choose a single label without dots, such as acme.", domain=self.domain)
         if not _PUBLIC.match(name):
-            return gettext_lazy("Enter a whole domain such as acme.example: neither a single name nor an address.")
+            return gettext_lazy("Enter a complete domain such as acme.example, not a single label or an IP address.")
         return None

@@ -37,4 +37,4 @@ class LegalHold:
 
 def reason_error(text: str) -> str | None:
     """What is wrong with a reason, which must be a paragraph of text."""
-    return description_problem(text) if text else gettext_lazy("Say why.")
+    return description_problem(text) if text else gettext_lazy("Give a reason.")

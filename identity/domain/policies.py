@@ -98,7 +98,7 @@ def _domains_problem(domains: tuple[str, ...]) -> str | None:
 
 
 def _factors_problem(factors: tuple[str, ...]) -> str | None:
-    return None if factors else gettext_lazy("Leave at least one way to sign in.")
+    return None if factors else gettext_lazy("Leave at least one sign-in method.")
 
 
 @entity

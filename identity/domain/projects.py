@@ -14,7 +14,7 @@ def role_key_error(key: str) -> str | None:
     if not key or len(key) > 100 or any(character.isspace() or not character.isprintable() for character in key):
         return gettext_lazy("Use 1 to 100 printable characters without spaces.")
     # Browsers remove such path segments.
-    return gettext_lazy("Use another key: this one cannot stand in an address.") if key in (".", "..") else None
+    return gettext_lazy("Use another key: this one cannot be part of an address.") if key in (".", "..") else None
 
 
 @entity

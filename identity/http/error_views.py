@@ -171,7 +171,7 @@ def not_found_view(error: HTTPNotFound, request: Request) -> Response:
 def _misdirected_response(request: Request) -> Response:
     settings = request.registry.application.settings
     text = (
-        "This service does not answer at this host name.\n\n"
+        "This service is not available at this host name.\n\n"
         "It is set up for these addresses:\n"
         f"  {settings.issuer_url}  (identity.issuer_url)\n"
         f"  {settings.base_url}  (identity.base_url)\n"

@@ -152,7 +152,7 @@ class _ObjectBuilder:
         if not self._taken_below:
             self._stored_count += 1
             if self._stored_count > _MAX_STORED_VALUES:
-                raise MalformedRequest(gettext_lazy("This holds more than can be read at once."))
+                raise MalformedRequest(gettext_lazy("This is larger than what can be read at once."))
         if not self._open:
             self.root = value
         elif self._taking[-1] is not None:

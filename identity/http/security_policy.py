@@ -50,7 +50,7 @@ class SecurityPolicy:
         if permission == SIGNED_IN_PERMISSION:
             return Allowed("whoever is signed in may")
         if not principal.manager_entries:
-            return Denied(gettext_lazy("This needs a manager role. Ask an owner of the organization for one."))
+            return Denied(gettext_lazy("This requires a manager role. Ask an owner of the organization for one."))
         if permission == ANY_MANAGER_PERMISSION:
             return Allowed("any manager may")
         resource = getattr(context, "resource", None)

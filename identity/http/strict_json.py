@@ -9,7 +9,7 @@ from identity.http.error_views import MalformedRequest
 NOT_UTF8 = gettext_lazy("This is not UTF-8.")
 NOT_AN_OBJECT = gettext_lazy("This must be a JSON object.")
 NESTED_TOO_DEEPLY = gettext_lazy("This is nested too deeply.")
-CONTAINS_NUL = gettext_lazy("A text holds the character NUL.")
+CONTAINS_NUL = gettext_lazy("The text contains a NUL character.")
 NUMBER_TOO_LONG = gettext_lazy("A number is too long.")
 
 #: Maximum length of a member name quoted in an error.
@@ -38,11 +38,11 @@ def parse_json_object(text: str | bytes) -> dict[str, Any]:
 
 
 def syntax_error_message(line: int, column: int) -> str:
-    return gettext_lazy("This cannot be read as JSON from line {line}, column {column} on.", line=line, column=column)
+    return gettext_lazy("This is not valid JSON at line {line}, column {column}.", line=line, column=column)
 
 
 def duplicate_member_message(name: str) -> str:
-    return gettext_lazy("The member “{name}” is given twice.", name=name[:_MAX_QUOTED_NAME])
+    return gettext_lazy("The member “{name}” appears twice.", name=name[:_MAX_QUOTED_NAME])
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -70,4 +70,4 @@ def validate_strings(value: Any) -> None:
 
 
 def _reject_constant(name: str) -> Any:
-    raise MalformedRequest(gettext_lazy("{name} is no number.", name=name))
+    raise MalformedRequest(gettext_lazy("{name} is not a number.", name=name))

@@ -36,10 +36,14 @@ def build_token_preview(
 
 def _unsupported_reason(subject: Subject | None, client: ApplicationClient | None) -> dict[str, str]:
     if subject is None:
-        return {USER_PARAM: gettext_lazy("Nothing here is for applications that act for themselves. Choose a user.")}
+        return {
+            USER_PARAM: gettext_lazy(
+                "This preview does not apply to applications that act for themselves. Choose a user."
+            )
+        }
     if client is None:
         return {APPLICATION_PARAM: gettext_lazy("Choose the application that the user signs in to.")}
-    return {APPLICATION_PARAM: gettext_lazy("A service user signs in by itself: leave the application empty.")}
+    return {APPLICATION_PARAM: gettext_lazy("A service user signs in without an application: leave this empty.")}
 
 
 def find_user(context: Context, principal: Principal, text: str) -> Subject | None:

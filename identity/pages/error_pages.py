@@ -90,7 +90,7 @@ def _error_details(
     known = [
         (translator.gettext("Error"), error and Markup("<code>{}</code>").format(error)),
         (translator.gettext("Detail"), detail and Markup("{}").format(_translate_text(translator, detail))),
-        (translator.gettext("Address that was sent"), sent and Markup("<code>{}</code>").format(sent)),
+        (translator.gettext("Address that was requested"), sent and Markup("<code>{}</code>").format(sent)),
         (translator.gettext("Request id"), Markup("<code>{}</code>").format(request.request_id)),
         (
             translator.gettext("Time"),
@@ -110,18 +110,18 @@ def _translate_text(translator: Translator, text: str) -> str:
 def oauth_error(error: OAuthError, request: Request) -> Response:
     """A protocol error that is not sent to the client."""
     title: str = _UNREADABLE_TITLE
-    text: str = gettext_lazy("What was sent does not fit this page.")
+    text: str = gettext_lazy("The data sent does not fit this page.")
     advice: str | None = _RESTART_ADVICE
     if isinstance(error, UnknownApplication):
-        title = gettext_lazy("We do not know this application")
-        text = gettext_lazy("It is not registered here, or not active any more. Nothing was sent.")
+        title = gettext_lazy("This application is unknown")
+        text = gettext_lazy("It is not registered here, or no longer active. Nothing was sent.")
     elif isinstance(error, UntrustedRedirect):
         title, text = gettext_lazy("We cannot send you back to this application"), _untrusted_redirect_message(error)
     elif isinstance(error, UnredirectableError):
         text = ""
     elif isinstance(error, RequestTooLarge):
         title, advice = gettext_lazy("This is too large"), None
-        text = gettext_lazy("Nothing was saved. Go back, and send less at once.")
+        text = gettext_lazy("Nothing was saved. Go back and send less at once.")
     texts, code, detail = [text] if text else (), error.error, error.description
     sent = error.displayed_uri if isinstance(error, UntrustedRedirect) else ""
     page = render_error_page(
@@ -150,7 +150,7 @@ def not_found(error: HTTPNotFound, request: Request) -> Response:
     if answer.status_code == 421:
         return _misdirected_page(request)
     if answer.status_code == 405:
-        texts = [gettext_lazy("This address does not take what was sent.")]
+        texts = [gettext_lazy("This address does not accept this request.")]
         page = render_error_page(request, 405, _UNREADABLE_TITLE, texts, action=_START_LINK)
         page.headers["Allow"] = answer.headers["Allow"]
         return page
@@ -161,8 +161,8 @@ def _not_found_page(request: Request) -> Response:
     return render_error_page(
         request,
         404,
-        gettext_lazy("There is nothing here"),
-        [gettext_lazy("The address may be mistyped, or what was here is gone.")],
+        gettext_lazy("Page not found"),
+        [gettext_lazy("The address may be mistyped, or the page no longer exists.")],
         action=_START_LINK,
     )
 
@@ -177,7 +177,7 @@ def _misdirected_page(request: Request) -> Response:
     return render_error_page(
         request,
         421,
-        gettext_lazy("This service does not answer at this host name"),
+        gettext_lazy("This service is not available at this host name"),
         [gettext_lazy("It is set up for these addresses: {addresses}", addresses=listed)],
         advice=gettext_lazy(
             "If you run this service: open one of these addresses, or change the settings in the ini file. Behind a"
@@ -205,7 +205,7 @@ def domain_error(error: DomainError, request: Request) -> Response:
         return _server_error_page(request)
     texts = [*error.fields.values()] if isinstance(error, Invalid) else [error.args[0] if error.args else ""]
     has_query = request.method == "GET" and request.query_string
-    action = (gettext_lazy("Open the page anew"), request.path) if has_query else _START_LINK
+    action = (gettext_lazy("Reload the page"), request.path) if has_query else _START_LINK
     return render_error_page(request, answer.status_code, _UNREADABLE_TITLE, texts, action=action)
 
 
@@ -213,8 +213,8 @@ def _forbidden_page(request: Request, reason: str) -> Response:
     return render_error_page(
         request,
         403,
-        gettext_lazy("You may not see this page"),
-        advice=gettext_lazy("Ask an owner of the organization for the right that is missing, or use another account."),
+        gettext_lazy("You do not have access to this page"),
+        advice=gettext_lazy("Ask an owner of the organization for the missing permission, or use another account."),
         detail=reason,
         action=_START_LINK,
     )
@@ -224,8 +224,8 @@ def cross_site_request(error: CrossSiteRequest, request: Request) -> Response:
     return render_error_page(
         request,
         403,
-        gettext_lazy("We did not take this form"),
-        [gettext_lazy("Your browser says that another site sent it. To protect you, nothing was changed.")],
+        gettext_lazy("We did not accept this form"),
+        [gettext_lazy("Your browser reports that another site sent it. To protect you, nothing was changed.")],
         advice=gettext_lazy("Open the page here and send the form from there."),
         action=_START_LINK,
     )
@@ -235,7 +235,7 @@ def expired_form(error: InvalidFormToken, request: Request) -> Response:
     return render_error_page(
         request,
         422,
-        gettext_lazy("This page had been open for too long"),
+        gettext_lazy("This page was open for too long"),
         [FormPage.EXPIRED_FORM_MESSAGE],
         action=_START_LINK,
     )
@@ -273,7 +273,7 @@ def _server_error_page(request: Request) -> Response:
         request,
         500,
         gettext_lazy("Something went wrong on our side"),
-        advice=gettext_lazy("Try again. If it happens again, tell the people who run this service the request id."),
+        advice=gettext_lazy("Try again. If it happens again, give the people who run this service the request id."),
     )
 
 

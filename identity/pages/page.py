@@ -62,8 +62,8 @@ from identity.services.attempts import TooManyAttempts
 #: The script sends this header to validate a form; nothing is saved.
 VALIDATION_HEADER = "HTTP_X_CHECK"
 
-_EXPIRED_FORM_MESSAGE = gettext_lazy("This page had been open for too long. Check what you typed and send it again.")
-EDIT_CONFLICT_MESSAGE = gettext_lazy("Somebody changed this meanwhile. Check the fields, then save again.")
+_EXPIRED_FORM_MESSAGE = gettext_lazy("This page was open for too long. Check what you entered and send it again.")
+EDIT_CONFLICT_MESSAGE = gettext_lazy("This was changed in the meantime. Check the fields, then save again.")
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
 
@@ -120,13 +120,13 @@ def _rate_limit_redisplay(error: TooManyAttempts | ServerBusy) -> FormRedisplay:
         # Waiting does not help.
         retry = {}
         message = gettext_lazy(
-            "Too many wrong passwords. This account can be entered with its password only in a browser that signed in"
-            " to it before, until a manager unlocks it."
+            "Too many wrong passwords. Until a manager unlocks this account, its password works "
+            "only in a browser that has signed in to it before."
         )
         if error.factor:
             message = gettext_lazy(
-                "Too many wrong attempts. This counts only in a browser that signed in to the account before, until a"
-                " manager unlocks it."
+                "Too many wrong attempts. Until a manager unlocks the account, this works only in a "
+                "browser that has signed in to it before."
             )
     else:
         message = ngettext_lazy(

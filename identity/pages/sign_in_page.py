@@ -116,7 +116,7 @@ class SignInPage(FormPage):
         """
         if not self.request.services.policies.allows_factor(subject, factor):
             message = gettext_lazy(error_message, organization=self.organization_label(subject.organization))
-            raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another way.")), keep_changes=True)
+            raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another method.")), keep_changes=True)
 
     @property
     def scope_descriptions(self) -> list[Markup]:
@@ -137,13 +137,13 @@ class SignInPage(FormPage):
         authorization = sign_in.request
         if need.is_client_request and authorization is not None:
             name = self.page_branding.application or authorization.client.application.name
-            return translator.gettext("{application} asks for more than your password.", application=name)
+            return translator.gettext("{application} requires more than your password.", application=name)
         if sign_in.own_page_requirements:
-            return translator.gettext("You are about to change how you sign in, so show that it is you.")
+            return translator.gettext("You are about to change how you sign in, so confirm that it is you.")
         services: Services = self.request.services
         if services.policies.requires_second_factor(subject):
             return translator.gettext(
-                "{organization} asks for a second factor.", organization=self.organization_label(subject.organization)
+                "{organization} requires a second factor.", organization=self.organization_label(subject.organization)
             )
         return translator.gettext("You have set up a second factor for your account.")
 

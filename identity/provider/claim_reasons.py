@@ -20,19 +20,19 @@ VOLATILE_CLAIMS = frozenset({"jti", "at_hash", "c_hash", "sid", "nonce"})
 _PROTOCOL_CLAIMS = {
     "iss": gettext_lazy("the issuer of this service"),
     "sub": gettext_lazy("the id of the user"),
-    "aud": gettext_lazy("whom it is for: the application, its project, and what scopes add"),
+    "aud": gettext_lazy("the audience: the application, its project, and what scopes add"),
     **dict.fromkeys(("azp", "client_id"), gettext_lazy("the client that it is issued to")),
     "scope": gettext_lazy("what was granted"),
     "iat": gettext_lazy("when it is issued"),
     "exp": gettext_lazy("when it expires"),
-    "auth_time": gettext_lazy("when the user last proved who they are"),
-    **dict.fromkeys(("acr", "amr"), gettext_lazy("how the user proved who they are")),
+    "auth_time": gettext_lazy("when the user last authenticated"),
+    **dict.fromkeys(("acr", "amr"), gettext_lazy("how the user authenticated")),
     "nonce": gettext_lazy("as the application sends it"),
     "jti": gettext_lazy("a new id for each token"),
     "sid": gettext_lazy("the id of the session"),
     "at_hash": gettext_lazy("ties the ID token to the access token"),
     "c_hash": gettext_lazy("ties the ID token to the code"),
-    "active": gettext_lazy("the token is live, and the asking application is in its audience"),
+    "active": gettext_lazy("the token is active, and the requesting application is in its audience"),
     "token_type": gettext_lazy("how the token is sent"),
     "username": gettext_lazy("the login name"),
 }
@@ -118,7 +118,7 @@ class ClaimReasons:
             unknown = ", ".join(sorted(self._scopes.claims_opened((scope,)) - self._user_claims.keys()))
             if unknown:
                 label = gettext_lazy("{claims} of the scope {scope}", claims=unknown, scope=scope)
-                yield OmittedItem(label, gettext_lazy("Nothing is known of it."))
+                yield OmittedItem(label, gettext_lazy("It is unknown."))
         if self._subject is not None and self._role_scopes and not self._roles:
             why = gettext_lazy("The user has no such role in a project of the audience.")
             yield OmittedItem(gettext_lazy("Role claims"), why)
@@ -129,7 +129,9 @@ class ClaimReasons:
         if scope != Scope.OFFLINE_ACCESS:
             return gettext_lazy("Its namespace is not one of this service.")
         if self._client is None or self._subject is None:
-            return gettext_lazy("Who acts for itself gets no refresh token: it can ask again at any time.")
+            return gettext_lazy(
+                "A client that acts for itself gets no refresh token: it can request a new token at any time."
+            )
         if scope not in self._requested_scopes:
             return gettext_lazy("Without a code there is no refresh token.")
         return gettext_lazy("The application may not use refresh tokens.")
@@ -145,7 +147,7 @@ class ClaimReasons:
                 return gettext_lazy("scope {scope}, and no access token comes with it", scope=scope)
             return gettext_lazy("scope {scope}, and “User Info inside ID Token” is on", scope=scope)
         if self._is_service_user and name in ("name", "preferred_username", "updated_at"):
-            return gettext_lazy("always told of a service user")
+            return gettext_lazy("always included for service users")
         scope = scope or next((item for item in self.granted.values if name.startswith(f"{item}:")), None)
         return gettext_lazy("a plugin adds it") if scope is None else gettext_lazy("scope {scope}", scope=scope)
 

@@ -114,7 +114,7 @@ class _PreviewRun:
             summary = build_consent_summary(sign_in, SignedInAccount(session, subject), context)
             artifacts = mint_artifacts(summary, request, context, key=_nobodys_key)
             if summary.needs_consent:
-                why = gettext_lazy("The person is asked first whether the application may have this.")
+                why = gettext_lazy("The person is asked first whether the application may receive this.")
                 preview.omitted += (OmittedItem(gettext_lazy("Consent"), why),)
             if artifacts.code is not None:
                 self.supposed = replace(self.supposed, code=PresentedCode(artifacts.code, artifacts.family, subject))
@@ -216,6 +216,6 @@ def _add_tokens(preview: GrantPreview, minted: MintedTokens, reasons: ClaimReaso
             explained = reasons.explain(previewed.carrier, previewed.claims(issued, context))
             preview.previewed_claims += (PreviewedClaims(previewed.carrier, explained),)
         except InsufficientScope:
-            about_nobody = gettext_lazy("The token is about no user.")
+            about_nobody = gettext_lazy("The token does not represent a user.")
             why = about_nobody if authorization.subject is None else gettext_lazy("The scope openid is missing.")
             preview.omitted += (OmittedItem(previewed.carrier, why),)

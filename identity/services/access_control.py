@@ -106,12 +106,12 @@ class AccessControl:
     def denial_reason(self, principal: Principal, permission: str, resource: Resource) -> str | None:
         """Why the principal lacks the permission, as a sentence; None if it has it."""
         if permission not in self.list_permissions(principal, resource):
-            return gettext_lazy("This needs the permission {permission}.", permission=permission)
+            return gettext_lazy("This requires the permission {permission}.", permission=permission)
         # Instance managers sign in at the instance's own organization.
         is_own = permission in SIGN_IN_PERMISSIONS and self._is_own(resource)
         if is_own and INSTANCE_WRITE not in self.list_permissions(principal, Resource.INSTANCE):
             return gettext_lazy(
-                "In the instance's own organization this needs {permission}.", permission=INSTANCE_WRITE
+                "In the instance's own organization this requires {permission}.", permission=INSTANCE_WRITE
             )
         if self._deny is None or principal.subject is None:
             return None
@@ -120,7 +120,7 @@ class AccessControl:
     def denial_reason_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
         """The same for an action on parts of the resource: None if it is permitted for at least one of them."""
         if self.permitted_children(principal, permission, resource) == frozenset():
-            return gettext_lazy("This needs the permission {permission}.", permission=permission)
+            return gettext_lazy("This requires the permission {permission}.", permission=permission)
         if self._deny is None or principal.subject is None:
             return None
         return self._deny(principal, permission, resource, self._lookup)
@@ -304,7 +304,7 @@ class AccessControl:
         if missing:
             raise Denied(
                 gettext_lazy(
-                    "You cannot grant {role}: it holds {permissions}, which you lack.",
+                    "You cannot grant {role}: it includes {permissions}, which you lack.",
                     role=role.name,
                     permissions=", ".join(sorted(missing)[:3]),
                 ),

@@ -196,8 +196,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         if beyond and not self.can_set_privileged_fields(principal):
             raise Denied(
                 gettext_lazy(
-                    "Only who manages the instance can change applications of its own project, let an application"
-                    " manage, or leave people unasked."
+                    "Only instance managers can change applications of the instance's own project, give "
+                    "an application management access, or waive consent."
                 ),
                 permission=INSTANCE_WRITE,
             )
@@ -276,7 +276,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         ):
             names = " / ".join(name for name in choices.grants_by_type if name in bringing)
             sentence = gettext_lazy("Choose {names} too: refresh tokens come with it alone.", names=names)
-            yield "grant_types", sentence if names else gettext_lazy("No grant type here brings refresh tokens.")
+            yield "grant_types", sentence if names else gettext_lazy("None of these grant types issues refresh tokens.")
 
     def _new_secret(self, application: Application) -> tuple[ClientSecret, str]:
         text = new_token()
@@ -307,13 +307,13 @@ def _without_secrets(client: ApplicationClient) -> ApplicationClient:
 def _problems(application: Application) -> Iterator[tuple[str, str]]:
     if application.type is ApplicationType.API:
         if application.response_types:
-            yield "response_types", gettext_lazy("Nobody signs in to an API, so it has no response types.")
+            yield "response_types", gettext_lazy("An API has no sign-in, so it has no response types.")
         for field in _ADDRESSES:
             if getattr(application, field):
-                yield field, gettext_lazy("Nobody signs in to an API, so it has no redirect URIs.")
+                yield field, gettext_lazy("An API has no sign-in, so it has no redirect URIs.")
         return
     if application.response_types and not application.redirect_uris:
-        yield "redirect_uris", gettext_lazy("Enter the address to which people return after signing in.")
+        yield "redirect_uris", gettext_lazy("Enter the address that people return to after signing in.")
     for field in _ADDRESSES:
         for uri in getattr(application, field):
             problem = redirect_uri_error(uri, type=application.type, development=application.development)

@@ -21,8 +21,8 @@ ReadSessionFactory = Callable[[], AbstractContextManager[Storage]]
 InstanceGetter = Callable[[], Instance | None]
 
 
-_CHANGED = gettext_lazy("This was changed by somebody else meanwhile. Read it again, then repeat.")
-_VALUE_TAKEN = gettext_lazy("This value is taken.")
+_CHANGED = gettext_lazy("This was changed in the meantime. Read it again, then repeat your request.")
+_VALUE_TAKEN = gettext_lazy("This value is already in use.")
 
 
 @contextmanager

@@ -82,7 +82,7 @@ class BrandingService(Service):
         """Change the branding; it shares the version of its owner. Raises NotFound, Denied, Conflict; Invalid for a
         picture that cannot be sanitized."""
         if isinstance(owner, Application) and not self._applications.can_change(owner, principal=principal):
-            sentence = gettext_lazy("Only who manages the instance can change applications of its own project.")
+            sentence = gettext_lazy("Only instance managers can change applications of the instance's own project.")
             raise Denied(sentence, permission=INSTANCE_WRITE)
         kind = "application" if isinstance(owner, Application) else "organization"
         owner = self._require_found(getattr(self._storage, f"{kind}s").find(owner.id), kind, owner.id)

@@ -34,7 +34,7 @@ class CursorService(Service):
             sealed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
             value, identifier = json.loads(self._sealer.open(sealed, associated_data=_sealing_context(list_name)))
         except (UnsealingError, ValueError):
-            raise Invalid({"cursor": gettext_lazy("This list has changed. Start it again.")}) from None
+            raise Invalid({"cursor": gettext_lazy("This list has changed. Start from the beginning.")}) from None
         return PageCursor(value, identifier)
 
 

@@ -23,12 +23,10 @@ _FEW = 10
 #: The number of candidates before an explicit domain is required.
 _NUMBERS = 100
 _DOMAIN_TAKEN = gettext_lazy(
-    "Another organization has this domain, or had it until it was deleted. Who manages the instance can release it."
+    "Another organization has this domain, or had it until it was deleted. An instance manager can release it."
 )
-_NOT_SEEN = gettext_lazy(
-    "Neither the record nor the file was found. It can take a while until changes of DNS are seen."
-)
-_DOMAIN_REQUESTED = gettext_lazy("The organization has this domain already, or waits for it.")
+_NOT_SEEN = gettext_lazy("Neither the record nor the file was found. DNS changes can take a while to become visible.")
+_DOMAIN_REQUESTED = gettext_lazy("The organization already has this domain, or it is waiting for verification.")
 _TOO_MANY = gettext_lazy("An organization can have {n} domains. Remove one first.", n=MAX_DOMAINS)
 
 
@@ -128,7 +126,7 @@ class OrganizationDomainService(Service):
         domain = self.get(organization_id, name)
         organization = self._storage.organizations.find(organization_id)
         if organization is not None and organization.primary_domain == name:
-            raise Conflict(gettext_lazy("This is the primary domain. Make another one primary first."))
+            raise Conflict(gettext_lazy("This is the primary domain. Make another domain primary first."))
         if domain.is_effective:
             self._require(principal)
         self._remove(domain)
@@ -170,7 +168,7 @@ class OrganizationDomainService(Service):
     def _require(self, principal: Principal) -> None:
         if not self.can_assert(principal):
             raise Denied(
-                gettext_lazy("Only who manages the instance can say whose a domain is, or release it."),
+                gettext_lazy("Only instance managers can assert or release a domain."),
                 permission=ASSERT_PERMISSION,
             )
 

@@ -52,12 +52,12 @@ class FactorService(Service):
         """Add an enrolment. ``key`` is unique in the instance among those of the factor, by default a new one. Raises
         Conflict if the key is taken or the user has the maximum number; NotFound if the user was removed."""
         if len(self.list_enrolments(subject.user.id, factor)) >= MAX_ENROLMENTS:
-            raise Conflict(gettext_lazy("There can be no more of these. Remove one first."))
+            raise Conflict(gettext_lazy("The maximum number is reached. Remove one first."))
         id_ = new_id()
         key = _key(factor, key or id_)
         content = {"id": id_, "factor": factor, "name": name, "used_at": None, "value": dict(value)}
         if self._records.add(_KIND, key, content, user_id=subject.user.id, seal=True) is not None:
-            raise Conflict(gettext_lazy("This is set up already."))
+            raise Conflict(gettext_lazy("This is already set up."))
         record = self._records.find(_KIND, key)
         if record is None:
             raise NotFound("user", subject.user.id)

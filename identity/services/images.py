@@ -23,7 +23,7 @@ _LONGEST_SIDE = 4096
 #: Sizes that a logo is scaled to, large enough for high-density screens; the next one if the result is too large.
 _BOXES = ((1024, 192), (768, 144), (512, 96), (384, 72), (256, 48))
 _RASTERS = (b"\x89PNG\r\n\x1a\n", b"RIFF")
-_UNREADABLE = gettext_lazy("This picture cannot be read. Save it anew as PNG, WebP or SVG.")
+_UNREADABLE = gettext_lazy("This picture cannot be read. Save it again as PNG, WebP or SVG.")
 _TOO_MANY = gettext_lazy("This picture has too many pixels. Use one of at most 4096 by 976.")
 #: Exceptions of the library for damaged files.
 _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, MemoryError, struct.error, zlib.error)
@@ -83,7 +83,7 @@ def sanitize_image(content: bytes) -> SanitizedImage:
         except UnsafeSvg as problem:
             raise _refused(problem.args[0]) from None
         if len(drawing) > MAX_STORED_BYTES:
-            raise _refused(gettext_lazy("This drawing has too much in it. Use a simpler one, of at most 40 KiB."))
+            raise _refused(gettext_lazy("This drawing is too complex. Use a simpler one, of at most 40 KiB."))
         return SanitizedImage("svg", drawing)
     raise _refused(gettext_lazy("Choose a PNG, WebP or SVG file."))
 
@@ -97,7 +97,7 @@ def _raster(content: bytes) -> bytes:
             if max(opened.size) > _LONGEST_SIDE or opened.width * opened.height > _MOST_PIXELS:
                 raise _refused(_TOO_MANY)
             if getattr(opened, "n_frames", 1) > 1:
-                raise _refused(gettext_lazy("This picture moves. Use one that stands still."))
+                raise _refused(gettext_lazy("This picture is animated. Use a still one."))
             opened.load()
             image = opened.convert("RGBA")
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):

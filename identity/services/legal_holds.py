@@ -47,7 +47,7 @@ class LegalHoldService(Service):
         for hold in _holds(self._record(locked=True)).values():
             if hold.organization_id in (organization_id, None):
                 raise Conflict(
-                    gettext_lazy("This organization, or somebody of it, is under a legal hold: it cannot be deleted.")
+                    gettext_lazy("This organization, or one of its users, is under a legal hold: it cannot be deleted.")
                 )
 
     def create(self, command: CreateLegalHold) -> LegalHold:
@@ -56,9 +56,13 @@ class LegalHoldService(Service):
         target_id, organization_id = self._named(command)
         record = self._record()
         if target_id in record.value:
-            raise Conflict(gettext_lazy("This is held already."))
+            raise Conflict(gettext_lazy("This is already on hold."))
         if len(record.value) >= MAX_HOLDS:
-            raise Conflict(gettext_lazy("There are {n} legal holds. Hold whole organizations, or all.", n=MAX_HOLDS))
+            raise Conflict(
+                gettext_lazy(
+                    "There are {n} legal holds. Place holds on whole organizations, or on everything.", n=MAX_HOLDS
+                )
+            )
         hold = LegalHold(
             id=new_id(), target_id=target_id, organization_id=organization_id, since=self._now, reason=command.reason
         )
@@ -82,7 +86,7 @@ class LegalHoldService(Service):
         held_id = command.held_id or ""
         if command.kind is LegalHoldKind.INSTANCE:
             if held_id:
-                raise Invalid({"held_id": gettext_lazy("Everything is held: name nothing.")})
+                raise Invalid({"held_id": gettext_lazy("Everything is on hold: leave this empty.")})
             return ALL_TARGETS, None
         if command.kind is LegalHoldKind.ORGANIZATION:
             organization = self._storage.organizations.find(held_id)

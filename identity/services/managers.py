@@ -30,10 +30,11 @@ _OF_NEITHER = gettext_lazy(
     "Choose a user of the organization that owns the project, or of the one that holds the grant."
 )
 _NO_WAY = gettext_lazy(
-    "This person has no way to sign in that the instance allows. They set one up first: a password of their own, a"
-    " passkey, or an account at a provider that the instance manages."
+    "This person has no sign-in method that the instance allows. They must first set one "
+    "up: their own password, a passkey, or an account at a provider that the instance "
+    "manages."
 )
-_KNOWN = gettext_lazy("Somebody else knows the password of this person. They sign in and choose their own first.")
+_KNOWN = gettext_lazy("Somebody else knows this person's password. They must sign in and choose their own first.")
 
 
 class ManagerService(GrantAuditedService[Manager]):
@@ -43,7 +44,7 @@ class ManagerService(GrantAuditedService[Manager]):
 
     kind = "manager"
     store = "managers"
-    duplicate_messages = {"user_id": gettext_lazy("This user is a manager here already. Change its roles.")}  # noqa: RUF012
+    duplicate_messages = {"user_id": gettext_lazy("This user is already a manager here. Change their roles.")}  # noqa: RUF012
 
     personal_fields = frozenset({"id", "user_id"})
     is_visible_to_both = False
@@ -243,7 +244,7 @@ class ManagerService(GrantAuditedService[Manager]):
                     if manager_role.level is resource.key.level
                 )
                 sentence = gettext_lazy(
-                    "{name} is no role of this level. Choose from {names}.", name=name, names=", ".join(fitting)
+                    "{name} is not a role of this level. Choose from {names}.", name=name, names=", ".join(fitting)
                 )
                 raise Invalid({"roles": sentence})
             self._access.require_grantable(principal, role, resource)
@@ -255,5 +256,5 @@ def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> No
     owners = storage.managers.lock_by_role(INSTANCE_KEY, INSTANCE_OWNER_ROLE)
     if owners and all(leaves(owner) for owner in owners):
         raise Conflict(
-            gettext_lazy("This is the last active {role}. Make somebody else one first.", role=INSTANCE_OWNER_ROLE)
+            gettext_lazy("This is the last active {role}. Give someone else the role first.", role=INSTANCE_OWNER_ROLE)
         )

@@ -13,9 +13,7 @@ from identity.storage.backend import Storage
 _NAME = {"user_name": gettext_lazy("Choose another user name; this one cannot be used.")}
 _EMAIL = {"email": gettext_lazy("Use another email address; this one cannot be used here.")}
 _DOMAIN = {
-    "primary_domain": gettext_lazy(
-        "With this domain the email address of one person would be the login name of another."
-    )
+    "primary_domain": gettext_lazy("With this domain, one person's email address would be another person's login name.")
 }
 
 

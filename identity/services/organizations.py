@@ -103,7 +103,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
         instance = self._instance()
         if instance is not None and instance.organization_id == organization.id:
             raise Conflict(
-                gettext_lazy("The instance's own organization holds the service itself; it has to stay active.")
+                gettext_lazy("The instance's own organization holds the service itself; it must stay active.")
             )
 
         def belongs(owner: Manager) -> bool:

@@ -172,7 +172,7 @@ class PasswordService(Service):
         with self._look() as storage:
             stored = storage.users.find_password(user_id)
         if stored is not None and self._hasher.verify(stored.hash, password).is_match:
-            raise Invalid({field: gettext_lazy("Choose another password than the one that you were given.")})
+            raise Invalid({field: gettext_lazy("Choose a password other than the one you were given.")})
 
     def hash(self, password: str) -> str:
         """Slow. Raises ServerBusy."""

@@ -41,9 +41,10 @@ INSTANCE_OWNER_ID = "instance"
 
 _KIND = "policy"
 _NOBODY = gettext_lazy(
-    "Nobody could sign in by these rules. Leave a way that this service offers, and a second factor if one is needed."
+    "These rules would lock everyone out. Leave at least one sign-in method that this "
+    "service offers, and a second factor if one is required."
 )
-_CHANGED = gettext_lazy("This was changed by somebody else meanwhile. Read it again, then repeat.")
+_CHANGED = gettext_lazy("This was changed in the meantime. Read it again, then repeat your request.")
 #: How long a process caches a policy even if its version has not changed: during an upgrade, the previous release may
 #: change policies without increasing the version.
 _FRESH = timedelta(seconds=5)
@@ -359,7 +360,7 @@ class PolicyService(Service):
         errors: dict[str, str] = {}
         if owner != INSTANCE_OWNER_ID:
             loose = looser_rules(self.instance_policy(), policy)
-            errors = {name: gettext_lazy("The instance does not allow that much.") for name in loose if name in changed}
+            errors = {name: gettext_lazy("The instance does not allow this much.") for name in loose if name in changed}
         factors = policy.factors or ()
         unknown = [factor for factor in factors if factor not in self._choices.sign_in_methods]
         if "factors" in changed and unknown:

@@ -14,7 +14,7 @@ from identity.services.crud import DeactivatableEntityService
 from identity.services.project_grant_audit import GrantAuditedService
 from identity.storage.paging import PageRequest, ResultPage
 
-_DUPLICATE_MESSAGES = {"organization_id": gettext_lazy("This organization has a grant of the project already.")}
+_DUPLICATE_MESSAGES = {"organization_id": gettext_lazy("This organization already has a grant of the project.")}
 
 
 class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntityService[ProjectGrant]):
@@ -54,7 +54,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         NotFound; Invalid for unknown roles or a second grant."""
         project = self._project(project_id)
         if command.organization_id == project.organization_id:
-            raise Invalid({"organization_id": gettext_lazy("The project belongs to this organization already.")})
+            raise Invalid({"organization_id": gettext_lazy("The project already belongs to this organization.")})
         if self._storage.organizations.find(command.organization_id) is None:
             raise Invalid({"organization_id": gettext_lazy("There is no such organization.")})
         self._check_roles(project_id, command.roles)

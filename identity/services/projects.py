@@ -164,4 +164,4 @@ class ProjectService(DeactivatableEntityService[Project]):
 
     def _refuse_deactivation(self, project: Project) -> None:
         if self.is_own_project(project.id):
-            raise Conflict(gettext_lazy("The own project stands for the service itself; it has to stay active."))
+            raise Conflict(gettext_lazy("The instance's project represents the service itself; it must stay active."))

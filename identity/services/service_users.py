@@ -34,7 +34,7 @@ from identity.services.name_conflicts import refuse_conflicting_login_name
 from identity.settings import Settings
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
-_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization has a user of this name. Choose another.")}
+_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
 _LAST_USED_STEP = timedelta(minutes=1)
 
 _OPENID = "openid"
@@ -307,7 +307,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """The scope as displayed: the requested scope, and the audience scope of each project. Raises Invalid."""
         requested = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
         if any(AudienceScope.PROJECT_ID_INFIX in name for name in requested):
-            raise Invalid({"scope": gettext_lazy("Choose projects by their ids, without a scope.")})
+            raise Invalid({"scope": gettext_lazy("Selects projects by their ids, without a scope.")})
         namespace = self._settings.urn_namespaces[0]
         return (*requested, *(AudienceScope.build(project_id, namespace) for project_id in audience))
 

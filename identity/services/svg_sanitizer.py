@@ -55,19 +55,19 @@ def sanitize_svg(content: bytes) -> bytes:
     try:
         root = fromstring(content, forbid_dtd=False, forbid_entities=True, forbid_external=True)
     except DefusedXmlException:
-        raise UnsafeSvg(gettext_lazy("This drawing declares entities. Save it anew without them.")) from None
+        raise UnsafeSvg(gettext_lazy("This drawing declares entities. Save it again without them.")) from None
     except (ParseError, ValueError, LookupError, RecursionError):
-        raise UnsafeSvg(gettext_lazy("This picture cannot be read. Save it anew as PNG, WebP or SVG.")) from None
+        raise UnsafeSvg(gettext_lazy("This picture cannot be read. Save it again as PNG, WebP or SVG.")) from None
     if root.tag != f"{{{_SVG}}}svg":
-        raise UnsafeSvg(gettext_lazy("This file is no SVG drawing."))
+        raise UnsafeSvg(gettext_lazy("This file is not an SVG drawing."))
     if next(root.iter(f"{{{_SVG}}}style"), None) is not None:
         raise UnsafeSvg(
-            gettext_lazy("This drawing has a style sheet. Save it anew with presentation attributes instead.")
+            gettext_lazy("This drawing has a style sheet. Save it again with presentation attributes instead.")
         )
     drawing = _Sanitizer().sanitize(root)
     box = _view_box(root)
     if box is None:
-        raise UnsafeSvg(gettext_lazy("This drawing does not say how large it is (viewBox)."))
+        raise UnsafeSvg(gettext_lazy("This drawing does not state its size (viewBox)."))
     for name in ("x", "y", "width", "height"):
         drawing.attrib.pop(name, None)
     drawing.attrib = {"xmlns": _SVG, "viewBox": box, **{name: item for name, item in drawing.attrib.items() if item}}
@@ -84,7 +84,7 @@ class _Sanitizer:
         """The element with its safe attributes and children."""
         self._count += 1
         if self._count > _MOST_ELEMENTS or depth > _DEEPEST:
-            raise UnsafeSvg(gettext_lazy("This drawing has too much in it. Use a simpler one, of at most 40 KiB."))
+            raise UnsafeSvg(gettext_lazy("This drawing is too complex. Use a simpler one, of at most 40 KiB."))
         name = _local_name(element.tag)
         attributes = dict(_iter_harmless_attributes(element))
         if clipping or name == "clipPath":

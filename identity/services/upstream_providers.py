@@ -128,8 +128,8 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         if of_instance and not self._access.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE):
             raise Denied(
                 gettext_lazy(
-                    "Only instance administrators can decide over a provider that the instance manages, that is for all"
-                    " organizations, or whose authentication methods are trusted."
+                    "Only instance administrators can manage a provider that belongs to the instance, "
+                    "serves all organizations, or has trusted authentication methods."
                 ),
                 permission=INSTANCE_WRITE,
             )

@@ -18,7 +18,7 @@ from identity.storage.paging import PageRequest, ResultPage
 _WRITE = "user_grant.write"
 _NO_USER = gettext_lazy("There is no such user.")
 _NO_PROJECT = gettext_lazy("There is no such project.")
-_DUPLICATE_MESSAGES = {"user_id": gettext_lazy("This user has a grant of the project already. Change its roles.")}
+_DUPLICATE_MESSAGES = {"user_id": gettext_lazy("This user already has a grant of the project. Change its roles.")}
 
 
 class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityService[UserGrant]):
@@ -149,10 +149,10 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         if not beyond:
             return
         if not grant.roles:
-            raise Invalid({"roles": gettext_lazy("The project grant does not hold the role {roles}.", roles=beyond)})
+            raise Invalid({"roles": gettext_lazy("The project grant does not include the role {roles}.", roles=beyond)})
         # The holder of the project grant must not learn which roles were not granted.
         sentence = gettext_lazy(
-            "The project grant does not hold the role {roles}. Choose from {names}.",
+            "The project grant does not include the role {roles}. Choose from {names}.",
             roles=beyond,
             names=", ".join(sorted(grant.roles)),
         )

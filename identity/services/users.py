@@ -32,7 +32,7 @@ from identity.services.passwords import PasswordService
 from identity.services.policies import PolicyService
 from identity.services.sessions import SessionService
 
-_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization has a user of this name. Choose another.")}
+_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
 
 
 class UserState(StrEnum):

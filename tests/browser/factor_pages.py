@@ -114,7 +114,7 @@ def _has_recovery_codes(scene: BrowserScenario) -> None:
 def choose_a_factor(scene: BrowserScenario) -> None:
     _has_recovery_codes(scene)
     _past_the_password(scene)
-    scene.tab.follow("Use another way")
+    scene.tab.follow("Use another method")
 
 
 @page("/login/1/recovery_codes", main=True, names=True)

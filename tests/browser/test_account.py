@@ -61,7 +61,7 @@ def test_password_change_ends_other_sessions(
     new = "an entirely new one"
     tab.send(current_password="not hers", new_password=new, new_password_again=new)
     assert tab.status == 422
-    assert "This is not your present password." in tab.text
+    assert "This is not your current password." in tab.text
     assert tab.value("new_password") == ""
     tab.send(current_password=anna.password, new_password=new, new_password_again=new)
     assert "Your password is changed. All your other sessions are ended." in tab.text

@@ -78,7 +78,7 @@ def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: 
     save_picture(tab, "3-passkey")
     tab.send()
     assert tab.heading == "Sign-in policy of the instance"
-    assert "All managers need one" in tab.text
+    assert "Required for all managers" in tab.text
     save_picture(tab, "4-policy-saved")
     tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
     app = enrol_app(tab)
@@ -98,7 +98,7 @@ def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: 
     device.present(False)
     tab.open(f"{company.url}/login?target=/console")
     company.sign_in(tab, owner)
-    tab.follow("Use another way")
+    tab.follow("Use another method")
     assert tab.heading == "Verify it's you"
     save_picture(tab, "8-choice")
 
@@ -124,7 +124,7 @@ def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) ->
     authorization = company.ask(tab, acr_values=TWO)
     company.sign_in(tab, anna)
     if tab.heading != "Verify it's you":
-        tab.follow("Use another way")
+        tab.follow("Use another method")
     tab.press("Recovery codes")
     save_picture(tab, "10-recovery-code")
     tab.send(code=codes[3].lower().replace("-", ""))

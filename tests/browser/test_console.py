@@ -265,7 +265,7 @@ def test_form_resubmitted_after_back_creates_once(
     tab.back()
     tab.send(name="Rockets again")
     assert (tab.status, tab.value("name")) == (409, "Rockets again")
-    assert "This was sent already." in tab.text
+    assert "This was already sent." in tab.text
     tab.follow("Projects", inside=".navigation")
     assert [row.text for row in tab.all("tbody .table__name")] == ["Rockets"]
 

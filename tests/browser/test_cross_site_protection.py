@@ -25,7 +25,7 @@ def test_cross_origin_form_is_refused(site: ExampleCompany, profile: ChromiumPro
     target, changed = f"{site.url}/account/profile", {**fields, "given_name": "Mallory"}
     tab.open(site.application.form_to(target, changed, origin=site.application.other_origin))
     tab.press("Win a prize")
-    assert (tab.status, tab.heading) == (403, "We did not take this form")
+    assert (tab.status, tab.heading) == (403, "We did not accept this form")
     # Cross-site requests carry no cookies, so there is no session.
     tab.open(site.application.form_to(target, changed))
     tab.press("Win a prize")
@@ -47,7 +47,7 @@ def test_cross_site_forms_are_refused(
     tab.open(site.application.form_to(f"{site.url}{path}", fields, origin=origin))
     tab.press("Win a prize")
     if origin_name == "other_origin":
-        assert (tab.status, tab.heading) == (403, "We did not take this form")
+        assert (tab.status, tab.heading) == (403, "We did not accept this form")
     assert len(site.world.audit_events(event="session.ended")) == sessions
     tab.open(f"{site.url}/account")
     assert tab.heading == "Profile"

@@ -124,7 +124,7 @@ def test_failed_user_verification_shows_message(site: ExampleCompany, tab: Tab) 
     before = tab.url
     (button,) = [element for element in tab.all("button") if element.text == BUTTON]
     button.click()
-    tab.wait(lambda: "No passkey was used. Try again, or use another way." in tab.text)
+    tab.wait(lambda: "No passkey was used. Try again, or use another method." in tab.text)
     assert tab.url == before
     device.recognise(True)
     with tab.leaving():
@@ -139,7 +139,7 @@ def test_passkey_is_added_once_per_device(site: ExampleCompany, tab: Tab) -> Non
     tab.open(site.url + ADD)
     assert tab.heading == "Add a passkey"
     tab.find(".button--primary").click()
-    tab.wait(lambda: "This device has a passkey for your account already." in tab.text)
+    tab.wait(lambda: "This device already has a passkey for your account." in tab.text)
     assert len(passkeys(site, anna)) == 1
 
 
@@ -163,7 +163,7 @@ def test_cloned_passkey_is_refused(site: ExampleCompany, make_profile: MakeProfi
     copy.present(True)
     thief.press(BUTTON)
     assert (thief.heading, thief.status) == (BUTTON, 422)
-    assert "somebody seems to have a copy of it" in thief.text
+    assert "a copy of it seems to exist" in thief.text
     assert [event.event for event in site.world.audit_events(object_id=anna.user.id)].count("factor.suspected") == 1
 
 
@@ -181,7 +181,7 @@ def test_removed_passkey_is_refused(site: ExampleCompany, tab: Tab) -> None:
     assert tab.status == 422
     assert "This passkey was not accepted." in tab.text
     device.present(False)
-    tab.follow("Use another way")
+    tab.follow("Use another method")
     assert tab.heading == "Sign in"
 
 
@@ -194,7 +194,7 @@ def test_expired_passkey_challenge_is_renewed(site: ExampleCompany, tab: Tab) ->
     site.world.clock.advance(timedelta(minutes=6).total_seconds())
     device.present(True)
     tab.press(BUTTON)
-    assert "This page had been open for too long." in tab.text
+    assert "This page was open for too long." in tab.text
     tab.send()
     site.tokens(tab, authorization)
 

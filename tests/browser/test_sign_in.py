@@ -133,7 +133,7 @@ def test_consent_decision(site: ExampleCompany, profile: ChromiumProfile, tab: T
     tab.press("Allow")
     site.tokens(tab, authorization)
     site.ask(tab, prompt="consent", scope="openid email")
-    tab.press("Refuse")
+    tab.press("Deny")
     assert "error=access_denied" in tab.url
 
 

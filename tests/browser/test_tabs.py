@@ -31,7 +31,7 @@ def test_second_tab_shows_completed_sign_in(site: ExampleCompany, profile: Chrom
     site.tokens(tab, authorization)
     came = len(site.application.received)
     other.send(password=anna.password)
-    assert (other.heading, other.status) == ("This sign-in is done", 200)
+    assert (other.heading, other.status) == ("This sign-in is complete", 200)
     assert f"You are signed in as {anna.login_name}." in other.text
     other.follow("Go to your account")
     assert other.heading == "Profile"
@@ -45,7 +45,7 @@ def test_back_after_sign_in_issues_no_second_code(site: ExampleCompany, tab: Tab
     site.tokens(tab, authorization)
     came = len(site.application.received)
     tab.back()
-    assert tab.heading == "This sign-in is done"
+    assert tab.heading == "This sign-in is complete"
     assert f"You are signed in as {anna.login_name}." in tab.text
     assert len(site.application.received) == came
 
@@ -72,7 +72,7 @@ def test_stale_account_form_is_redisplayed(site: ExampleCompany, profile: Chromi
     site.sign_in(tab, anna)
     old.send(nickname="Änne")
     assert (old.status, old.focused) == (422, "errors")
-    assert "This page had been open for too long. Check what you typed and send it again." in old.text
+    assert "This page was open for too long. Check what you entered and send it again." in old.text
     assert old.value("nickname") == "Änne"
     old.send()
     assert (old.status, old.value("nickname")) == (200, "Änne")
@@ -114,7 +114,7 @@ def test_sign_in_is_bound_to_its_browser(site: ExampleCompany, tab: Tab, make_pr
 
 def test_unknown_sign_in_shows_error(site: ExampleCompany, tab: Tab) -> None:
     tab.open(f"{site.url}/login/0192f3a7-0000-7000-8000-000000000000")
-    assert (tab.status, tab.heading) == (404, "We do not know this sign-in any more")
+    assert (tab.status, tab.heading) == (404, "This sign-in is no longer known")
     assert [link.text for link in tab.all("main a")] == ["Your account"]
 
 

@@ -320,7 +320,7 @@ class TestProblems:
         both = [{**organization, "primary_domain": f"{item}.example"} for item in "ab"]
         assert applied({"version": 1, "organizations": both}).status == 0
         ran = applied({"version": 1, "organizations": [organization]})
-        assert "organizations[0].name: There are several of the name Twin." in ran.err
+        assert "organizations[0].name: Several entries are named Twin." in ran.err
 
     def test_duplicate_descriptions_are_refused(self, applied):
         user = {"user_name": "r", "display_name": "R"}

@@ -41,7 +41,7 @@ def test_json_is_read_as_json(tmp_path):
 
 def test_invalid_documents_are_refused(tmp_path):
     for text, sentence in (
-        ("a: 1\nb:\n  c: 1\n  c: 2\n", "line 4, column 3: the member “c” is given twice"),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", "line 4, column 3: the member “c” appears twice"),
         ("a: &x [1]\nb: *x\n", "line 1, column 4: aliases are not read here"),
         ("a: !!python/object/apply:os.system ['true']\n", "is not read here"),
         ("a: !!binary aGk=\n", "is not read here"),

@@ -84,7 +84,7 @@ class TestHold:
         assert "  everything: Inquiry\n" in everything.out
         assert (
             on_data("legal-hold", "--organization", own_organization, "--reason", "again").err
-            == "identity: This is held already.\n"
+            == "identity: This is already on hold.\n"
         )
         assert on_data("legal-hold", "--everything", "--release").out == placed.out
         assert (

@@ -119,7 +119,7 @@ class TestImport:
         file.write_text(make_document("cut.localhost")[:-1])
         ran = on_data("import", "--file", file)
         assert ran.status == 1
-        assert ran.err.startswith(f"identity: {file}: This cannot be read as JSON from line 1, column ")
+        assert ran.err.startswith(f"identity: {file}: This is not valid JSON at line 1, column ")
         assert on_data("import", "--file", tmp_path / "none.json").err == (
             f"identity: There is no file {tmp_path}/none.json.\n"
         )

@@ -91,7 +91,7 @@ def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> N
     # It worked once.
     again = Browser(world)
     assert again.open(link).status_int == 410
-    assert "This link was used or is too old. Ask for a new one." in again.page.text
+    assert "This link has been used or is too old. Ask for a new one." in again.page.text
     again.click("Ask for a new link")
     assert again.path == "/password/reset"
 
@@ -163,7 +163,7 @@ def test_another_address_from_end_to_end(world: World, post: MailServer) -> None
     browser.start_session(person)
     browser.open("/account/profile")
     browser.submit({"email": "ada@byron.example", "nickname": "Ada", "current_password": OLD}, form="page-form")
-    assert "We have sent a link to the new address. It becomes yours once you open it." in browser.page.text
+    assert "We have sent a link to the new address. It takes effect once you open it." in browser.page.text
     with world.read_only_services() as services:
         profile = services.users.get(person.id).profile
     # The rest is saved, the address is not theirs yet.

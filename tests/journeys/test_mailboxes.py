@@ -195,9 +195,9 @@ def test_undeliverable_link_is_not_shown(world: World, post: MailServer) -> None
     browser.open(f"/console/organizations/{organization.id}/users/new")
     typed = {"user_name": "last", "given_name": "Ada", "family_name": "L", "email": address}
     browser.submit(typed, form="page-form")
-    assert f"The link was not sent: {address} got too many mails in the last hour." in browser.page.text
+    assert f"The link was not sent: {address} received too many mails in the last hour." in browser.page.text
     assert "/password/reset/" not in browser.page.text
-    browser.click("Hand over another link yourself")
+    browser.click("Create another link to hand over yourself")
     browser.submit(form="page-form")
     assert "Hand over this link now" in browser.page.text
     assert sent(world, post) == []

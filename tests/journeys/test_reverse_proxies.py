@@ -243,7 +243,7 @@ def test_long_authorization_request(proxied: Proxied) -> None:
     query = urlencode({"client_id": "none", "state": "x" * 2048, "nonce": "y" * 2048, "ui_locales": "z" * 9000})
     answer = proxied.ask("login.example.com", f"/oauth/v2/authorize?{query}")
     assert answer.status == 400
-    assert b"We do not know this application" in answer.content
+    assert b"This application is unknown" in answer.content
 
 
 def test_large_bodies(proxied: Proxied) -> None:

@@ -101,10 +101,10 @@ class BrandedSamplePage(Page):
 class FailingPage(Page):
     template = "branded_sample.html"
     problems: ClassVar[dict[str, Exception]] = {
-        "denied": Denied(gettext_lazy("This needs the permission {permission}.", permission="user.read")),
+        "denied": Denied(gettext_lazy("This requires the permission {permission}.", permission="user.read")),
         "unavailable": StorageUnavailable("db.internal"),
         "unexpected": RuntimeError("db.internal"),
-        "conflict": Conflict(gettext_lazy("This domain has to be proven first.")),
+        "conflict": Conflict(gettext_lazy("This domain must be verified first.")),
     }
 
     def template_variables(self) -> dict[str, Any]:

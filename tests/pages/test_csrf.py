@@ -31,7 +31,7 @@ def test_sec_fetch_site_and_origin_are_checked(browser: PageBrowser, site: str, 
     assert answer.status_int == status
     assert len(SamplePage.submitted) == int(status == 303)
     if status == 403:
-        assert "We did not take this form" in answer.text
+        assert "We did not accept this form" in answer.text
         assert browser.organizations() == 0
 
 
@@ -39,7 +39,7 @@ def test_sec_fetch_site_and_origin_are_checked(browser: PageBrowser, site: str, 
 def test_wrong_csrf_token_redisplays_form_with_input(browser: PageBrowser, token: str) -> None:
     answer = browser.send("/things/new", {"csrf_token": token, "name": "Kept"})
     assert answer.status_int == 422
-    assert "This page had been open for too long. Check what you typed and send it again." in answer.text
+    assert "This page was open for too long. Check what you entered and send it again." in answer.text
     assert SamplePage.submitted == []
     form = answer.forms["page-form"]
     assert form["name"].value == "Kept"

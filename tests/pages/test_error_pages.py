@@ -12,8 +12,8 @@ from .conftest import PageBrowser
 
 def test_error_pages_are_html(browser: PageBrowser) -> None:
     for path, status, title in (
-        ("/nowhere", 404, "There is nothing here"),
-        ("/failing/denied", 403, "You may not see this page"),
+        ("/nowhere", 404, "Page not found"),
+        ("/failing/denied", 403, "You do not have access to this page"),
         ("/failing/unavailable", 503, "We are busy just now"),
         ("/failing/unexpected", 500, "Something went wrong on our side"),
         ("/failing/conflict", 409, "This request cannot be read"),
@@ -47,7 +47,9 @@ def test_invalid_query_page_links_path_without_query(browser: PageBrowser) -> No
     assert answer.html.find("main").find("a", href="/failing/conflict") is not None
 
 
-@pytest.mark.parametrize(("language", "message"), [("en", "This needs the permission user.read."), ("de", "Dafür ist")])
+@pytest.mark.parametrize(
+    ("language", "message"), [("en", "This requires the permission user.read."), ("de", "Dafür ist")]
+)
 def test_permission_error_names_permission(browser: PageBrowser, language: str, message: str) -> None:
     assert message in browser.get("/failing/denied", accept_language=language).text
 

@@ -17,7 +17,7 @@ PATHS = {
     "/things": (200, "Things"),
     "/things/new": (200, "New thing"),
     "/one": (200, "Enter the code"),
-    "/nowhere": (404, "There is nothing here"),
+    "/nowhere": (404, "Page not found"),
 }
 
 
@@ -55,7 +55,7 @@ def test_title_contains_heading_parent_and_brand(browser: PageBrowser) -> None:
     titles = {path: parsed(browser.get(path)).findtext(".//title") for path in PATHS}
     assert titles["/things"] == "Things – Acme & Co – Identity"
     assert titles["/things/new"] == "New thing – Identity"
-    assert titles["/nowhere"] == "Error: There is nothing here – Identity"
+    assert titles["/nowhere"] == "Error: Page not found – Identity"
     assert len(set(titles.values())) == len(titles)
 
 

@@ -162,7 +162,7 @@ def test_nobody_grants_more_than_they_hold(house: House) -> None:
 def test_roles_have_their_level(house: House) -> None:
     user = house.user("u")
     for name in ("IAM_OWNER", "PROJECT_OWNER", "NO_SUCH_ROLE"):
-        with pytest.raises(Invalid, match=f"{name} is no role of this level"):
+        with pytest.raises(Invalid, match=f"{name} is not a role of this level"):
             house.services.managers.add(
                 house.resources[ManagerLevel.ORGANIZATION],
                 AddManager(user_id=user.id, roles=frozenset({name})),

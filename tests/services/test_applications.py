@@ -63,9 +63,9 @@ def test_nobody_signs_in_to_an_api(services: Services, project: Project) -> None
     assert secret is not None
     values = {"response_types": ["code"], "redirect_uris": [_URI], "post_logout_redirect_uris": [_URI]}
     assert refused(services, project, name="API", type="api", **values) == {
-        "response_types": "Nobody signs in to an API, so it has no response types.",
-        "redirect_uris": "Nobody signs in to an API, so it has no redirect URIs.",
-        "post_logout_redirect_uris": "Nobody signs in to an API, so it has no redirect URIs.",
+        "response_types": "An API has no sign-in, so it has no response types.",
+        "redirect_uris": "An API has no sign-in, so it has no redirect URIs.",
+        "post_logout_redirect_uris": "An API has no sign-in, so it has no redirect URIs.",
     }
 
 
@@ -84,7 +84,7 @@ def test_the_order_of_words_in_a_response_type_does_not_matter(services: Service
 
 
 def test_an_answer_needs_an_address(services: Services, project: Project) -> None:
-    sentence = "Enter the address to which people return after signing in."
+    sentence = "Enter the address that people return to after signing in."
     assert refused(services, project, name="Shop", type="web") == {"redirect_uris": sentence}
     application, _ = register(services, project, name="Shop", type="web", response_types=[])
     assert application.redirect_uris == ()

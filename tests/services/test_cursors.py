@@ -29,7 +29,7 @@ def test_nobody_makes_one_up(services: Services) -> None:
     for wrong in ("", "x", "ä", made_up, text[:-1], text[:-2] + "AA", text + "x", text.swapcase(), "\ud800"):
         with pytest.raises(Invalid) as refusal:
             services.cursors.decode(wrong, "users of acme")
-        assert refusal.value.fields == {"cursor": "This list has changed. Start it again."}
+        assert refusal.value.fields == {"cursor": "This list has changed. Start from the beginning."}
 
 
 def test_a_cursor_opens_its_own_list_alone(services: Services) -> None:

@@ -85,7 +85,7 @@ def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
     otto = shop.person(shop.other)
     with pytest.raises(Invalid) as refusal:
         shop.give(otto, "reader", "editor")
-    assert fields(refusal) == {"roles": "The project grant does not hold the role editor. Choose from reader."}
+    assert fields(refusal) == {"roles": "The project grant does not include the role editor. Choose from reader."}
     grant = shop.give(otto, "reader")
     with pytest.raises(Invalid, match="does not hold the role editor"):
         shop.services.user_grants.change(

@@ -8,7 +8,7 @@ from identity.testing.relying_party import RelyingParty
 CONFIRMATION = "Sign out?"
 SIGNED_OUT = "You are signed out"
 UNTRUSTED = "We cannot send you back to this application"
-UNKNOWN = "We do not know this application"
+UNKNOWN = "This application is unknown"
 UNREADABLE = "This request cannot be read"
 
 BYE = "https://app.example/bye"

@@ -302,7 +302,7 @@ def test_deactivated_application_looks_unknown(
     ]
     getattr(world.operator_services, service).deactivate(resource_id)
     pages = [
-        check_page(browser.open(authorization.url), 400, "We do not know this application").main.get_text()
+        check_page(browser.open(authorization.url), 400, "This application is unknown").main.get_text()
         for authorization in (party.new_request(), party.new_request(client_id="0" * 32))
     ]
     assert application.name not in pages[0]

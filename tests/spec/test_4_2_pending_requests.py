@@ -18,8 +18,8 @@ from identity.testing.service_test_client import FORM_CONTENT_TYPE
 from identity.testing.world import World
 from tests.spec.pending_requests import FOREIGN, attributes, begun
 
-UNKNOWN = "We do not know this sign-in any more"
-DONE = "This sign-in is done"
+UNKNOWN = "This sign-in is no longer known"
+DONE = "This sign-in is complete"
 EXPIRED = "This sign-in took too long"
 
 
@@ -292,7 +292,7 @@ def test_application_is_rechecked_on_resumption(
 ) -> None:
     """Security 7.4: a URI that is no longer registered receives nothing."""
     _, request_id = begun(anonymous_browser, party)
-    title = "We do not know this application"
+    title = "This application is unknown"
     if change == "deactivated":
         world.operator_services.applications.deactivate(party.client_id)
     elif change == "removed":

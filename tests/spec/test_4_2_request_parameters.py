@@ -16,7 +16,7 @@ from identity.testing.service_test_client import FORM_CONTENT_TYPE
 from identity.testing.world import World
 
 UNREADABLE = "This request cannot be read"
-UNKNOWN = "We do not know this application"
+UNKNOWN = "This application is unknown"
 UNTRUSTED = "We cannot send you back to this application"
 
 VERIFIER = "v" * 43

@@ -15,7 +15,7 @@ from tests.plugins.management.api_fixture_data import ApiClient
 from tests.spec.consent_scenario import ConsentScenario
 
 RESPONSE_TYPES = ("code", "id_token", "id_token token")
-MANAGES = "can do in your name everything that you may do as a manager"
+MANAGES = "can do everything on your behalf that you may do as a manager"
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_consent_page_names_application_and_scopes_once(scene: ConsentScenario) 
     assert scene.asks
     text = " ".join(scene.browser.page.html.main.get_text().split())
     for expected in (
-        "Invoices & more asks for access to your account.",
+        "Invoices & more requests access to your account.",
         f"Invoices & more belongs to {scene.owner.name}, {scene.owner.primary_domain}.",
         f"Invoices & more receives your email address, your organization, your roles in {scene.project.name}.",
         "Invoices & more stays connected until you disconnect it on your account page.",
@@ -86,11 +86,11 @@ KNOWN_BY: dict[str, set[str]] = {
 @pytest.mark.parametrize("format", ["opaque", "jwt"])
 @pytest.mark.parametrize("scope", KNOWN_BY)
 def test_claims_are_limited_to_consented_scopes(world: World, scope: str, format: str) -> None:
-    """In every response and token: the page promises "receives only the number of your account"."""
+    """In every response and token: the page promises "receives only your account's identifier"."""
     scene = ConsentScenario(world, access_token_type=format, id_token_userinfo_assertion=True)
     world.operator_services.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))
     authorization = scene.ask(scope)
-    only_a_number = "receives only the number of your account" in scene.browser.page.text
+    only_a_number = "receives only your account's identifier" in scene.browser.page.text
     assert only_a_number == (scope in ("openid", "openid offline_access"))
     scene.decide()
     tokens = scene.party.obtain_tokens(scene.browser.page, authorization)

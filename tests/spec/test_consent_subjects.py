@@ -13,7 +13,7 @@ from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
 from tests.spec.consent_scenario import ConsentScenario
 
-MANAGES = "can do in your name everything that you may do as a manager"
+MANAGES = "can do everything on your behalf that you may do as a manager"
 
 
 @pytest.fixture

@@ -233,7 +233,7 @@ def by_password_and_factor(case: FactorMatrixCase) -> None:
         browser.sign_in(case.person.login_name)
         if case.step is not None and factor_case in case.usable:
             if browser.sign_in_step != factor_case.name:
-                browser.click("Use another way")
+                browser.click("Use another method")
                 browser.submit(button=("factor", factor_case.name))
             browser.submit(factor_case.wrong(browser))
             assert (browser.sign_in_step, browser.session_cookies) == (factor_case.name, frozenset())

@@ -14,7 +14,7 @@ from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
 from tests.spec.test_management_transfer import IMPORT, exported, from_other_instance
 
-_LOOSER = "The instance does not allow that much."
+_LOOSER = "The instance does not allow this much."
 
 
 @pytest.fixture

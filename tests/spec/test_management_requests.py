@@ -104,14 +104,14 @@ def test_invalid_parameters_are_named(api: ApiClient, projects: str) -> None:
     for query, fields in (
         ("colour=red", {"colour": "This is not known here."}),
         ("access_token=x", {"access_token": "This is not known here."}),
-        ("limit=5&limit=6", {"limit": "Give this once."}),
+        ("limit=5&limit=6", {"limit": "Give this only once."}),
         ("limit=0", {"limit": "Choose between 1 and 200."}),
         ("limit=201", {"limit": "Choose between 1 and 200."}),
         ("limit=ten", {"limit": "Choose between 1 and 200."}),
         ("state=gone", {"state": "Choose one of the values offered."}),
         ("q=" + "x" * 201, {"q": "Use at most 200 characters."}),
         ("q=%00", {"q": "Use printable characters only."}),
-        ("cursor=x", {"cursor": "This list has changed. Start it again."}),
+        ("cursor=x", {"cursor": "This list has changed. Start from the beginning."}),
     ):
         assert check_api_error(api.ask("GET", f"{projects}?{query}"), 422, "invalid")["fields"] == fields
 

@@ -142,7 +142,7 @@ def test_disallowed_factor_is_refused(world: World, browser: Browser, party: Rel
     assert "The login name or the password is wrong." in wrong.text
     right = browser.submit({"password": PASSWORD})
     assert (right.status_int, browser.sign_in_step, browser.session_cookies) == (422, "password", frozenset())
-    assert f"{ada.organization.name} does not let people sign in with a password." in right.text
+    assert f"{ada.organization.name} does not allow signing in with a password." in right.text
     request = opened(inside, party, prompt="none")
     party.check_error_response(inside.page, request, "login_required")
     inside.open("/account/profile")

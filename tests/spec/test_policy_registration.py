@@ -143,7 +143,7 @@ def test_organization_can_only_close_registration(world: World) -> None:
     api.patch("/instance/policy", {"registration": "by_domain"})
     answer = api.ask("PATCH", path, {"registration": "allowed"})
     fields = check_api_error(answer, 422, "invalid")["fields"]
-    assert fields == {"registration": "The instance does not allow that much."}
+    assert fields == {"registration": "The instance does not allow this much."}
     described = {"id": organization.id, "name": organization.name, "policy": {"registration": "off"}}
     state = {"version": 1, "organizations": [described]}
     with world.transaction_services() as services:

@@ -144,7 +144,7 @@ def test_upstream_second_factor_is_not_required_of_holder(isolated_world: World)
 
 @pytest.mark.parametrize("level", ["instance", "organization"])
 def test_unsatisfiable_rules_are_refused(isolated_world: World, level: str) -> None:
-    """No mail server is set, so codes by mail are no way."""
+    """No mail server is configured, so codes by mail are no way."""
     owner = OF_INSTANCE if level == "instance" else isolated_world.make_organization().id
     for rules in (
         {"factors": ("totp",)},
@@ -158,8 +158,8 @@ def test_unsatisfiable_rules_are_refused(isolated_world: World, level: str) -> N
         with pytest.raises(Invalid) as refused, isolated_world.transaction_services() as services:
             services.policies.change(owner, ChangePolicy.build(**rules))
         assert refused.value.fields == {
-            "factors": "Nobody could sign in by these rules. Leave a way that this service offers, and a second factor"
-            " if one is needed."
+            "factors": "These rules would lock everyone out. Leave at least one sign-in method that this "
+            "service offers, and a second factor if one is required."
         }
     ruled(isolated_world, OF_INSTANCE, second_factor="off")
     with pytest.raises(Invalid), isolated_world.transaction_services() as services:
@@ -440,7 +440,7 @@ def test_policy_page_shows_instance_rules(isolated_world: World) -> None:
     isolated_world.assign_manager_role(user, "ORG_OWNER")
     browser.start_session(user)
     page = browser.open(f"/console/organizations/{organization.id}/policy")
-    assert "those of this organization leave no way to sign in" in page
+    assert "those of this organization leave no sign-in method" in page
     assert organization.name in (isolated_world.identity.system_checks.policies() or "")
 
 
@@ -452,7 +452,9 @@ def test_role_page_warns_of_trust_and_ended_sessions(world: World, bert: LoginUs
     Browser(world).start_session(bert.user)
     other_organization = world.make_organization()
     page = browser.open(f"/console/organizations/{other_organization.id}/managers/new?user_id={bert.user.id}")
-    assert "whose managers can rename, reset or deactivate this account. A role here trusts them." in page
+    assert (
+        "whose managers can rename, reset or deactivate this account. Granting a role here means trusting them." in page
+    )
     assert "session of this user ends" not in page
     page = browser.open(f"/console/instance/managers/new?user_id={bert.user.id}")
     assert "1 session of this user ends." in page

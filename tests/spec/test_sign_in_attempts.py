@@ -385,7 +385,7 @@ def test_manager_unlocks_an_account(world: World, ada: HumanUser) -> None:
     console.click("Unlock …")
     assert "Unlock the user" in console.page.text
     console.submit()
-    assert "User unlocked. The password counts in every browser again." in console.page.text
+    assert "User unlocked. The password works in every browser again." in console.page.text
     assert "Locked" not in console.page.text
     [event] = world.audit_events(event="user.unlocked")
     assert (event.object_id, event.actor.id) == (ada.id, manager.id)

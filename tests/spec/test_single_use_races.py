@@ -214,7 +214,7 @@ def make_factor_race_factory(factor: str) -> Prepare:
         opened(browser, party)
         browser.sign_in(person.login_name)
         if browser.sign_in_step != factor:
-            browser.click("Use another way")
+            browser.click("Use another method")
             browser.submit(button=("factor", factor))
         assert browser.sign_in_step == factor
         page, right = parsed(browser), factor_case.right(browser)

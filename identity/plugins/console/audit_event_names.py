@@ -16,7 +16,7 @@ from identity.storage.backend import Storage
 _ACTOR_KIND_LABELS = {
     ActorKind.OPERATOR: _("The operator"),
     ActorKind.SYSTEM: _("The service itself"),
-    ActorKind.ANONYMOUS: _("Nobody known"),
+    ActorKind.ANONYMOUS: _("Unknown user"),
 }
 _USER_KINDS = frozenset({"user", "service_user"})
 #: Named after their user: their own id means nothing to a reader.

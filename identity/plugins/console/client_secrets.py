@@ -132,7 +132,7 @@ class CreateClientSecretPage(ResourcePage[Any], ConsoleFormPage):
     @property
     def lead(self) -> str:
         once = self.translator.gettext("The secret is shown once, on the next page.")
-        keeps = self.translator.gettext("The one there is keeps working, so that you can replace it without a gap.")
+        keeps = self.translator.gettext("The current one keeps working, so that you can replace it without a gap.")
         return once + " " + keeps if self.secrets.list(self) else once
 
     def submit(self, form: Form) -> Response:

@@ -265,7 +265,7 @@ class ConsolePage(SignedInPage):
         """Consume the form's submission id, so that submitting twice creates once. Raises Conflict the second time."""
         once = form.text(SUBMISSION_ID_FIELD)
         if once and not self.services.idempotency.claim_token(self.principal.id or "", once):
-            raise Conflict(sentence or _("This was sent already. Go back and look at the list."))
+            raise Conflict(sentence or _("This was already sent. Go back and check the list."))
 
     # --- navigation ---
 

@@ -164,8 +164,8 @@ class ListPage(ConsolePage):
 
     def empty_search_message(self, page_request: PageRequest) -> str:
         if page_request.query:
-            return _("Nothing here has “{q}” in it.", q=page_request.query)
-        return _("Nothing fits this search.")
+            return _("Nothing here contains “{q}”.", q=page_request.query)
+        return _("No results match this search.")
 
     def _columns(self, sort: SortOrder | None, parameters: Mapping[str, str]) -> Iterator[ListColumn]:
         orders = {label: key for key, label in self.resource_list.sort_orders}

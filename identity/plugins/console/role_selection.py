@@ -132,7 +132,7 @@ class SelectThenRolesPage(RolesFormPage):
         raise NotImplementedError
 
     def empty_search_message(self, page_request: PageRequest) -> str:
-        return _("Nothing here has “{q}” in it.", q=page_request.query)
+        return _("Nothing here contains “{q}”.", q=page_request.query)
 
     def selection_path(self, identifier: str) -> str:
         return f"{self.form_action()}?{self.selection_param}={identifier}"
@@ -198,14 +198,14 @@ class SelectUserThenRolesPage(SelectThenRolesPage):
     def search_hint(self) -> str:
         if can_read_users(self, self.search_organization_id):
             return _("Any part of a user name, name or email address.")
-        return _("The whole login name or id of the user.")
+        return _("The full login name or id of the user.")
 
     def empty_search_message(self, page_request: PageRequest) -> str:
         if not can_read_users(self, self.search_organization_id):
             return _("There is no such user.") if page_request.query else ""
         if page_request.query:
             return super().empty_search_message(page_request)
-        return _("There is nobody to choose yet. Create a user or a service user first.")
+        return _("There are no users to choose from yet. Create a user or a service user first.")
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
         """People and service users that match the search."""

@@ -12,7 +12,7 @@ class EmailCodeFactor(Factor):
     """An enrolment stores no data: codes go to the account's verified address at that time."""
 
     name: ClassVar[str] = "email_code"
-    label: ClassVar[str] = gettext_lazy("Codes by email")
+    label: ClassVar[str] = gettext_lazy("Email codes")
     hint: ClassVar[str] = gettext_lazy("Six digits that we send to your email address.")
     methods: ClassVar[tuple[str, ...]] = ("otp",)
     icon: ClassVar[str] = "mail"

@@ -20,7 +20,7 @@ _CODE_RECORD_KIND, _CODE_LENGTH = "code", 6
 _RESEND_FIELD, _SENT_PARAM = "again", "sent"
 
 _MISSING = gettext_lazy("Enter the six digits that we have sent to you.")
-_WRONG = gettext_lazy("This code is wrong or too old. Look into the last mail, or have another code sent.")
+_WRONG = gettext_lazy("This code is wrong or too old. Check the latest mail, or have another code sent.")
 _LIMIT_MESSAGE = gettext_lazy(
     "We have sent several codes to this address already. Use the last one, or try again in an hour."
 )

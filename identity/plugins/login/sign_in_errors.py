@@ -16,7 +16,7 @@ def unknown_sign_in(request: Request) -> Response:
     return render_error_page(
         request,
         404,
-        gettext_lazy("We do not know this sign-in any more"),
+        gettext_lazy("This sign-in is no longer known"),
         advice=gettext_lazy("Go back to the application and open it again."),
         action=_ACCOUNT_LINK,
     )
@@ -55,7 +55,7 @@ def finished_sign_in(request: Request) -> Response:
     return render_error_page(
         request,
         200,
-        gettext_lazy("This sign-in is done"),
+        gettext_lazy("This sign-in is complete"),
         texts,
         action=(gettext_lazy("Go to your account"), Page.ACCOUNT_PATH),
     )

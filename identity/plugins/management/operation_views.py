@@ -196,7 +196,7 @@ class OperationView:
         present = None if self._reader is None else self._reader.handler(call, EmptyCommand())
         tag = conditional_requests.representation_etag(present) if isinstance(present, Representation) else ""
         if not conditional_requests.matches_if_match(if_match, tag):
-            raise PreconditionFailed("This was changed by somebody else meanwhile. Read it again, then repeat.")
+            raise PreconditionFailed("This was changed in the meantime. Read it again, then repeat your request.")
         return replace(call, expected_version=getattr(present, "version", None))
 
     def _build_response(self, call: OperationCall[object], command: Command) -> ApiResponse:
@@ -239,7 +239,7 @@ class OperationView:
             if name not in self._parameters:
                 problems[name] = gettext_lazy("This is not known here.")
             elif len(request.GET.getall(name)) > 1:
-                problems[name] = gettext_lazy("Give this once.")
+                problems[name] = gettext_lazy("Give this only once.")
             elif not value and "enum" in self._parameters[name]:
                 problems[name] = gettext_lazy("Choose one of the values offered.")
             elif not is_printable(value):

@@ -41,8 +41,8 @@ class RecoveryCodesFactor(Factor):
         if left > LOW_CODE_COUNT:
             return ngettext_lazy("{n} code left", "{n} codes left", left)
         if not left:
-            return gettext_lazy("No code is left. Make new ones.")
-        return ngettext_lazy("Only {n} code left. Make new ones.", "Only {n} codes left. Make new ones.", left)
+            return gettext_lazy("No codes are left. Create new ones.")
+        return ngettext_lazy("Only {n} code left. Create new ones.", "Only {n} codes left. Create new ones.", left)
 
 
 def generate_codes() -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from identity.plugins.recovery_codes.factor import (
 )
 
 _MISSING = gettext_lazy("Enter one of your recovery codes.")
-_WRONG = gettext_lazy("This is none of your recovery codes, or it was used already.")
+_WRONG = gettext_lazy("This is not one of your recovery codes, or it has already been used.")
 
 
 class _RecoveryCodesPage(FactorPage):

@@ -17,7 +17,7 @@ _DRAFT_RECORD_KIND = "draft"
 _GROUP_SIZE = 4
 
 _MISSING = gettext_lazy("Enter the six digits that your app shows.")
-_WRONG = gettext_lazy("This code is wrong or was used already. Enter the one that your app shows now.")
+_WRONG = gettext_lazy("This code is wrong or has already been used. Enter the one that your app shows now.")
 
 
 class ProveTotpPage(ProvePage):

@@ -41,7 +41,7 @@ class IdentityNotLinked(Exception):
 
 #: Why a link is suspended.
 INSTANCE_ADMINISTRATOR_MESSAGE = gettext_lazy(
-    "You hold a role at the instance, so you can only sign in at providers that the instance manages."
+    "You have a role at the instance, so you can sign in only with providers that the instance manages."
 )
 _UNUSABLE_ACCOUNT_MESSAGE = gettext_lazy("The account here to which it belongs cannot be used.")
 

@@ -39,15 +39,15 @@ _MESSAGES = {
     "string_type": gettext_lazy("This must be a text."),
     "int_type": gettext_lazy("This must be a whole number."),
     "int_parsing": gettext_lazy("This must be a whole number."),
-    "time_delta_parsing": gettext_lazy("Enter a span such as 30m, 12h or 7d."),
+    "time_delta_parsing": gettext_lazy("Enter a duration such as 30m, 12h or 7d."),
     "tuple_type": gettext_lazy("This must be a list."),
     "frozen_set_type": gettext_lazy("This must be a list."),
     "model_type": gettext_lazy("This must be an object."),
     "bool_type": gettext_lazy("This must be true or false."),
     "bool_parsing": gettext_lazy("This must be true or false."),
-    "datetime_from_date_parsing": gettext_lazy("Enter a moment such as 2027-01-31T23:59:59Z."),
-    "datetime_parsing": gettext_lazy("Enter a moment such as 2027-01-31T23:59:59Z."),
-    "timezone_aware": gettext_lazy("Say which time zone is meant, for example Z for UTC."),
+    "datetime_from_date_parsing": gettext_lazy("Enter a date and time such as 2027-01-31T23:59:59Z."),
+    "datetime_parsing": gettext_lazy("Enter a date and time such as 2027-01-31T23:59:59Z."),
+    "timezone_aware": gettext_lazy("Include the time zone, for example Z for UTC."),
 }
 #: Errors that list the allowed values.
 _CHOICES = frozenset({"enum", "literal_error"})

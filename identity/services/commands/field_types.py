@@ -18,7 +18,7 @@ from identity.services.commands.entity_fields import field_validator
 _RFC_3339 = re.compile(r"\s*\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)?\s*\Z")
 
 
-_NO_MOMENT = gettext_lazy("Enter a moment such as 2027-01-31T23:59:59Z.")
+_NO_MOMENT = gettext_lazy("Enter a date and time such as 2027-01-31T23:59:59Z.")
 
 
 def _rfc_3339(value: object) -> object:

@@ -51,10 +51,6 @@ def require_unambiguous(name: str, found: list[Row]) -> Row | None:
     """The only row of this name; None if there is none. Raises Invalid if there are several."""
     if len(found) > 1:
         raise Invalid(
-            {
-                "name": gettext_lazy(
-                    "There are several of the name {name}. Add the id of the one that is meant.", name=name
-                )
-            }
+            {"name": gettext_lazy("Several entries are named {name}. Add the id of the right one.", name=name)}
         )
     return found[0] if found else None

@@ -189,7 +189,7 @@ def _find_application(present: ExistingRows[Application], described: Application
         raise Invalid(
             {
                 "type": gettext_lazy(
-                    "The type of an application does not change. This one is {type}.", type=application.type
+                    "The type of an application cannot be changed. This one is {type}.", type=application.type
                 )
             }
         )

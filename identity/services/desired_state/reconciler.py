@@ -196,7 +196,7 @@ class Reconciler:
         """Map an id in the document to the stored entity."""
         spec_id = getattr(described, "id", None)
         if spec_id is not None and self._ids.setdefault(spec_id, stored_id) != stored_id:
-            self.add_problem(f"{path}.id", gettext_lazy("Something else in the document has this id."))
+            self.add_problem(f"{path}.id", gettext_lazy("Another entry in the document has this id."))
 
     def ensure(
         self,
@@ -242,7 +242,7 @@ class Reconciler:
             if declared[name].is_settable and not declared[name].is_mutable and getattr(described, name) is not None
         }
         problems = {
-            name: gettext_lazy("This is never changed. It is {value} here.", value=_text(present[name]))
+            name: gettext_lazy("This cannot be changed. It is {value} here.", value=_text(present[name]))
             for name in sorted(fixed)
             if getattr(described, name) != present[name]
         }

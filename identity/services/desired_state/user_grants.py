@@ -46,7 +46,8 @@ def _ensure_user_grant(
         return
     if subject.organization.id != role_source.users_organization.id:
         sentence = gettext_lazy(
-            "This user belongs to another organization. Describe it under a grant of the project to that one."
+            "This user belongs to another organization. Describe the grant under the project "
+            "grant for that organization."
         )
         build.add_problem(f"{path}.user", sentence)
         return

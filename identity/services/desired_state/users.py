@@ -176,7 +176,11 @@ def _find(
             raise NotFound("user", described.id)
     if found is not None and not isinstance(found, kind):
         raise Invalid(
-            {"user_name": gettext_lazy("The organization has a user of this name of the other kind. Choose another.")}
+            {
+                "user_name": gettext_lazy(
+                    "The organization already has a user or service user with this name. Choose another."
+                )
+            }
         )
     return found
 

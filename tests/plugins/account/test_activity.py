@@ -107,9 +107,9 @@ def test_activity_lists_roles_assigned_by_others(world: World, browser: Browser,
         services.user_grants.remove(grant.id, principal=Principal.OPERATOR)
     listed = rows_of(browser)
     for label in (
-        "Project roles given to a user",
+        "Project roles granted to a user",
         "Project roles of a user changed",
-        "Project roles taken from a user",
+        "Project roles removed from a user",
     ):
         assert any(item.startswith(label) and "By the people who run this service" in item for item in listed), label
 

@@ -239,7 +239,7 @@ def test_manager_cancels_deletion(world: World, browser: Browser, ada: HumanUser
     world.assign_manager_role(manager, "IAM_OWNER", resource=Resource.INSTANCE)
     desk.start_session(manager)
     desk.open(f"/console/users/{ada.id}")
-    assert "Is being deleted" in desk.page.text
+    assert "Deletion pending" in desk.page.text
     desk.click("Keep …")
     desk.submit(form="page-form")
     assert "The account stays." in desk.page.text

@@ -45,8 +45,8 @@ def test_added_factor_suggests_recovery_codes(world: World, browser: Browser, ad
         assert subject is not None
         services.factors.enrol(subject, "totp", {"secret": "A" * 32, "step": 0}, name="My phone")
     page = browser.open("/account/security")
-    assert "My phone is added. You can sign in by it from now on." in page.text
-    link = page.html.find("a", string="Make recovery codes …")
+    assert "My phone is added. You can use it to sign in from now on." in page.text
+    link = page.html.find("a", string="Create recovery codes …")
     assert "enrol=recovery_codes" in link["href"]
     world.clock.advance(minutes=2)
     page = browser.open("/account/security")
@@ -73,7 +73,7 @@ def test_factor_events_name_factor_and_user(world: World, browser: Browser, ada:
     }
     assert {(event.actor.kind, event.actor.id) for event in events} == {(ActorKind.USER, ada.id)}
     text = browser.open("/account/activity").html.get_text(" ", strip=True)
-    for called in ("Authenticator app: My phone", "Passkey: Laptop", "Recovery codes", "Codes by email"):
+    for called in ("Authenticator app: My phone", "Passkey: Laptop", "Recovery codes", "Email codes"):
         assert called in text
 
 
@@ -96,7 +96,7 @@ def test_factor_is_removed(world: World, browser: Browser, ada: HumanUser) -> No
     assert factors_of(world, ada) == ["My phone"]
     browser.submit(form="page-form")
     assert browser.path == "/account/security"
-    assert "The way to sign in is removed." in browser.page.text
+    assert "The sign-in method is removed." in browser.page.text
     assert factors_of(world, ada) == []
 
 
@@ -182,14 +182,14 @@ def test_email_change_requires_strongest_factor(
     """The password alone is not sufficient if the user has a factor."""
     monkeypatch.setitem(world.identity.protocol_registry.factors, "pager", Pager())  # type: ignore[arg-type]
     browser.open("/account/profile")
-    assert "Needed only for another email address." in browser.page.text
+    assert "Required only to change the email address." in browser.page.text
     make_factor(world, ada)
     browser.open("/account/profile")
-    assert "Needed only for another email address." not in browser.page.text
+    assert "Required only to change the email address." not in browser.page.text
     typed = {**dict(form_of(browser).submit_fields()), "email": "eve@acme.example", "current_password": OLD}
     browser.post_form("/account/profile", typed, initiator=ACCOUNT_ORIGIN)
     assert browser.page.status_int == 422
-    assert "This asks for a sign-in of the last ten minutes." in browser.page.text
+    assert "This requires a sign-in within the last ten minutes." in browser.page.text
     assert stored(world, ada).profile.email == ada.profile.email
     # Other fields can be changed.
     browser.submit({"email": ada.profile.email, "nickname": "Ada"}, form="page-form")

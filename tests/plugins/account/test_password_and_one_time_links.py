@@ -45,8 +45,8 @@ def test_password_change(world: World, browser: Browser, ada: HumanUser) -> None
 def test_invalid_new_password_is_explained(world: World, browser: Browser, ada: HumanUser) -> None:
     name = ada.user_name.upper()
     for current, new, again, errors in (
-        ("", "", "", {"current_password": "Enter your present password.", "new_password": "Enter a password."}),
-        ("wrong", NEW, NEW, {"current_password": "This is not your present password."}),
+        ("", "", "", {"current_password": "Enter your current password.", "new_password": "Enter a password."}),
+        ("wrong", NEW, NEW, {"current_password": "This is not your current password."}),
         (OLD, "short", "short", {"new_password": "Use at least 15 characters; several words work well."}),
         (OLD, NEW, NEW + "!", {"new_password_again": "Type the same password twice."}),
         (OLD, name, name, {"new_password": "Do not use your user name."}),
@@ -160,13 +160,13 @@ def test_one_time_link_of_manager_sets_password(world: World, ada: HumanUser) ->
     # The link is still valid.
     browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
     check_page(browser.page, 200, "Your password is changed")
-    check_page(Browser(world).open(link), 410, "This link does not work any more")
+    check_page(Browser(world).open(link), 410, "This link no longer works")
 
 
 def test_one_time_link_is_bound_to_its_purpose(world: World, ada: HumanUser) -> None:
     code = issue_password_link(world, ada).rpartition("/")[2]
     for path in (f"/email/{code}", f"/register/{code}", f"/password/reset/{code}x"):
-        tree = check_page(Browser(world).open(path), 410, "This link does not work any more")
+        tree = check_page(Browser(world).open(path), 410, "This link no longer works")
         assert code not in "".join(tree.itertext())
     assert Browser(world).open(f"/password/reset/{code}").status_int == 200
     with world.transaction_services() as services:

@@ -180,8 +180,8 @@ def test_email_change_requires_recent_sign_in(world: World, browser: Browser, ad
         services.users.change_profile(ada.id, ChangeProfile(email="ada@acme.example"))
     browser.open("/account/profile")
     for current, sentence in (
-        ("", "Enter your present password."),
-        ("not the password", "This is not your present password."),
+        ("", "Enter your current password."),
+        ("not the password", "This is not your current password."),
     ):
         browser.submit({"email": address, "nickname": "Eve", "current_password": current}, form="page-form")
         assert browser.page.status_int == 422
@@ -242,7 +242,7 @@ def test_profile_conflict_is_shown(world: World, browser: Browser, ada: HumanUse
     browser.open("/account/profile")
     browser.submit({"nickname": "Countess"}, form="page-form")
     check_page(slow.submit({"nickname": "A.", "phone": "+44 1234"}, form="page-form"), 409, "Profile")
-    assert "Somebody changed this meanwhile." in slow.page.text
+    assert "This was changed in the meantime." in slow.page.text
     assert "Saved now: Countess" in slow.page.text
     assert (form_of(slow)["nickname"].value, form_of(slow)["phone"].value) == ("A.", "+44 1234")
     slow.submit(form="page-form")

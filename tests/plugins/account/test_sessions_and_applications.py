@@ -191,7 +191,7 @@ def test_account_forms_require_csrf_token(world: World, browser: Browser, ada: H
                 assert answer.request.path == "/account/profile"
             else:
                 assert answer.status_int == 422
-                assert "This page had been open for too long. Check what you typed and send it again." in answer.text
+                assert "This page was open for too long. Check what you entered and send it again." in answer.text
             assert (stored(world, ada), len(sessions_of(world, ada))) == before
 
 

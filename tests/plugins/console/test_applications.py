@@ -365,7 +365,7 @@ def test_secret_rotation_has_no_gap(world: World, owner: Browser, client: Creden
     with world.read_only_services() as services:
         [old, _] = services.applications.list_secrets(client.client_id)
     owner.open(f"{href}/secrets/{old.id}/delete")
-    assert "Where it is still in use, the application gets no tokens any more." in owner.page
+    assert "Wherever it is still in use, the application no longer gets tokens." in owner.page
     assert "Client secret revoked." in owner.submit(form="page-form")
     assert not _works(world, client.client_id, client.secret)
     assert _works(world, client.client_id, new)

@@ -85,7 +85,7 @@ def test_deleted_user_has_no_name(world: World, owner: Browser, organization: Or
     assert "Deleted user" in row.get_text(" ", strip=True)
     page = owner.open(row.th.a["href"])
     text = page.html.main.get_text(" ", strip=True)
-    assert "This person is deleted. What the event told of them is erased." in text
+    assert "This person is deleted. Their data in the event is erased." in text
     assert person.id in text
     assert person.profile.given_name not in text
     assert not page.html.select("#detail, #changes")
@@ -149,7 +149,7 @@ def test_object_filter_finds_user_by_name_with_owned_objects(
     assert "Several users have this name." in page.html.main.get_text()
     # The link from the user's page.
     owner.open(f"/console/users/{person.id}")
-    page = owner.click("Show Done to this user")
+    page = owner.click("Show Changes to this user")
     assert len(page.html.select("tbody tr")) == 7
 
 
@@ -279,7 +279,7 @@ def test_instance_list_requires_instance_manager(
     assert len(page.html.select("tbody tr")) >= 2
     added = world.audit_events(event="signing_key.added")[0]
     page = viewer.open(f"/console/audit-events/{added.id}")
-    assert page.html.h1.get_text() == "Signing key made"
+    assert page.html.h1.get_text() == "Signing key created"
     assert page.html.select_one(".breadcrumb a")["href"] == "/console/audit-events"
 
 

@@ -105,7 +105,7 @@ def test_invalid_branding_shows_field_errors_and_previews_the_rest(owner: Browse
     for send in (preview, lambda browser, **fields: browser.submit(fields, form="page-form")):
         page = send(owner, display_name="Acme", **wrong)
         assert page.status_int == 422
-        assert "The nearest colour that is read well is #836900." in page.html.find(id="error-accent").text
+        assert "The closest readable colour is #836900." in page.html.find(id="error-accent").text
         assert all(page.html.find(id=f"error-{name}") for name in wrong)
         assert {item.text.strip() for item in page.html.select("#preview .brand")} == {"Acme"}
         assert page.html.find(id="preview").link["href"].startswith("/preview/2540ad-")

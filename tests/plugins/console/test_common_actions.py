@@ -26,15 +26,15 @@ class ConsoleResourceCase:
 KINDS = (
     ConsoleResourceCase(
         "/organizations/{organization}",
-        "Nobody of it signs in, and its programs lose access at once.",
-        "Organization deactivated. Nobody of it signs in.",
+        "Its users can no longer sign in, and its programs lose access at once.",
+        "Organization deactivated. Its users can no longer sign in.",
         "Organization reactivated.",
         "Organization deleted.",
         ("1 user", "2 service users", "1 project", "1 application", "2 client secrets"),
     ),
     ConsoleResourceCase(
         "/projects/{project}",
-        "Nobody signs in to its applications, and no token is issued for it.",
+        "People cannot sign in to its applications, and no token is issued for it.",
         "Project deactivated. Its applications no longer work.",
         "Project reactivated.",
         "Project deleted.",
@@ -42,7 +42,7 @@ KINDS = (
     ),
     ConsoleResourceCase(
         "/applications/{application}",
-        "Nobody signs in to it, and it gets and checks no tokens.",
+        "People cannot sign in to it, and it neither gets nor checks tokens.",
         "Application deactivated.",
         "Application reactivated.",
         "Application deleted.",
@@ -70,16 +70,16 @@ KINDS = (
         "Project grant deactivated. Its users have no access.",
         "Project grant reactivated.",
         "Project grant withdrawn.",
-        ("Its user grants and managers are removed for ever.",),
+        ("Its user grants and managers are permanently removed.",),
         "Withdraw …",
     ),
     ConsoleResourceCase(
         "/upstream-providers/{upstream_provider}",
-        "Nobody signs in there any more.",
-        "Identity provider deactivated. Nobody signs in there any more.",
+        "People can no longer sign in with it.",
+        "Identity provider deactivated. People can no longer sign in with it.",
         "Identity provider reactivated.",
         "Identity provider deleted.",
-        ("The accounts of people stay. Their links to it are gone for ever.",),
+        ("People's accounts stay. Their links to it are permanently removed.",),
     ),
 )
 
@@ -204,9 +204,9 @@ def test_create_form_sent_twice_creates_once(
 
 #: Each role form, and its message on the second attempt.
 ROLE_FORMS = {
-    "/projects/{project}/grants/new?organization_id={other}": "This organization has a grant of the project already.",
-    "/organizations/{organization}/managers/new?user_id={user}": "This user is a manager here already.",
-    "/projects/{project}/user-grants/new?user_id={service_user}": "This user has a grant of the project already.",
+    "/projects/{project}/grants/new?organization_id={other}": "This organization already has a grant of the project.",
+    "/organizations/{organization}/managers/new?user_id={user}": "This user is already a manager here.",
+    "/projects/{project}/user-grants/new?user_id={service_user}": "This user already has a grant of the project.",
 }
 
 
@@ -251,5 +251,5 @@ def test_list_search_and_empty_state(instance_owner: Browser, estate: ApiFixture
         page = instance_owner.open(f"{href}?{urlencode({'q': name[:-1].upper()})}")
         assert name in [item.find(string=True, recursive=True).strip() for item in page.html.select("tbody th")], path
         page = instance_owner.open(f"{href}?q=zebra")
-        assert "Nothing here has “zebra” in it." in page, path
+        assert "Nothing here contains “zebra” in it." in page, path
         assert page.html.select("tbody tr") == []

@@ -47,7 +47,7 @@ def test_legal_hold_is_placed_with_reason_and_lifted(
     browser.click("Place …")
     assert name in main(browser)
     assert browser.submit({"reason": " "}, form="page-form").status_int == 422
-    assert "Say why." in main(browser)
+    assert "Give a reason." in main(browser)
     browser.submit({"reason": "Case 12/2027"}, form="page-form")
     assert browser.path == page
     assert "The legal hold is placed." in hold_section(browser)
@@ -73,13 +73,13 @@ def test_legal_hold_on_everything(make_world: WorldFactory) -> None:
     browser = Browser(world)
     browser.start_session(manager)
     assert "No legal holds" in main(browser, LIST)
-    browser.click("Hold everything …")
+    browser.click("Place everything on hold …")
     browser.submit({"reason": "Inquiry"}, form="page-form")
     assert browser.path == LIST
     assert "Everything" in main(browser)
-    assert "Hold everything …" not in main(browser)
+    assert "Place everything on hold …" not in main(browser)
     assert "Legal hold" in badges(browser, f"/console/users/{person.id}")
-    assert "Everything is held since" in main(browser)
+    assert "Everything has been on hold since" in main(browser)
     browser.open(LIST)
     browser.click("Lift")
     browser.submit({}, form="page-form")
@@ -106,7 +106,7 @@ def test_organization_hold_is_shown_on_its_users(
     person = world.make_human_user(organization)
     hold(world, LegalHoldKind.ORGANIZATION, organization.id)
     assert "Legal hold" in badges(instance_owner, f"/console/users/{person.id}")
-    assert "The whole organization is held since" in main(instance_owner)
+    assert "The whole organization has been on hold since" in main(instance_owner)
 
 
 def test_organization_manager_sees_only_that_a_hold_exists(

@@ -67,7 +67,7 @@ def test_manager_change_and_removal(
     assert "The manager roles are changed." in owner.submit(form="page-form")
     page = owner.open(f"/console/managers/{manager.id}/delete")
     assert f"loses ORG_OWNER_VIEWER of {organization.name} at once." in page
-    assert "The manager roles are taken." in owner.submit(form="page-form")
+    assert "The manager roles are removed." in owner.submit(form="page-form")
     assert owner.open(f"/console/managers/{manager.id}/edit").status_int == 404
 
 

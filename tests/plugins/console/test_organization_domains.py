@@ -39,11 +39,11 @@ def test_domain_life_cycle(owner: Browser, organization: Organization, name: str
     page = owner.submit({"domain": "No Domain"}, form="page-form")
     assert "Enter a domain such as acme.example" in page.html.find(id="error-domain").text
     page = owner.submit({"domain": name}, form="page-form")
-    assert "Domain added. It counts once it is proven." in page
+    assert "Domain added. It becomes active once it is verified." in page
     assert "Waiting" in page.html.find(class_="console__title").text
     assert "Assert …" not in page
     assert "Make primary …" not in page
-    page = owner.click("Prove …")
+    page = owner.click("Verify …")
     assert f"_identity-challenge.{name}" in page
     assert "identity-verification=" in page
     assert f"https://{name}/.well-known/identity-verification" in page
@@ -52,7 +52,7 @@ def test_domain_life_cycle(owner: Browser, organization: Organization, name: str
     assert "Neither the record nor the file was found." in page
     published.append(DomainProof.DNS)
     page = owner.submit(form="page-form")
-    assert "The domain is proven. You can make it the primary one." in page
+    assert "The domain is verified. You can make it the primary one." in page
     assert "Verified" in page.html.find(class_="console__title").text
     assert "DNS record" in page.html.find("dl", class_="facts").text
     # The primary domain cannot be removed.
@@ -71,7 +71,7 @@ def test_pending_domain_is_removed(owner: Browser, organization: Organization, n
     owner.open(f"{_page(organization)}/domains/new")
     owner.submit({"domain": name}, form="page-form")
     page = owner.click("Remove …")
-    assert "The record and the file prove nothing any more." in page
+    assert "The record and the file are no longer valid for verification." in page
     page = owner.submit(form="page-form")
     assert "Domain removed." in page
     assert name not in page.html.find(id="domains").text
@@ -90,7 +90,7 @@ def test_instance_manager_asserts_and_removes_domain(
     assert "The domain is asserted." in page
     assert "Asserted by a manager of the instance" in page.html.find("dl", class_="facts").text
     page = instance_owner.click("Remove …")
-    assert "Another organization can have it then." in page
+    assert "Another organization can then claim it." in page
     assert "Domain removed." in instance_owner.submit(form="page-form")
 
 
@@ -114,7 +114,7 @@ def test_sign_in_loss_is_shown_only_when_permitted(
     lost = "1 person of another organization can no longer sign in by an email address of this domain."
     owner.open(f"{_page(organization)}/domains/new")
     assert lost not in owner.submit({"domain": name}, form="page-form")
-    assert lost not in owner.click("Prove …")
+    assert lost not in owner.click("Verify …")
     assert lost in instance_owner.open(_page(organization, name, "/assert"))
     published.append(DomainProof.DNS)
     assert lost in owner.submit(form="page-form")
@@ -126,6 +126,6 @@ def test_pending_domain_cannot_be_primary(world: World, owner: Browser, organiza
     owner.open(_page(organization, name, "/primary"))
     page = owner.submit(form="page-form")
     assert page.status_int == 409
-    assert "This domain has to be proven first." in page
+    assert "This domain must be verified first." in page
     with world.read_only_services() as services:
         assert services.organizations.get(organization.id).primary_domain == organization.primary_domain

@@ -109,7 +109,7 @@ def test_import_lists_problems_by_path_and_keeps_input(world: World, instance_ow
     assert page.status_int == 422
     listed = [item.text for item in page.html.select("#errors li")]
     assert page.html.select_one("#errors h2").text == "Check 2 fields"
-    assert listed[0].startswith("Some places in the document need a change.")
+    assert listed[0].startswith("Some places in the document need a correction.")
     assert listed[1].startswith("organization.projects[0].colour: ")
     assert listed[2].startswith("organization.projects[0].applications[0].redirect_uris: ")
     assert instance_owner.find_form("page-form")["keep_ids"].checked
@@ -119,10 +119,10 @@ def test_import_lists_problems_by_path_and_keeps_input(world: World, instance_ow
 def test_import_of_malformed_document_shows_field_error(instance_owner: Browser) -> None:
     for typed, sentence in (
         ("", "Choose the exported file."),
-        ('{\n  "format": }', "This cannot be read as JSON from line 2, column 13 on."),
+        ('{\n  "format": }', "This is not valid JSON at line 2, column 13 on."),
         ("[1]", "This must be a JSON object."),
-        ('{"a": "\\u0000"}', "A text holds the character NUL."),
-        ('{"a": 1, "a": 2}', "The member “a” is given twice."),
+        ('{"a": "\\u0000"}', "The text contains a NUL character."),
+        ('{"a": 1, "a": 2}', "The member “a” appears twice."),
         ("[" * 20_000, "This is nested too deeply."),
     ):
         instance_owner.open(IMPORT)
@@ -170,7 +170,7 @@ def test_expired_import_form_is_not_parsed(
     monkeypatch.setattr(StreamedOrganizationImport, "document", None)
     page = instance_owner.submit({"document": file(document(primary_domain=domain))}, form="page-form")
     assert page.status_int == 422
-    assert "This page had been open for too long." in page
+    assert "This page was open for too long." in page
     assert found(world, domain) is None
 
 

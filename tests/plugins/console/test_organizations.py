@@ -20,7 +20,7 @@ def test_new_organization_derives_domain_from_name(world: World, instance_owner:
     instance_owner.open("/console/organizations")
     instance_owner.click("New organization")
     page = instance_owner.submit({"name": "Blue Whale Ltd"}, form="page-form")
-    assert "Organization created. Add a manager who looks after it." in page
+    assert "Organization created. Add a manager for it." in page
     assert page.html.h1.text == "Blue Whale Ltd"
     assert "blue-whale-ltd.id.example.com" in page
 

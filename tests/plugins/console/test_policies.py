@@ -33,7 +33,7 @@ def test_policy_page_shows_stricter_rule_and_its_author(
     page = owner.submit({"second_factor": "required_for_iam", "remember_browser": "0"}, form="page-form")
     assert "The policy is saved." in page
     row = _row(page, "Second factor")
-    assert "Managers of the instance need one" in row
+    assert "Required for instance managers" in row
     assert "This organization" in row
     assert "by " in row
     assert _set(world, organization.id) == Policy(second_factor=SecondFactorRule.REQUIRED_FOR_IAM, remember_browser=0)
@@ -45,7 +45,7 @@ def test_looser_rule_than_instance_is_refused(owner: Browser, organization: Orga
     assert "off" not in [value for value, _, _ in form["second_factor"].options]
     page = owner.submit({"remember_browser": "7"}, form="page-form")
     assert page.status_int == 422
-    assert "The instance does not allow that much." in page.html.find(id="error-remember_browser").text
+    assert "The instance does not allow this much." in page.html.find(id="error-remember_browser").text
 
 
 def test_rule_is_reset_to_inherited(world: World, owner: Browser, organization: Organization) -> None:
@@ -81,7 +81,7 @@ def test_instance_policy_applies_to_organizations(
 ) -> None:
     instance_owner.open("/console/instance/policy/edit")
     page = instance_owner.submit({"remember_browser": "30"}, form="page-form")
-    assert "For 30 days, if the person wants it" in _row(page, "Remember browsers for")
+    assert "For 30 days, if the person chooses to" in _row(page, "Remember browsers for")
     page = instance_owner.open(_page(organization))
     assert "The instance" in _row(page, "Remember browsers for")
     assert _set(world, INSTANCE_OWNER_ID) == Policy(remember_browser=30)
@@ -101,7 +101,7 @@ def test_sign_in_preview_shows_steps(world: World, owner: Browser, organization:
     path = _page(organization, "/preview")
     assert owner.open(path).status_int == 200
     facts = _facts(owner.open(f"{path}?user_id={person.id}"))
-    assert (facts["Signs in by"], facts["Second factor"]) == ("Password", "Is not asked for")
+    assert (facts["Signs in with"], facts["Second factor"]) == ("Password", "Not requested")
     assert facts["End unused sessions after"] == "12 hours"
     assert "Consent" not in facts
     client = world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
@@ -120,13 +120,13 @@ def test_sign_in_preview_with_unsaved_rules(world: World, owner: Browser, organi
     assert hidden == {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
     page = owner.open(f"{owner.url}&user_id={person.id}&application_id={client.client_id}")
     facts = _facts(page)
-    assert facts["Second factor"].startswith("Has to set up: ")
+    assert facts["Second factor"].startswith("Must set up: ")
     assert "Authenticator app" in facts["Second factor"]
-    assert (facts["End unused sessions after"], facts["Consent"]) == ("30 minutes", "Is asked to agree")
+    assert (facts["End unused sessions after"], facts["Consent"]) == ("30 minutes", "Is asked for consent")
     assert _set(world, organization.id) == Policy()
     page = owner.open(_page(organization, f"/preview?user_id={person.id}&remember_browser=30"))
     assert page.status_int == 422
-    assert "The instance does not allow that much." in page
+    assert "The instance does not allow this much." in page
 
 
 def test_sign_in_preview_refuses_users_of_other_organizations(
@@ -145,15 +145,15 @@ def test_registration_closed_by_instance_is_shown_in_preview(
     assert "People can create an account" in owner.open(f"/console/organizations/{organization.id}")
     assert "Whoever wants to" in _row(owner.open(_page(organization)), "Who can register")
     facts = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}")))
-    assert facts["Registration"] == "Whoever wants to, where the organization lets people register"
+    assert facts["Registration"] == "Anyone, if the organization allows registration"
     for rule in ("by_domain", "off"):
         facts = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}&registration={rule}")))
         assert facts["Registration"] == "Nobody can register now", rule
     owner.open(_page(organization, "/edit"))
     page = owner.submit({"registration": "off"}, form="page-form")
-    assert "Nobody, whatever the organization says" in _row(page, "Who can register")
+    assert "Nobody, regardless of the organization's settings" in _row(page, "Who can register")
     assert "This organization" in _row(page, "Who can register")
-    message = "Switched on here, but the sign-in policy lets nobody register"
+    message = "Enabled here, but the sign-in policy lets nobody register"
     assert message in owner.open(f"/console/organizations/{organization.id}")
 
 
@@ -162,14 +162,14 @@ def test_pages_show_whether_reset_password_must_change(
 ) -> None:
     person = world.make_human_user(organization)
     path = f"/console/users/{person.id}/one-time-password"
-    assert "The new one has to be changed at the next sign-in." in instance_owner.open(path)
-    assert "It has to be changed at the next sign-in." in instance_owner.submit(form="page-form")
+    assert "The new one must be changed at the next sign-in." in instance_owner.open(path)
+    assert "It must be changed at the next sign-in." in instance_owner.submit(form="page-form")
     world.operator_services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(password_change_after_reset=False))
     try:
-        assert "It stays good until the person changes it." in instance_owner.open(path)
+        assert "It stays valid until the person changes it." in instance_owner.open(path)
         page = instance_owner.submit(form="page-form")
-        assert "It stays good until the person changes it." in page
+        assert "It stays valid until the person changes it." in page
         new = instance_owner.open(f"/console/organizations/{organization.id}/users/new")
-        assert "It stays good until the person changes it." in new
+        assert "It stays valid until the person changes it." in new
     finally:
         world.operator_services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(password_change_after_reset=None))

@@ -45,7 +45,7 @@ def test_project_grant_creation(world: World, owner: Browser, project: Project, 
     form = owner.find_form("page-form")
     form.set("role", True, index=1)
     page = owner.submit(form="page-form")
-    assert "Project granted. Managers of the organization can now give the roles to their users." in page
+    assert ("Project granted. Managers of the organization can now grant the roles to their users.") in page
     assert page.html.h1.text == f"{project.name} for {holder.name}"
     with world.read_only_services() as services:
         stored = services.storage.project_grants.find_for_organization(project.id, holder.id)
@@ -78,7 +78,7 @@ def test_own_organization_cannot_be_granted(owner: Browser, project: Project, or
     owner.open(_list(project, f"/new?organization_id={organization.id}"))
     page = owner.submit(form="page-form")
     assert page.status_int == 422
-    assert "The project belongs to this organization already." in page
+    assert "The project already belongs to this organization." in page
 
 
 def test_instance_manager_searches_organizations_by_name(

@@ -49,7 +49,7 @@ def test_project_role_add_change_and_delete(owner: Browser, roles: str) -> None:
     assert "The changes are saved." in page
     assert [item.text for item in page.html.select("tbody td")[:2]] == ["Chief editor", "None"]
     owner.click("Delete …")
-    assert _effects(owner) == ["No grant holds it. This cannot be undone."]
+    assert _effects(owner) == ["No grant includes it. This cannot be undone."]
     assert "Role deleted." in owner.submit(form="page-form")
     assert _keys(owner) == []
 
@@ -110,7 +110,7 @@ def test_role_deletion_names_affected_users(
         world.make_user_grant(world.make_human_user(organization), project, "editor", "reader")
     owner.open(f"{roles}/editor/delete")
     assert _effects(owner) == [
-        "Those who hold it lose it at once. This cannot be undone.",
+        "Users who have it lose it at once. This cannot be undone.",
         "1 project grant loses it: Beta Ltd",
         "6 user grants lose it: " + ", ".join(["Ada Lovelace"] * 5) + ", …",
     ]

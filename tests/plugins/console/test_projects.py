@@ -34,7 +34,7 @@ def test_project_creation(owner: Browser, organization: Organization) -> None:
     assert "Project created. Register its first application." in page
     assert page.html.h1.text == "Invoices"
     assert "On: users without a role in the project cannot sign in" in page
-    assert "Off: applications receive roles if they ask for them." in page
+    assert "Off: applications receive roles only if they request them." in page
     assert ":aud" in page.html.find(string="Audience scope").find_parent("div").text
     assert owner.page.text.count("button--primary") == 1
     owner.open(_list(organization))
@@ -81,7 +81,7 @@ def test_project_setting_is_reset(world: World, owner: Browser, organization: Or
 def test_service_project_cannot_be_deleted(world: World, sign_in: SignIn) -> None:
     browser = sign_in("IAM_OWNER", resource=Resource.INSTANCE)
     page = browser.open(f"/console/projects/{world.instance.project_id}")
-    assert "This project stands for the service itself." in page
+    assert "This project represents the service itself." in page
     assert "Deactivate …" not in page
     browser.open(f"/console/projects/{world.instance.project_id}/deactivate")
     assert browser.submit(form="page-form").status_int == 409

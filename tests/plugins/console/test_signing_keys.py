@@ -29,7 +29,7 @@ def test_first_signing_key_is_active(isolated_world: World) -> None:
     assert withdraw.startswith("Withdraw …")
     assert state == "Active"
     assert since.endswith("UTC")
-    assert (retires, published) == ("Not before its successor", "No end yet")
+    assert (retires, published) == ("Not before its successor is active", "No end date")
 
 
 def test_normal_rotation_announces_key(isolated_world: World) -> None:
@@ -38,7 +38,7 @@ def test_normal_rotation_announces_key(isolated_world: World) -> None:
     browser.click("Rotate now")
     assert "signs after 6 minutes" in browser.page
     page = browser.submit(form="page-form")
-    assert "The next signing key is made." in page
+    assert "The next signing key is created." in page
     assert [row[0] for row in rows(browser)] == ["Waiting", "Active"]
     isolated_world.clock.advance(minutes=7)
     browser.open(KEYS)
@@ -56,17 +56,17 @@ def test_rotation_with_announced_key_is_refused(isolated_world: World) -> None:
     assert len(rows(browser)) == 2
     # An announced key is too slow for an emergency.
     browser.open(f"{KEYS}/rotate")
-    assert "Only an emergency makes another one." in browser.page
+    assert "Only an emergency rotation creates another one." in browser.page
     page = browser.submit({"mode": "emergency"}, form="page-form")
-    assert "The next signing key is made." in page
+    assert "The next signing key is created." in page
     assert len(rows(browser)) == 3
 
 
 def test_emergency_rotation_warns_and_takes_effect_soon(isolated_world: World) -> None:
     browser = manager(isolated_world)
     page = browser.open(f"{KEYS}/rotate")
-    assert "The new key signs after 30 seconds." in page
-    assert "refuse new tokens until they fetch it again, for 5 minutes at most." in page
+    assert "The new key starts signing in 30 seconds." in page
+    assert "refuse new tokens until they fetch it again, for at most 5 minutes." in page
     browser.submit({"mode": "emergency"}, form="page-form")
     isolated_world.clock.advance(31)
     browser.open(KEYS)

@@ -479,7 +479,7 @@ def test_preview_page_refuses_invalid_query(world: World, owner: Browser, organi
             "application_id",
             "There is no such application.",
         ),
-        ({"user_id": robot.id, "application_id": client.client_id}, "application_id", "leave the application empty."),
+        ({"user_id": robot.id, "application_id": client.client_id}, "application_id", "leave this empty."),
     ):
         page = show(owner, organization, **parameters, scope="openid kept")
         assert page.status_int == 422, parameters

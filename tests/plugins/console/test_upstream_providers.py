@@ -9,7 +9,7 @@ from identity.testing.world import World
 
 FORM = {"name": "Company", "kind": "openid", "client_id": "identity", "issuer": "https://login.example.com"}
 SECRET = "s3cret-of-the-provider"
-KEEPING = "Empty leaves it as it is."
+KEEPING = "Leave empty to keep the current one."
 
 
 def new(owner: Browser, organization: Organization) -> Any:

@@ -74,7 +74,7 @@ def test_grant_to_selected_user(world: World, owner: Browser, project: Project, 
     assert page.html.h1.text == f"Choose roles for {person.display_name}"
     owner.find_form("page-form").set("role", True, index=1)
     page = owner.submit(form="page-form")
-    assert "The roles are given." in page
+    assert "The roles are granted." in page
     assert owner.path == f"/console/projects/{project.id}"
     assert person.user_name in page.html.find(id="user-grants").text
     assert _roles(world, person.id, project) == {"reader"}
@@ -151,7 +151,7 @@ def test_grantee_offers_only_granted_roles(
     assert [box["value"] for box in page.html.select("input[name=role]")] == ["reader", "writer"]
     holding.find_form("page-form").set("role", True, index=1)
     page = holding.submit(form="page-form")
-    assert "The roles are given." in page
+    assert "The roles are granted." in page
     assert holding.path == f"/console/project-grants/{grant.id}"
     assert _roles(world, person.id, project) == {"writer"}
 
@@ -200,7 +200,7 @@ def test_grant_of_selected_project(world: World, owner: Browser, project: Projec
     owner.find_form("page-form").set("role", True, index=0)
     owner.find_form("page-form").set("role", True, index=2)
     page = owner.submit(form="page-form")
-    assert "The roles are given." in page
+    assert "The roles are granted." in page
     assert owner.path == f"/console/users/{person.id}"
     assert project.name in page.html.find(id="grants").text
     assert _roles(world, person.id, project) == {"admin", "writer"}
@@ -289,6 +289,6 @@ def test_grant_removal_lists_impact(
     page = owner.click("Remove …")
     assert f"{person.display_name} loses reader in {project.name} at once." in page
     page = owner.submit(form="page-form")
-    assert "The roles are taken." in page
+    assert "The roles are removed." in page
     assert owner.path == f"/console/users/{person.id}"
     assert _roles(world, person.id, project) is None

@@ -217,7 +217,7 @@ def test_duplicate_user_name_is_refused(
     users(owner, organization, "/new")
     page = owner.submit({**NEW, "user_name": anna.user_name}, form="page-form")
     assert page.status_int == 422
-    assert "The organization has a user of this name. Choose another." in page
+    assert "The organization already has a user with this name. Choose another." in page
     # The form's submission id is still unused.
     assert owner.submit({"user_name": "somebody-else"}, form="page-form").status_int == 200
 
@@ -272,7 +272,7 @@ def test_user_edit(world: World, owner: Browser, anna: HumanUser) -> None:
 def test_password_link_ends_nothing_until_used(world: World, owner: Browser, anna: HumanUser) -> None:
     login_name = set_password(world, anna)
     show(owner, anna)
-    owner.click("Make link")
+    owner.click("Create link")
     assert "Nothing ends before the link is used" in owner.page
     page = owner.submit(form="page-form")
     assert page.status_int == 200
@@ -355,7 +355,7 @@ def test_initial_credential_is_mailed(make_world: WorldFactory, post: MailServer
     browser.start_session(manager)
     users(browser, organization, "/new")
     browser.submit({**NEW, "email": "anna@example.com"}, form="page-form")
-    assert "We have sent the link to anna@example.com. Nobody else sees it." in browser.page
+    assert "We have sent the link to anna@example.com. It is shown to nobody else." in browser.page
     assert "Hand over this" not in browser.page
     world.identity.senders["mail"].send_due()
     letter = post.pop_only_message()
@@ -366,7 +366,7 @@ def test_initial_credential_is_mailed(make_world: WorldFactory, post: MailServer
     assert f"{manager.display_name} invites you to {organization.name}." in text
     assert f"Your login name is anna@{organization.primary_domain}." in text
     # A handed-over link replaces the mailed one and is not mailed.
-    browser.click("Hand over another link yourself")
+    browser.click("Create another link to hand over yourself")
     assert "It does not confirm the email address." in browser.page
     browser.submit(form="page-form")
     assert secret(browser) != link

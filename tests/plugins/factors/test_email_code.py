@@ -14,7 +14,7 @@ from tests.pages.html_checks import check_page
 from tests.plugins.login.conftest import LoginUser, opened
 
 ENROL = "/login?target=/account/security&enrol=email_code"
-WRONG = "This code is wrong or too old. Look into the last mail, or have another code sent."
+WRONG = "This code is wrong or too old. Check the latest mail, or have another code sent."
 SETTINGS = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
 
 
@@ -127,7 +127,7 @@ def test_email_code_expires_after_ten_minutes(world: World, party: RelyingParty,
     world.clock.advance(minutes=10)
     browser.submit({"code": code})
     assert browser.page.status_int == 422
-    assert "There is no code for <strong>a…@navy.example</strong> that still works." in browser.page.text
+    assert "There is no valid code for <strong>a…@navy.example</strong>." in browser.page.text
 
 
 def test_email_code_for_former_address_is_refused(world: World, party: RelyingParty, ada: LoginUser) -> None:

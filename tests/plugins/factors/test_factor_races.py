@@ -38,7 +38,7 @@ def at_the_page(world: World, party: RelyingParty, person: LoginUser, factor: st
     opened(browser, party)
     browser.sign_in(person.login_name)
     if browser.sign_in_step != factor:
-        browser.click("Use another way")
+        browser.click("Use another method")
         browser.submit(button=("factor", factor))
     assert browser.sign_in_step == factor
     return browser

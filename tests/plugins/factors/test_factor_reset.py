@@ -32,10 +32,10 @@ def test_factor_reset_in_the_console(world: World, browser: Browser, party: Rely
     assert app.secret not in console.page.text
     console.click("Reset …")
     check_page(console.page, 200, f"Reset the second factors of {ada.user.display_name}?")
-    assert "They are removed: My phone." in console.page.text
+    assert "These are removed: My phone." in console.page.text
     console.submit()
     assert "The second factors are reset." in console.page.text
-    assert "The person has set up none." in console.page.text
+    assert "The person has not set up any." in console.page.text
     (event,) = world.audit_events(event="factor.reset")
     assert (event.object_id, dict(event.detail)) == (ada.user.id, {"factors": 1})
     other = Browser(world)

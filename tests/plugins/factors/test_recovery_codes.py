@@ -22,7 +22,7 @@ from tests.plugins.factors.authenticator_app import enrol
 from tests.plugins.login.conftest import LoginUser, opened
 
 ENROL = "/login?target=/account/security&enrol=recovery_codes"
-WRONG = "This is none of your recovery codes, or it was used already."
+WRONG = "This is not one of your recovery codes, or it has already been used."
 
 
 def shown_codes(browser: Browser) -> list[str]:
@@ -45,7 +45,7 @@ def at_the_page(world: World, party: RelyingParty, person: LoginUser) -> Browser
     browser.sign_in(person.login_name)
     # Recovery codes are never the first choice, whatever was used last.
     assert browser.sign_in_step == "totp"
-    browser.click("Use another way")
+    browser.click("Use another method")
     assert browser.sign_in_step == "factors"
     browser.submit(button=("factor", "recovery_codes"))
     return browser
@@ -177,7 +177,7 @@ def test_recovery_codes_have_fifty_bits() -> None:
         (4, "4 codes left"),
         (3, "Only 3 codes left. Make new ones."),
         (1, "Only 1 code left. Make new ones."),
-        (0, "No code is left. Make new ones."),
+        (0, "No codes are left. Create new ones."),
     ],
 )
 def test_few_recovery_codes_show_warning(

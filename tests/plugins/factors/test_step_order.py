@@ -139,7 +139,7 @@ def test_page_starts_with_last_used_method(world: World, browser: Browser, party
     with world.transaction_services() as services:
         command = ChangePolicy(second_factor=SecondFactorRule.REQUIRED)
         services.policies.change(person.user.organization_id, command)
-    assert "asks for a second factor." in page().page.text
+    assert "requires a second factor." in page().page.text
 
 
 def test_wrong_code_is_shown_once_at_its_field(world: World, party: RelyingParty) -> None:
@@ -157,7 +157,7 @@ def test_wrong_code_is_shown_once_at_its_field(world: World, party: RelyingParty
         services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(remember_browser=0))
     assert browser.page.status_int == 422
     page = browser.page.html
-    assert page.get_text().count("This code is wrong or was used already.") == 1
+    assert page.get_text().count("This code is wrong or has already been used.") == 1
     field = page.select_one("#field-code")
     assert field.has_attr("autofocus")
     assert field["aria-invalid"] == "true"

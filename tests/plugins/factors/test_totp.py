@@ -13,7 +13,7 @@ from tests.pages.html_checks import check_page
 from tests.plugins.factors.authenticator_app import ENROL, app_on, enrol
 from tests.plugins.login.conftest import LoginUser, opened
 
-WRONG = "This code is wrong or was used already. Enter the one that your app shows now."
+WRONG = "This code is wrong or has already been used. Enter the one that your app shows now."
 
 
 def test_totp_is_enrolled_in_the_account(world: World, browser: Browser, ada: LoginUser) -> None:
@@ -56,7 +56,7 @@ def test_totp_is_required_after_password(world: World, browser: Browser, party: 
     auth_request = opened(other, party)
     other.sign_in(ada.login_name)
     assert other.sign_in_step == "totp"
-    tree = check_page(other.page, 200, "Enter the code of your app")
+    tree = check_page(other.page, 200, "Enter the code from your app")
     field = tree.find(".//input[@id='field-code']").attrib
     assert (field["autocomplete"], field["inputmode"]) == ("one-time-code", "numeric")
     assert not other.session_cookies
@@ -164,7 +164,7 @@ def test_required_totp_is_enrolled_during_sign_in(world: World, party: RelyingPa
     browser.sign_in(ada.login_name)
     assert browser.sign_in_step == "factors/new"
     assert "Recovery codes" not in browser.page.text, "they stand in for others"
-    assert "Codes by email" not in browser.page.text, "there is no proved address"
+    assert "Email codes" not in browser.page.text, "there is no proved address"
     browser.submit(button=("factor", "totp"))
     app = app_on(browser)
     browser.submit({"code": app.wrong()})

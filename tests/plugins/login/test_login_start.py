@@ -61,7 +61,7 @@ def test_target_must_be_a_local_path() -> None:
 
 def test_unknown_sign_in_is_404(browser: Browser) -> None:
     browser.open("/login/01a1fd23-3a1d-751f-997e-bb4e70921b37")
-    check_page(browser.page, 404, "We do not know this sign-in any more")
+    check_page(browser.page, 404, "This sign-in is no longer known")
     assert "Go back to the application and open it again." in browser.page.text
 
 
@@ -92,7 +92,7 @@ def test_completed_sign_in_shows_notice(browser: Browser, party: RelyingParty, a
     browser.sign_in(ada.login_name, PASSWORD)
     for below_it in ("", "/password", "/register"):
         browser.open(path + below_it)
-        check_page(browser.page, 200, "This sign-in is done")
+        check_page(browser.page, 200, "This sign-in is complete")
         assert f"You are signed in as {ada.login_name}." in browser.page.text
         assert "Go to your account" in browser.page.text
 
@@ -103,7 +103,7 @@ def test_deleted_application_ends_sign_in(world: World, browser: Browser, party:
         application = services.applications.get(party.client_id)
         services.storage.applications.update(replace(application, active=False, version=application.version + 1))
     browser.reload()
-    check_page(browser.page, 400, "We do not know this application")
+    check_page(browser.page, 400, "This application is unknown")
 
 
 def test_unregistered_redirect_uri_shows_error(browser: Browser, party: RelyingParty) -> None:

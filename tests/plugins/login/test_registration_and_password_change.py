@@ -160,7 +160,7 @@ def test_one_time_password_must_be_changed(world: World, browser: Browser, party
     browser.sign_in(ada.login_name, temporary_password)
     assert browser.sign_in_step == "password/change"
     check_page(browser.page, 200, "Choose a new password")
-    assert "Your password was set by somebody else or only for one use." in browser.page.text
+    assert "Your password was set by someone else or is valid only once." in browser.page.text
     assert not browser.session_cookies
     answer = browser.submit({"new_password": "short", "new_password_again": "short"}, form="page-form")
     check_page(answer, 422, "Choose a new password")
@@ -169,7 +169,7 @@ def test_one_time_password_must_be_changed(world: World, browser: Browser, party
         {"new_password": temporary_password, "new_password_again": temporary_password}, form="page-form"
     )
     page = check_page(answer, 422, "Choose a new password")
-    assert "Choose another password than the one that you were given." in "".join(page.itertext())
+    assert "Choose a password other than the one you were given." in "".join(page.itertext())
     answer = browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
     party.obtain_tokens(answer, auth_request)
 

@@ -155,7 +155,7 @@ def test_stale_sign_in_form_keeps_input(browser: Browser, party: RelyingParty, a
     opened(browser, party)
     browser.submit({"login_name": ada.login_name, "csrf_token": "old"}, form="page-form")
     assert browser.page.status_int == 422
-    assert "This page had been open for too long." in browser.page.text
+    assert "This page was open for too long." in browser.page.text
     assert browser.find_form("page-form")["login_name"].value == ada.login_name
     browser.submit(form="page-form")
     assert browser.sign_in_step == "password"
@@ -225,7 +225,7 @@ def test_accounts_of_other_organizations_cannot_be_chosen(
     browser.start_session(ada.user)
     session = browser.start_session(grace.user)
     opened(browser, party, scope=f"openid urn:service:iam:org:id:{ada.organization.id}", prompt="select_account")
-    assert "Belongs to another organization" in browser.page.text
+    assert "Used by another organization" in browser.page.text
     button = browser.page.html.find("button", attrs={"value": session.id})
     assert button.has_attr("disabled")
     token = token_of(browser)

@@ -91,7 +91,7 @@ def check_refused(person: PasskeyUser, message: str, **otherwise: Any) -> None:
 
 
 def test_other_authenticator_models_are_refused(strict: PasskeyUser, maker: Maker) -> None:
-    message = f"{strict.organization.name} lets people use certain security keys alone, and this is none."
+    message = f"{strict.organization.name} allows only certain security keys, and this is not one of them."
     check_refused(strict, message)
     check_refused(strict, message, statement=maker.attests(OTHER))
     strict.device.aaguid = raw(OTHER)

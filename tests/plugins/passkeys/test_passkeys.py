@@ -20,8 +20,8 @@ from tests.plugins.passkeys.conftest import PasskeyUser, options_of
 from tests.plugins.passkeys.software_authenticator import BACKED_UP, ELIGIBLE, PRESENT, VERIFIED, SoftwareAuthenticator
 
 PHR = "urn:service:iam:acr:phr"
-REFUSED = "This passkey was not accepted. Try again, or use another way."
-STALE = "This page had been open for too long."
+REFUSED = "This passkey was not accepted. Try again, or use another method."
+STALE = "This page was open for too long."
 
 
 # --- enrolment --------------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_passkey_belongs_to_one_user(world: World, ada: PasskeyUser) -> None:
     answer = user.device.create(user.to_add(), id=base64url.decode(enrolment.value["id"]))
     user.browser.submit({"answer": answer})
     check_page(user.browser.page, 409, "Add a passkey")
-    assert "This is set up already." in user.browser.page.text
+    assert "This is already set up." in user.browser.page.text
     assert user.passkeys == ()
     assert [passkey.id for passkey in ada.passkeys] == [enrolment.id]
 
@@ -175,7 +175,7 @@ def test_policy_forbids_passkey_alone(isolated_world: World, rule: ChangePolicy)
         services.policies.change("instance", rule)
     ada.answer()
     check_page(ada.browser.page, 422, "Sign in with a passkey")
-    assert f"{ada.organization.name} does not let people sign in with a passkey." in ada.browser.page.text
+    assert f"{ada.organization.name} does not allow signing in with a passkey." in ada.browser.page.text
     authorization = party.new_request()
     ada.browser.open(authorization.url, initiator=party.origin)
     assert "passkey" not in ada.browser.page.text
@@ -412,7 +412,7 @@ def test_sign_count_regression_is_refused_and_notified(ada: PasskeyUser, party: 
         authorization = (ada.to_alone if alone else ada.to_prove)(party)
         ada.answer(count=count)
         assert ada.browser.page.status_int == 422
-        assert "somebody seems to have a copy of it" in ada.browser.page.text
+        assert "a copy of it seems to exist" in ada.browser.page.text
         assert ("factor.suspected", None) in ada.events[:3]
         assert ada.passkeys[0].value["sign_count"] == 7
         if alone:

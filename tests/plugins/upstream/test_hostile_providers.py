@@ -262,7 +262,7 @@ def test_denied_provider_sign_in_offers_other_methods(scene: UpstreamScenario) -
     answer = scene.sign_in(code=None, error="access_denied", error_description="<script>")
     assert answer.status_int == 400
     assert "script>" not in answer.text.replace("</script>", "").replace("<script ", "")
-    scene.browser.click("Choose another way")
+    scene.browser.click("Choose another method")
     assert scene.browser.sign_in_step == ""
 
 
@@ -290,7 +290,7 @@ def test_provider_failure_affects_one_sign_in_only(scene: UpstreamScenario, path
         scene.back(scene.fake_provider.approve(scene.browser.external_redirect))
     assert scene.browser.page.status_int in (400, 503)
     assert refusal_reason(scene, scene.browser.page, scene.browser.page.status_int)
-    assert scene.browser.click("Choose another way").status_int == 200
+    assert scene.browser.click("Choose another method").status_int == 200
 
 
 def test_unreachable_provider_is_not_retried_at_once(scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_declined_linking_signs_in_without_link(scene: UpstreamScenario, kim: Lo
 def test_other_sign_in_method_skips_linking(scene: UpstreamScenario, kim: LoginUser) -> None:
     authorization = scene.ask()
     scene.sign_in()
-    scene.browser.click("Choose another way")
+    scene.browser.click("Choose another method")
     answer = scene.browser.sign_in(kim.login_name)
     assert scene.party.obtain_tokens(answer, authorization).claims["sub"] == kim.user.id
     assert not is_linked(scene.world, kim)
@@ -142,7 +142,7 @@ def test_identity_linked_to_another_user_meanwhile_is_refused(scene: UpstreamSce
     scene.browser.submit(button=("decision", "link"))
     assert scene.browser.page.status_int == 409
     assert not is_linked(scene.world, kim)
-    answer = scene.browser.click("Go on")
+    answer = scene.browser.click("Continue")
     assert scene.party.obtain_tokens(answer, auth_request).claims["sub"] == kim.user.id
 
 

@@ -90,9 +90,9 @@ def test_linking_page_names_provider_host(scene: UpstreamScenario, kim: LoginUse
     page = browser.open(f"/account/identities/new/{scene.provider.id}")
     run = f"{scene.organization.name} ({scene.organization.primary_domain}) manages this provider."
     host = scene.fake_provider.issuer.removeprefix("https://")
-    assert f"{run} You sign in at {host}. Whoever manages it can sign in here as you." in page
+    assert f"{run} You sign in at {host}. Anyone who manages it can sign in here as you." in page
     link_in_sign_in(scene, kim)
-    assert f"{run} You sign in at {host}. Whoever manages it can sign in here as you." in scene.browser.page
+    assert f"{run} You sign in at {host}. Anyone who manages it can sign in here as you." in scene.browser.page
 
 
 def test_link_is_suspended_during_instance_role(scene: UpstreamScenario, kim: LoginUser) -> None:

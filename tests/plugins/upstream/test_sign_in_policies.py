@@ -20,7 +20,7 @@ def test_policy_allows_or_forbids_upstream_sign_in(scene: UpstreamScenario) -> N
     back = scene.fake_provider.approve(scene.go())
     policy(scene, factors=("password", "totp"))
     page = scene.back(back)
-    assert (page.status_int, "does not let people sign in in this way" in page.text) == (403, True)
+    assert (page.status_int, "does not allow this sign-in method" in page.text) == (403, True)
     authorization = scene.ask(prompt="none")
     scene.party.check_error_response(scene.browser.page, authorization, "login_required")
     scene.ask(prompt="login")

@@ -44,8 +44,8 @@ def invalid_link_view(error: InvalidOneTimeLink, request: Request) -> Response:
     return render_error_page(
         request,
         410,
-        gettext_lazy("This link does not work any more"),
-        [gettext_lazy("This link was used or is too old. Ask for a new one.")],
+        gettext_lazy("This link no longer works"),
+        [gettext_lazy("This link has been used or is too old. Ask for a new one.")],
         action=(gettext_lazy("Ask for a new link"), _NEW_LINK_PATHS.get(route, Page.ACCOUNT_PATH)),
     )
 

@@ -75,7 +75,7 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
                 gettext_lazy("Registration is closed"),
                 [
                     gettext_lazy(
-                        "{organization} does not let people create accounts now.",
+                        "{organization} does not allow registration at the moment.",
                         organization=announced.organization.name,
                     )
                 ],

@@ -44,12 +44,12 @@ _SECTIONS = (
 
 #: Flash messages by event; of several events the first one here is shown.
 _FLASH_MESSAGES = {
-    "email.link_issued": gettext_lazy("We have sent a link to the new address. It becomes yours once you open it."),
+    "email.link_issued": gettext_lazy("We have sent a link to the new address. It takes effect once you open it."),
     "user.changed": gettext_lazy("Your profile is saved."),
     "password.changed": gettext_lazy("Your password is changed. All your other sessions are ended."),
-    "factor.added": gettext_lazy("The way to sign in is added."),
+    "factor.added": gettext_lazy("The sign-in method is added."),
     "factor.changed": gettext_lazy("The name is changed."),
-    "factor.removed": gettext_lazy("The way to sign in is removed."),
+    "factor.removed": gettext_lazy("The sign-in method is removed."),
     "browser.forgotten": gettext_lazy("The browser is asked again."),
     "session.ended": gettext_lazy("Signed out."),
     "consent.withdrawn": gettext_lazy("The application is disconnected."),
@@ -93,7 +93,7 @@ class AccountPage(SignedInPage):
             self.verify_password(form.text(field))
         elif not self.is_recently_authenticated():
             raise FormRedisplay(
-                gettext_lazy("This asks for a sign-in of the last ten minutes."),
+                gettext_lazy("This requires a sign-in within the last ten minutes."),
                 link=(self.reauthenticate, gettext_lazy("Sign in again")),
             )
 
@@ -101,11 +101,11 @@ class AccountPage(SignedInPage):
         """Verify the current password, since an unattended session must not suffice to take over the account. Attempts
         count as on the sign-in pages and are committed. Raises Invalid for ``current_password``; FormRedisplay."""
         if not current:
-            raise Invalid({"current_password": gettext_lazy("Enter your present password.")})
+            raise Invalid({"current_password": gettext_lazy("Enter your current password.")})
         # Committed, so that no lock is held during the rest.
         subject: Subject | None = self.request.run_once(
             "proof", lambda: self.attempt_password(LoginName.parse(self.subject.login_name), current)
         )
         if subject is None or subject.user.id != self.subject.user.id:
-            raise Invalid({"current_password": gettext_lazy("This is not your present password.")})
+            raise Invalid({"current_password": gettext_lazy("This is not your current password.")})
         return subject

@@ -84,8 +84,8 @@ class FactorSection:
                 name=t("Remembered browsers"),
                 notes=(
                     tn(
-                        "At {n} browser you are not asked for a second factor",
-                        "At {n} browsers you are not asked for a second factor",
+                        "In {n} browser you are not asked for a second factor",
+                        "In {n} browsers you are not asked for a second factor",
                         remembered,
                     ),
                 ),
@@ -97,7 +97,7 @@ class FactorSection:
         t, rows = self._page.translator.gettext, tuple(self._is_addable())
         if not rows:
             return None
-        return SecuritySection(id="add", title=t("Add a way to sign in"), rows=rows)
+        return SecuritySection(id="add", title=t("Add a sign-in method"), rows=rows)
 
     def recently_added(self) -> str:
         """The label of a factor enrolled a moment ago; empty for none."""
@@ -106,7 +106,7 @@ class FactorSection:
         if newest is None or newest.last_used_at is not None:
             return ""
         return self._page.translator.gettext(
-            "{what} is added. You can sign in by it from now on.", what=_enrolment_label(self._page, newest)
+            "{what} is added. You can use it to sign in from now on.", what=_enrolment_label(self._page, newest)
         )
 
     def backup_factor_suggestion(self) -> str:

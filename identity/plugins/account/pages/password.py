@@ -39,7 +39,7 @@ class ChangePasswordPage(AccountPage, FormPage):
         """Raise Invalid for all errors that can be found before the current password is checked."""
         problems: dict[str, str] = {}
         if not current:
-            problems["current_password"] = gettext_lazy("Enter your present password.")
+            problems["current_password"] = gettext_lazy("Enter your current password.")
         try:
             self.request.services.passwords.require_acceptable(
                 new, form.repeated_text("new_password"), owner=self.subject, names=forbidden_passwords(self.subject)

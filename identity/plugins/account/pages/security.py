@@ -31,7 +31,7 @@ class SecurityPage(AccountPage):
     def _sections(self, factors: FactorSection) -> Iterator[SecuritySection]:
         t = self.translator.gettext
         yield SecuritySection(
-            id="methods", title=t("Ways to sign in"), rows=(self._password_section(), *factors.rows())
+            id="methods", title=t("Sign-in methods"), rows=(self._password_section(), *factors.rows())
         )
         to_add = factors.addable_factors()
         if to_add is not None:
@@ -57,7 +57,7 @@ class SecurityPage(AccountPage):
         t, tn = self.translator.gettext, self.translator.ngettext
         return SecuritySectionRow(
             name=t("Sessions"),
-            notes=(tn("Signed in at {n} browser", "Signed in at {n} browsers", found),),
+            notes=(tn("Signed in to {n} browser", "Signed in to {n} browsers", found),),
             actions=(NavigationItem(label=t("Show"), href=SESSIONS_PATH),),
         )
 
@@ -73,7 +73,7 @@ class SecurityPage(AccountPage):
     def _recovery_section(self) -> SecuritySectionRow:
         t = self.translator.gettext
         return SecuritySectionRow(
-            name=t("Somebody else was at your account?"),
+            name=t("Did somebody else use your account?"),
             notes=(t("End all sessions and choose a new password."),),
             actions=(NavigationItem(label=t("This was not me …"), href=ACCOUNT_RECOVERY_PATH),),
         )

@@ -42,27 +42,29 @@ APPLICATION_TYPE_OPTIONS: Mapping[ApplicationType, ApplicationTypeOption] = {
     ),
     ApplicationType.API: ApplicationTypeOption(
         gettext_lazy("API"),
-        gettext_lazy("Takes access tokens and asks us whether they are good. Nobody signs in to it."),
+        gettext_lazy("Receives access tokens and has them checked here. People do not sign in to it."),
         "service",
     ),
 }
 
 RESPONSE_TYPE_DESCRIPTIONS: Mapping[str, str] = {
     "code": gettext_lazy("A code, which the application exchanges for tokens. Right for nearly every application."),
-    "id_token": gettext_lazy("Only an ID token, through the browser. For applications that only ask who somebody is."),
-    "id_token token": gettext_lazy("ID token and access token, through the browser. For old applications alone."),
+    "id_token": gettext_lazy(
+        "Only an ID token, through the browser. For applications that only need to know who the user is."
+    ),
+    "id_token token": gettext_lazy("ID token and access token, through the browser. Only for old applications."),
 }
 
 GRANT_TYPE_DESCRIPTIONS: Mapping[str, str] = {
     "authorization_code": gettext_lazy("Exchanges the code of a sign-in for tokens."),
-    "refresh_token": gettext_lazy("Gets new tokens without the person, if it asked for the scope offline_access."),
-    "client_credentials": gettext_lazy("Gets tokens for itself, without a person."),
+    "refresh_token": gettext_lazy("Gets new tokens without the person, if it requested the scope offline_access."),
+    "client_credentials": gettext_lazy("Gets tokens for itself, without a user."),
 }
 
 AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "client_secret_basic": gettext_lazy("Client id and secret in the Authorization header."),
     "client_secret_post": gettext_lazy("Client id and secret in the form."),
-    "none": gettext_lazy("Public client: no secret. PKCE proves that a code is its own."),
+    "none": gettext_lazy("Public client: no secret. PKCE protects its codes."),
 }
 
 REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
@@ -75,7 +77,7 @@ _ACCESS = gettext_lazy("Grants and authentication")
 _TOKENS = gettext_lazy("Tokens")
 _CONSENT_LABELS = {
     ConsentRule.WHEN_FOREIGN: gettext_lazy("People of other organizations"),
-    ConsentRule.ALWAYS: gettext_lazy("Everybody"),
+    ConsentRule.ALWAYS: gettext_lazy("Everyone"),
     ConsentRule.NEVER: gettext_lazy("Nobody"),
 }
 
@@ -124,18 +126,18 @@ APPLICATION_FIELDS = labelled_fields(
         "redirect_uris": FieldLabel(gettext_lazy("Redirect URIs")),
         "post_logout_redirect_uris": FieldLabel(
             gettext_lazy("Post-logout redirect URIs"),
-            gettext_lazy("Where people return after signing out, one address a line."),
+            gettext_lazy("Where people return after signing out, one address per line."),
         ),
         "access_token_lifetime": FieldLabel(gettext_lazy("Lifetime of access tokens"), section=_TOKENS),
         "id_token_lifetime": FieldLabel(gettext_lazy("Lifetime of ID tokens"), section=_TOKENS),
         "id_token_userinfo_assertion": FieldLabel(
             gettext_lazy("User Info inside ID Token"),
-            gettext_lazy("Profile, email and the like stand in the ID token, beside an access token too."),
+            gettext_lazy("Profile, email and other claims are in the ID token, even if an access token is issued."),
             section=_TOKENS,
         ),
         "access_token_userinfo_assertion": FieldLabel(
             gettext_lazy("User Info inside access token"),
-            gettext_lazy("Profile, email and the like stand in the access token too, if it is a JWT."),
+            gettext_lazy("Profile, email and other claims are also in the access token, if it is a JWT."),
             section=_TOKENS,
         ),
         "assert_roles_in_access_token": FieldLabel(
@@ -145,8 +147,8 @@ APPLICATION_FIELDS = labelled_fields(
         "consent": FieldLabel(
             gettext_lazy("Asked for consent"),
             gettext_lazy(
-                "Who is asked before the application learns anything of them. Organizations that the project is granted"
-                " to are not others."
+                "Who is asked for consent before the application receives their data. Organizations "
+                "with a grant of the project do not count as other organizations."
             ),
             value_labels=_CONSENT_LABELS,
             options=_consent_options,
@@ -154,14 +156,16 @@ APPLICATION_FIELDS = labelled_fields(
         "may_manage": FieldLabel(
             gettext_lazy("May manage"),
             gettext_lazy(
-                "It gets tokens with which it does in its users' names what they may do as managers. They are"
-                " asked first."
+                "It gets tokens that let it act with its users' manager permissions, on their behalf. "
+                "Users are asked for consent first."
             ),
-            value_labels={True: gettext_lazy("Does in its users' names what they may do as managers."), False: ""},
+            value_labels={True: gettext_lazy("Acts with its users' manager permissions, on their behalf."), False: ""},
         ),
         "development": FieldLabel(
             gettext_lazy("Development"),
-            gettext_lazy("Redirect URIs may start with http:// on any host. Only while you build the application."),
+            gettext_lazy(
+                "Redirect URIs may start with http:// on any host. Use this only while you build the application."
+            ),
             section=_ACCESS,
         ),
     },

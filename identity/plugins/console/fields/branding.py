@@ -9,7 +9,7 @@ BRANDING_FIELDS = labelled_fields(
     {
         "display_name": FieldLabel(
             gettext_lazy("Name on pages and in mails"),
-            gettext_lazy("Where people are to read another name than the one that managers see."),
+            gettext_lazy("If people should see a different name than managers do."),
         ),
         "accent": FieldLabel(
             gettext_lazy("Accent colour"),
@@ -17,7 +17,7 @@ BRANDING_FIELDS = labelled_fields(
         ),
         "accent_dark": FieldLabel(
             gettext_lazy("Accent colour on dark pages"),
-            gettext_lazy("Empty: the nearest to the accent colour that is read well on dark pages."),
+            gettext_lazy("If empty: the closest colour to the accent colour that is readable on dark pages."),
         ),
         "support": FieldLabel(
             gettext_lazy("Support"), gettext_lazy("An email address or a page where people get help.")
@@ -26,12 +26,12 @@ BRANDING_FIELDS = labelled_fields(
         "privacy_url": FieldLabel(gettext_lazy("Privacy policy")),
         "login_title": FieldLabel(
             gettext_lazy("Title of the sign-in page"),
-            gettext_lazy("Where a language has no words of yours, ours stand."),
+            gettext_lazy("Languages without your own text use the default."),
         ),
         "mail_sender": FieldLabel(
             gettext_lazy("Sender of mails"), gettext_lazy("The name beside the address that mails come from.")
         ),
-        "mail_intro": FieldLabel(gettext_lazy("First words of mails")),
-        "mail_footer": FieldLabel(gettext_lazy("Last words of mails")),
+        "mail_intro": FieldLabel(gettext_lazy("Introduction of mails")),
+        "mail_footer": FieldLabel(gettext_lazy("Closing of mails")),
     },
 )

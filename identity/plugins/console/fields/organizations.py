@@ -15,8 +15,8 @@ ORGANIZATION_FIELDS = labelled_fields(
         "registration": FieldLabel(
             gettext_lazy("People can register"),
             gettext_lazy(
-                "Whoever signs in to an application of this organization can create an account for themselves. It has"
-                " no rights until somebody gives them."
+                "People who sign in to an application of this organization can create an account. It "
+                "has no permissions until a manager grants them."
             ),
             value_labels={
                 True: gettext_lazy("People can create an account for themselves"),

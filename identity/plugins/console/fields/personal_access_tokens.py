@@ -10,7 +10,7 @@ PERSONAL_ACCESS_TOKEN_FIELDS = labelled_fields(
         "name": FieldLabel(
             gettext_lazy("Name"),
             gettext_lazy("What the token is for. For example {example}", example="Nightly backup"),
-            required_message=gettext_lazy("Enter a name that tells what the token is for."),
+            required_message=gettext_lazy("Enter a name that says what the token is for."),
         ),
     },
 )

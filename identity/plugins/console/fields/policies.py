@@ -21,148 +21,150 @@ POLICY_FIELDS = labelled_fields(
     {
         "second_factor": FieldLabel(
             gettext_lazy("Second factor"),
-            gettext_lazy("What people prove besides their password, or by a passkey alone."),
+            gettext_lazy("What people must prove in addition to their password, or with a passkey alone."),
             section=SIGN_IN,
             value_labels={
-                SecondFactorRule.OFF: gettext_lazy("Nobody is asked, and nobody can set one up"),
-                SecondFactorRule.OFFERED: gettext_lazy("Whoever has set one up is asked for it"),
-                SecondFactorRule.REQUIRED_FOR_IAM: gettext_lazy("Managers of the instance need one"),
-                SecondFactorRule.REQUIRED_FOR_MANAGERS: gettext_lazy("All managers need one"),
-                SecondFactorRule.REQUIRED: gettext_lazy("Everybody needs one"),
+                SecondFactorRule.OFF: gettext_lazy("Never requested, and cannot be set up"),
+                SecondFactorRule.OFFERED: gettext_lazy("Required for people who have set one up"),
+                SecondFactorRule.REQUIRED_FOR_IAM: gettext_lazy("Required for instance managers"),
+                SecondFactorRule.REQUIRED_FOR_MANAGERS: gettext_lazy("Required for all managers"),
+                SecondFactorRule.REQUIRED: gettext_lazy("Required for everyone"),
             },
         ),
         "factors": FieldLabel(
-            gettext_lazy("Ways to sign in"), gettext_lazy("By which people can prove who they are."), section=SIGN_IN
+            gettext_lazy("Sign-in methods"), gettext_lazy("How people can prove who they are."), section=SIGN_IN
         ),
         "remember_browser": FieldLabel(
             gettext_lazy("Remember browsers for"),
             gettext_lazy(
-                "For so many days people can have a browser not ask for a second factor. 0: it is asked every time."
+                "For this many days people can choose not to be asked for a second factor in a browser. 0: always ask."
             ),
             section=SIGN_IN,
         ),
         "sign_in_by_email": FieldLabel(
-            gettext_lazy("Sign in by email address"),
+            gettext_lazy("Sign in with email address"),
             gettext_lazy("A login name that exists always comes first. An address counts once it is verified."),
             section=SIGN_IN,
             value_labels={
-                False: gettext_lazy("People sign in by their login name alone"),
-                True: gettext_lazy("People sign in by their login name or their email address"),
+                False: gettext_lazy("People sign in only with their login name"),
+                True: gettext_lazy("People sign in with their login name or their email address"),
             },
         ),
         "password_min_length": FieldLabel(
-            gettext_lazy("Fewest characters"),
-            gettext_lazy("How long a new password has to be. Passwords that there are stay good."),
+            gettext_lazy("Minimum length"),
+            gettext_lazy("Minimum length of new passwords. Existing passwords stay valid."),
             section=_PASSWORDS,
         ),
         "password_strength": FieldLabel(
             gettext_lazy("Strength"),
             gettext_lazy(
-                "How hard a new password is to guess, as estimated by common words, names, dates and patterns."
+                "How hard a new password must be to guess, estimated from common words, names, dates and patterns."
             ),
             section=_PASSWORDS,
             value_labels={
-                0: gettext_lazy("Whatever is not well known"),
-                1: gettext_lazy("Not guessed by a thousand tries"),
-                2: gettext_lazy("Not guessed by a million tries"),
-                3: gettext_lazy("Not guessed by a hundred million tries"),
-                4: gettext_lazy("Not guessed by ten thousand million tries"),
+                0: gettext_lazy("Any that are not widely known"),
+                1: gettext_lazy("Withstands a thousand guesses"),
+                2: gettext_lazy("Withstands a million guesses"),
+                3: gettext_lazy("Withstands a hundred million guesses"),
+                4: gettext_lazy("Withstands ten billion guesses"),
             },
         ),
         "password_change_after_reset": FieldLabel(
             gettext_lazy("After a reset"),
-            gettext_lazy("What becomes of a password that somebody else sets for a person, from now on."),
+            gettext_lazy("What happens from now on to a password that a manager sets for a person."),
             section=_PASSWORDS,
             value_labels={
-                False: gettext_lazy("A password that a manager sets stays good until the person changes it"),
-                True: gettext_lazy("A password that a manager sets has to be changed at the next sign-in"),
+                False: gettext_lazy("A password set by a manager stays valid until the person changes it"),
+                True: gettext_lazy("A password set by a manager must be changed at the next sign-in"),
             },
         ),
         "session_idle_age": FieldLabel(
             gettext_lazy("End unused sessions after"),
-            gettext_lazy("Whoever does nothing for so long signs in again. For example 30m, 12h or 7d."),
+            gettext_lazy("After this long without activity, people must sign in again. For example 30m, 12h or 7d."),
             section=_SESSIONS,
         ),
         "session_max_age": FieldLabel(
             gettext_lazy("End all sessions after"),
-            gettext_lazy("So long after a sign-in everybody signs in again. For example 12h or 7d."),
+            gettext_lazy("How long after signing in people must sign in again. For example 12h or 7d."),
             section=_SESSIONS,
         ),
         "single_session": FieldLabel(
-            gettext_lazy("Browsers at a time"),
-            gettext_lazy("At how many browsers a person can be signed in."),
+            gettext_lazy("Concurrent browsers"),
+            gettext_lazy("How many browsers a person can be signed in to."),
             section=_SESSIONS,
             value_labels={
-                False: gettext_lazy("People can be signed in at several browsers"),
-                True: gettext_lazy("Signing in at a browser signs the person out at all others"),
+                False: gettext_lazy("People can be signed in to several browsers"),
+                True: gettext_lazy("Signing in to one browser signs the person out of all others"),
             },
         ),
         "free_attempts": FieldLabel(
-            gettext_lazy("Free attempts"),
+            gettext_lazy("Attempts without delay"),
             gettext_lazy(
-                "So many wrong passwords or codes in a row make nobody wait. Then the waits grow to 15 minutes."
+                "How many wrong passwords or codes in a row are allowed without a delay. After that, "
+                "delays grow to 15 minutes."
             ),
             section=_ATTEMPTS,
         ),
         "most_attempts": FieldLabel(
-            gettext_lazy("Most attempts in a row"),
-            gettext_lazy("After so many the password counts only at browsers where the person signed in before."),
+            gettext_lazy("Maximum attempts in a row"),
+            gettext_lazy("After this many, the password works only in browsers where the person has signed in before."),
             section=_ATTEMPTS,
         ),
         "consent": FieldLabel(
             gettext_lazy("Consent"),
             gettext_lazy(
-                "Before which applications get something about a person. An application can be exempt by itself."
+                "Which applications need consent before they receive data about a person. Individual "
+                "applications can be exempt."
             ),
             section=_CONSENT,
             value_labels={
                 ConsentDefault.WHEN_FOREIGN: gettext_lazy(
-                    "People agree once to each application of another organization"
+                    "People are asked once for each application of another organization"
                 ),
                 ConsentDefault.ALWAYS: gettext_lazy(
-                    "People agree once to each application, also of their own organization"
+                    "People are asked once for each application, including those of their own organization"
                 ),
             },
         ),
         "registration": FieldLabel(
             gettext_lazy("Who can register"),
-            gettext_lazy("Each organization says by itself whether people can register with it at all."),
+            gettext_lazy("Each organization decides whether people can register with it."),
             section=_REGISTRATION,
             value_labels={
-                RegistrationRule.ALLOWED: gettext_lazy("Whoever wants to, where the organization lets people register"),
+                RegistrationRule.ALLOWED: gettext_lazy("Anyone, if the organization allows registration"),
                 RegistrationRule.BY_DOMAIN: gettext_lazy(
-                    "Nobody but people with an email address of the domains that are named"
+                    "Only people with an email address at one of the given domains"
                 ),
                 RegistrationRule.BY_PROVIDER: gettext_lazy(
-                    "Only people who come from an identity provider of the organization that creates accounts"
+                    "Only people from an identity provider of the organization that creates accounts"
                 ),
-                RegistrationRule.OFF: gettext_lazy("Nobody, whatever the organization says"),
+                RegistrationRule.OFF: gettext_lazy("Nobody, regardless of the organization's settings"),
             },
         ),
         "registration_domains": FieldLabel(
             gettext_lazy("Email domains"),
             gettext_lazy(
-                "If domains are named, one a line, only people with an email address of one of them can register."
+                "If you enter domains, one per line, only people with an email address at one of them can register."
             ),
             section=_REGISTRATION,
         ),
         "registration_verified": FieldLabel(
-            gettext_lazy("Email address first"),
-            gettext_lazy("Whether an account is made before its address is known to be right."),
+            gettext_lazy("Email address is verified first"),
+            gettext_lazy("Whether an account is created before its address is verified."),
             section=_REGISTRATION,
             value_labels={
-                False: gettext_lazy("Without a mail server an account is made at once, its address unverified"),
+                False: gettext_lazy("Without a mail server, the account is created at once with an unverified address"),
                 True: gettext_lazy(
-                    "An account is made by a link in a mail alone, so without a mail server nobody registers"
+                    "Accounts are created only through an emailed link, so without a mail server nobody can register"
                 ),
             },
         ),
         "account_deletion": FieldLabel(
             gettext_lazy("Deletion of accounts"),
-            gettext_lazy("Whoever deletes their own account has 14 days to change their mind."),
+            gettext_lazy("People who delete their own account have 14 days to change their mind."),
             section=_ACCOUNTS,
             value_labels={
-                False: gettext_lazy("Managers alone delete accounts"),
+                False: gettext_lazy("Only managers delete accounts"),
                 True: gettext_lazy("People can delete their own accounts"),
             },
         ),
@@ -183,8 +185,8 @@ def describe_rule(name: str, value: Any) -> str:
 
 def _days(number: int) -> str:
     if not number:
-        return gettext_lazy("A second factor is asked at every sign-in")
-    return ngettext_lazy("For {n} day, if the person wants it", "For {n} days, if the person wants it", number)
+        return gettext_lazy("A second factor is required at every sign-in")
+    return ngettext_lazy("For {n} day, if the person chooses to", "For {n} days, if the person chooses to", number)
 
 
 def _span(span: timedelta) -> str:

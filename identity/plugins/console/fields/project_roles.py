@@ -17,12 +17,12 @@ PROJECT_ROLE_FIELDS = labelled_fields(
         ),
         "display_name": FieldLabel(
             gettext_lazy("Display name"),
-            gettext_lazy("Shown to those who give the role."),
+            gettext_lazy("Shown to those who grant the role."),
             required_message=gettext_lazy("Enter a display name."),
         ),
         "group": FieldLabel(
             gettext_lazy("Group"),
-            gettext_lazy("Roles of one group belong together, for example those of one application."),
+            gettext_lazy("Groups related roles, for example those of one application."),
         ),
     },
 )

@@ -18,7 +18,7 @@ PROJECT_FIELDS = labelled_fields(
             ),
             value_labels={
                 True: gettext_lazy("On: applications always receive the roles of users."),
-                False: gettext_lazy("Off: applications receive roles if they ask for them."),
+                False: gettext_lazy("Off: applications receive roles only if they request them."),
             },
         ),
         "check_roles": FieldLabel(

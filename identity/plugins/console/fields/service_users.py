@@ -6,7 +6,7 @@ from identity.plugins.console.field_labels import FieldLabel, labelled_fields
 
 ACCESS_TOKEN_TYPE_LABEL = FieldLabel(
     gettext_lazy("Access token type"),
-    gettext_lazy("An opaque token can be checked by introspection alone. A JWT can also be checked without asking."),
+    gettext_lazy("An opaque token can be checked only by introspection. A JWT can also be checked locally."),
     value_labels={TokenFormat.OPAQUE: gettext_lazy("Opaque"), TokenFormat.JWT: gettext_lazy("JWT")},
 )
 
@@ -23,7 +23,7 @@ SERVICE_USER_FIELDS = labelled_fields(
             required_message=gettext_lazy("Enter a display name."),
         ),
         "description": FieldLabel(
-            gettext_lazy("Description"), gettext_lazy("What the program does, and who to ask about it.")
+            gettext_lazy("Description"), gettext_lazy("What the program does, and whom to ask about it.")
         ),
         "access_token_type": ACCESS_TOKEN_TYPE_LABEL,
     },

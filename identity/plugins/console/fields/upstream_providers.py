@@ -21,9 +21,7 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
                 UpstreamKind.GITHUB: "GitHub",
             },
         ),
-        "client_id": FieldLabel(
-            gettext_lazy("Client id"), gettext_lazy("As the provider has registered this service.")
-        ),
+        "client_id": FieldLabel(gettext_lazy("Client id"), gettext_lazy("As registered with the provider.")),
         "issuer": FieldLabel(
             gettext_lazy("Issuer"),
             gettext_lazy(
@@ -33,7 +31,7 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
         ),
         "authentication": FieldLabel(
             gettext_lazy("Authentication method"),
-            gettext_lazy("How this service proves there who it is."),
+            gettext_lazy("How this service authenticates at the provider."),
             section=_MORE,
             value_labels={
                 UpstreamAuthentication.CLIENT_SECRET_BASIC: gettext_lazy("Client secret in the header"),
@@ -41,21 +39,22 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
                 UpstreamAuthentication.PRIVATE_KEY_JWT: gettext_lazy("Signed with the key of this service"),
             },
         ),
-        "team_id": FieldLabel(gettext_lazy("Team id"), gettext_lazy("For Apple alone."), section=_MORE),
+        "team_id": FieldLabel(gettext_lazy("Team id"), gettext_lazy("Apple only."), section=_MORE),
         "key_id": FieldLabel(
             gettext_lazy("Key id"),
-            gettext_lazy("For Apple alone: of the key that stands in place of a client secret."),
+            gettext_lazy("Apple only: the id of the key that replaces the client secret."),
             section=_MORE,
         ),
         "scopes": FieldLabel(
             gettext_lazy("Scopes"),
-            gettext_lazy("What is asked for, separated by spaces. Empty for what is usual."),
+            gettext_lazy("Scopes to request, separated by spaces. Leave empty for the default."),
             section=_MORE,
         ),
         "claims": FieldLabel(
             gettext_lazy("Claims"),
             gettext_lazy(
-                "Where the profile comes from, one a line, if not from the usual claim. For example {example}",
+                "Claims to read the profile from, one per line, if they differ from the standard "
+                "ones. For example {example}",
                 example="family_name = sn",
             ),
             section=_MORE,
@@ -67,39 +66,40 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
                 " it."
             ),
             value_labels={
-                True: gettext_lazy("Whoever signs in there for the first time gets an account."),
+                True: gettext_lazy("People who sign in there for the first time get an account."),
                 False: gettext_lazy("Only people who have linked their account can sign in there."),
             },
         ),
         "trust_email": FieldLabel(
             gettext_lazy("Trust email addresses"),
             gettext_lazy(
-                "An address that the provider has verified counts as verified here, if it is of a domain that the"
-                " organization has proven. Then it also finds the account of a person who has not linked it yet."
+                "An address verified by the provider counts as verified here if its domain is one "
+                "that the organization has verified. It also matches the account of a person who has "
+                "not linked it yet."
             ),
             value_labels={
                 True: gettext_lazy("Verified addresses in the organization's proven domains count here."),
-                False: gettext_lazy("Addresses from there are unconfirmed."),
+                False: gettext_lazy("Addresses from this provider are unconfirmed."),
             },
         ),
         "by_domain": FieldLabel(
-            gettext_lazy("Go there at once"),
+            gettext_lazy("Go there directly"),
             gettext_lazy(
-                "People of the organization are sent there without being asked: whoever enters a login name of a domain"
-                " that it has proven, and wherever an application asks for its people."
+                "People of the organization are sent there directly when they enter a login name of a "
+                "verified domain, or when an application asks for the organization's users."
             ),
             value_labels={
-                True: gettext_lazy("People of the organization are sent there without being asked."),
-                False: gettext_lazy("People choose it with its button."),
+                True: gettext_lazy("People of the organization are sent there directly."),
+                False: gettext_lazy("People choose it with a button."),
             },
         ),
         "trust_methods": FieldLabel(
             gettext_lazy("Trust authentication methods"),
-            gettext_lazy("What the provider says of how somebody signed in there counts here, second factors too."),
+            gettext_lazy("The provider's report of how a user signed in there counts here, including second factors."),
             section=_MORE,
             value_labels={
-                True: gettext_lazy("How somebody signed in there counts here."),
-                False: gettext_lazy("Factors are asked for here."),
+                True: gettext_lazy("How the user signed in at the provider counts here."),
+                False: gettext_lazy("Second factors are requested here."),
             },
         ),
         "instance_managed": FieldLabel(
@@ -122,11 +122,11 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
         ),
         "sign_out_there": FieldLabel(
             gettext_lazy("Sign out there"),
-            gettext_lazy("Whoever signs out here is sent there to sign out too, where the provider has a page for it."),
+            gettext_lazy("People who sign out here are sent there to sign out too, if the provider has a page for it."),
             section=_MORE,
             value_labels={
-                True: gettext_lazy("Signing out here signs out there, too."),
-                False: gettext_lazy("Signing out here ends this alone."),
+                True: gettext_lazy("Signing out here also signs out at the provider."),
+                False: gettext_lazy("Signing out here ends only this session."),
             },
         ),
         "everywhere": FieldLabel(

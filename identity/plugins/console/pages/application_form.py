@@ -44,7 +44,7 @@ _LIFETIME_ERRORS = {
     ),
     "id_token_lifetime": _("Enter the lifetime of ID tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES),
 }
-_INHERITED_LIFETIME_HINT = _("In minutes. Empty: {n}, as everywhere.")
+_INHERITED_LIFETIME_HINT = _("In minutes. If empty: {n}, the default.")
 
 
 _FIELDS = tuple(
@@ -84,8 +84,8 @@ class ApplicationFormPage(ConsoleFormPage):
         kind = self.application_type
         if form_field.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
             return _(
-                "Where people return after signing in, one address a line, exactly as the application sends it. For"
-                " example {example}",
+                "Where people return after signing in, one address per line, exactly as the "
+                "application sends it. For example {example}",
                 example=REDIRECT_URI_EXAMPLES[kind],
             )
         if form_field.name == "name":

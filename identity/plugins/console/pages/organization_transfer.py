@@ -104,7 +104,7 @@ class ImportOrganizationPage(UploadFormPage):
         more = {name: item for name, item in problems.items() if name == FURTHER_PROBLEMS_KEY}
         located = {path: item for path, item in problems.items() if path not in more}
         messages = {path: _("{place}: {problem}", place=path, problem=t(item)) for path, item in located.items()} | more
-        return {_DOCUMENT_FIELD: _("Some places in the document need a change."), **messages}
+        return {_DOCUMENT_FIELD: _("Some places in the document need a correction."), **messages}
 
 
 ROUTES = (

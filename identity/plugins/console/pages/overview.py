@@ -27,14 +27,14 @@ _GETTING_STARTED_STEPS = (
     (
         "project",
         _("Create a project"),
-        _("A project holds applications, roles and who has them."),
+        _("A project holds applications, roles and the users who have them."),
         "project.create",
         "projects/new",
     ),
     (
         "application",
         _("Register an application"),
-        _("People sign in to it, or it checks the tokens that it is sent."),
+        _("People sign in to it, or it checks the tokens that it receives."),
         "application.write",
         "projects",
     ),
@@ -55,7 +55,7 @@ _GETTING_STARTED_STEPS = (
     (
         "manager",
         _("Add a manager"),
-        _("Users and service users with a manager role may work in this console and with the management API."),
+        _("Users and service users with a manager role can use this console and the management API."),
         "organization_manager.write",
         "managers/new",
     ),
@@ -76,7 +76,7 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
             TableSection(
                 "expiring",
                 _("Expires soon"),
-                columns=(_("What"), _("Whose"), _("State"), _("Expiration date")),
+                columns=(_("What"), _("Whose data"), _("State"), _("Expiration date")),
                 rows=[
                     _expiring_cells(page, expiring_credential, organization_id, may_write=may_write)
                     for expiring_credential in expiring
@@ -93,7 +93,7 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
         sections.append(
             TableSection(
                 "refused",
-                _("Refused lately"),
+                _("Recently refused"),
                 action=every if rows else Markup(),
                 columns=(_("What"), _("Who"), _("Where from"), _("Last time"), _("Times")),
                 rows=rows,

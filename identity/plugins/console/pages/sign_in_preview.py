@@ -87,13 +87,13 @@ class SignInPreviewPage(TokenPreviewPage):
 
     def _descriptions(self, sign_in_preview: SignInPreview) -> Iterator[tuple[str, object]]:
         yield (
-            _("Signs in by"),
+            _("Signs in with"),
             self._sign_in_method_labels(sign_in_preview.sign_in_methods)
-            or _("Nothing: this policy lets them in by no way they have"),
+            or _("Nothing: this policy allows none of their sign-in methods"),
         )
         yield _("Second factor"), self._describe_step_up(sign_in_preview.step_up_requirement)
         if sign_in_preview.requires_new_password:
-            yield _("Password"), _("Has to choose a new one")
+            yield _("Password"), _("Must choose a new one")
         yield from self._policy_descriptions(sign_in_preview.policy)
         if sign_in_preview.error is not None:
             yield (
@@ -101,18 +101,18 @@ class SignInPreviewPage(TokenPreviewPage):
                 self.translator.gettext(_("Gets an error: {reason}", reason=sign_in_preview.error.description)),
             )
         elif sign_in_preview.needs_consent is not None:
-            yield (_("Consent"), _("Is asked to agree") if sign_in_preview.needs_consent else _("Is not asked"))
+            yield (_("Consent"), _("Is asked for consent") if sign_in_preview.needs_consent else _("Is not asked"))
 
     def _describe_step_up(self, requirement: StepUpRequirement | None) -> str:
         if requirement is None:
-            return _("Is not asked for")
+            return _("Not requested")
         if requirement.factors:
             labels = self._sign_in_method_labels(requirement.factors)
-            return self.translator.gettext(_("Is asked for: {ways}", ways=labels))
+            return self.translator.gettext(_("Is asked for {ways}", ways=labels))
         if requirement.enrollable_factors:
             labels = self._sign_in_method_labels(requirement.enrollable_factors)
-            return self.translator.gettext(_("Has to set up: {ways}", ways=labels))
-        return _("Is required, and there is none that they could set up")
+            return self.translator.gettext(_("Must set up: {ways}", ways=labels))
+        return _("Required, but none is available to set up")
 
     def _sign_in_method_labels(self, names: Sequence[str]) -> str:
         labels = self.services.capabilities.sign_in_methods
@@ -123,7 +123,7 @@ class SignInPreviewPage(TokenPreviewPage):
             ("remember_browser", _("Remember browsers for")),
             ("session_idle_age", _("End unused sessions after")),
             ("session_max_age", _("End all sessions after")),
-            ("single_session", _("Browsers at a time")),
+            ("single_session", _("Concurrent browsers")),
         )
         facts = [(label, describe_rule(name, getattr(policy, name))) for name, label in labels]
         is_open = self.services.registration.is_open(self.context.entity)

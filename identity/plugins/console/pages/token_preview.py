@@ -41,12 +41,14 @@ _CARRIER_TITLES = {
 }
 _CARRIER_LEADS = {
     ClaimsCarrier.CODE: _("The application exchanges it for the tokens below, once."),
-    ClaimsCarrier.REFRESH_TOKEN: _("Says nothing; it brings new tokens until it is not used for too long."),
+    ClaimsCarrier.REFRESH_TOKEN: _(
+        "Carries no readable data; it can be exchanged for new tokens until it is unused for too long."
+    ),
     ClaimsCarrier.USERINFO: _("What the access token opens for the application."),
-    ClaimsCarrier.INTROSPECTION: _("What an API learns that it is meant for."),
+    ClaimsCarrier.INTROSPECTION: _("What an API in the audience learns."),
 }
-_OPAQUE = _("Opaque: it says nothing by itself. What it stands for is told by userinfo and introspection.")
-_JWT = _("JWT: whoever receives it can read it.")
+_OPAQUE = _("Opaque: it carries no readable data. Userinfo and introspection return what it stands for.")
+_JWT = _("JWT: every recipient can read it.")
 
 
 def claims_lead(carried: PreviewedClaims) -> str:

@@ -29,7 +29,7 @@ _ENDPOINT_LABELS = {
     "userinfo_endpoint": _("User info endpoint"),
     "introspection_endpoint": _("Introspection endpoint"),
     "revocation_endpoint": _("Revocation endpoint"),
-    "end_session_endpoint": _("End of session endpoint"),
+    "end_session_endpoint": _("End session endpoint"),
     "jwks_uri": _("Signing keys"),
 }
 
@@ -74,8 +74,8 @@ _ACTIONS = (
     Deactivation[Application](
         run=lambda page, application: page.services.applications.deactivate(application.id, principal=page.principal),
         title=_("Deactivate the application “{name}”?"),
-        description=_("Nobody signs in to it any more. You can reactivate it later."),
-        impact=(_("Nobody signs in to it, and it gets and checks no tokens."), REACTIVATION_HINT),
+        description=_("People can no longer sign in to it. You can reactivate it later."),
+        impact=(_("People cannot sign in to it, and it neither gets nor checks tokens."), REACTIVATION_HINT),
         submit_label=_("Deactivate application"),
     ),
     Reactivation[Application](
@@ -89,7 +89,7 @@ _ACTIONS = (
         run=lambda page, application: page.services.applications.remove(application.id, principal=page.principal),
         target=DeletionTarget.APPLICATION,
         title=_("Delete the application “{name}”?"),
-        description=_("Removes the application and its secrets for ever."),
+        description=_("Permanently removes the application and its secrets."),
         impact=(_("This cannot be undone. Its client id never works again."),),
         submit_label=_("Delete application"),
     ),
@@ -100,12 +100,15 @@ _SECRETS = ClientSecrets(
     service=lambda services: services.applications,
     section_id="secrets",
     title=_("Client secrets"),
-    lead=_("Two can be live, so that one is replaced without a gap: make a new one, use it, end the old one."),
+    lead=_(
+        "Two can be active, so that you can replace one without a gap: create a new one, "
+        "switch to it, then revoke the old one."
+    ),
     empty=_("No client secret: the application gets no tokens until it has one."),
     is_primary_task=True,
-    impact=_("Where it is still in use, the application gets no tokens any more."),
-    last_impact=_("It is the only one: the application gets no tokens until it has a new one."),
-    tokens=_("Tokens that the application got for itself by it end at once. Those of people stay."),
+    impact=_("Wherever it is still in use, the application no longer gets tokens."),
+    last_impact=_("It is the only one: the application gets no tokens until you create a new one."),
+    tokens=_("Tokens that the application obtained for itself with it end at once. Users' tokens stay valid."),
 )
 
 
@@ -157,7 +160,7 @@ def _endpoints(page: ConsolePage) -> DescriptionListSection:
     ]
     return DescriptionListSection(
         "endpoints",
-        _("What the application has to know of us"),
+        _("What the application needs to know about this service"),
         _("Most libraries need the issuer alone, and read the rest from the discovery document."),
         facts=[(label, page.template_macros.identifier(address)) for label, address in known],
     )
@@ -175,7 +178,7 @@ def _format_value(
         return page.translator.ngettext("{n} minute", "{n} minutes", value // minute)
     usual = getattr(page.request.registry.application.settings, setting.name)
     text = page.translator.ngettext("{n} minute", "{n} minutes", usual // minute)
-    return text + " " + page.render_placeholder(_("as everywhere"))
+    return text + " " + page.render_placeholder(_("the default"))
 
 
 _PAGES = ResourcePages(

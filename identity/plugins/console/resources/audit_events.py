@@ -46,7 +46,7 @@ _DAY = timedelta(days=1)
 _MAX_NAME_MATCHES = 50
 #: Detail members with a refused URI, and the application fields with the registered ones.
 _URI_FIELDS = {"redirect_uri": "redirect_uris", "post_logout_redirect_uri": "post_logout_redirect_uris"}
-_ERASED_NOTE = NoteSection(_("This person is deleted. What the event told of them is erased."), is_secondary=True)
+_ERASED_NOTE = NoteSection(_("This person is deleted. Their data in the event is erased."), is_secondary=True)
 
 
 _TITLE, _INSTANCE_TITLE = _("Audit events"), _("All audit events")
@@ -71,7 +71,7 @@ class AuditEventListPage(QueryPage, ListPage):
             fetch=self._fetch,
             rows=_rows,
             empty_title=_("No audit events yet"),
-            empty_text=_("Whatever is changed or refused here will be listed."),
+            empty_text=_("Changes and refusals will be listed here."),
         )
 
     @property
@@ -97,7 +97,7 @@ class AuditEventListPage(QueryPage, ListPage):
     def filter_variables(self) -> Mapping[str, object]:
         t = self.translator.gettext
         events = [
-            (t(message), [(subject, t("All of them")), *((name, t(label)) for name, label in _event_options(subject))])
+            (t(message), [(subject, t("All")), *((name, t(label)) for name, label in _event_options(subject))])
             for subject, message in SUBJECT_LABELS.items()
         ]
         return {"events": events, "results": [(result.value, t(message)) for result, message in _RESULT_LABELS.items()]}
@@ -249,7 +249,7 @@ class AuditEventDetailPage(ConsolePage):
             (_("When"), ui.moment(event.at)),
             (_("Reason"), reason_label(event, self)),
             (_("Who"), self.entity_link(entity_link)),
-            (_("Id of who acted"), identifier(actor.id, entity_link)),
+            (_("Id of the actor"), identifier(actor.id, entity_link)),
             (_("Application"), "" if client is None else self.entity_link(client)),
             (_("Client id"), identifier(actor.client_id, client) if client else ""),
             (_("Session"), identifier(actor.session_id)),
@@ -274,8 +274,8 @@ def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None
         return None
     href = f"{page.base_path}/{SECTION}"
     links = [
-        (_("Done to this user"), _("Sign-ins, changes, and roles that were given or taken."), OBJECT_FIELD),
-        (_("Done by this user"), _("Changes that they made in this organization."), ACTOR_FIELD),
+        (_("Changes to this user"), _("Sign-ins, changes, and roles that were granted or removed."), OBJECT_FIELD),
+        (_("Actions by this user"), _("Changes made by this user in this organization."), ACTOR_FIELD),
     ]
     rows = [
         (title, text, page.button_link(_("Show"), f"{href}?{urlencode({field: user_id})}", hidden_label=title))

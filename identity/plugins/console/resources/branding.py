@@ -178,8 +178,8 @@ class LogoUploadPage(BrandingPage, UploadFormPage):
     fields = (_LOGO_FIELD,)
     file_field = _LOGO_FIELD
     hint = _(
-        "PNG, WebP or SVG, up to {n} KiB. It is shown 40 pixels high, on a light ground. Whatever could run or load"
-        " something is left out of it."
+        "PNG, WebP or SVG, up to {n} KiB. It is shown 40 pixels high on a light background. "
+        "Anything that could run code or load content is removed."
     )
     max_bytes = MAX_UPLOAD_BYTES + _MULTIPART_OVERHEAD_BYTES
 
@@ -222,7 +222,7 @@ class DarkLogoUploadPage(LogoUploadPage):
     title = _("Logo of {name} for dark pages")
     fields = (_DARK_LOGO_FIELD,)
     file_field = _DARK_LOGO_FIELD
-    hint = _("PNG, WebP or SVG, up to {n} KiB. Without it the other logo is shown on a light ground on dark pages.")
+    hint = _("PNG, WebP or SVG, up to {n} KiB. Without it, dark pages show the other logo on a light background.")
 
 
 def branding_section(page: ResourcePage[Any]) -> PageSection:
@@ -251,9 +251,11 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
     change = Markup()
     if page.has_permission(page.resource_type.permission("write")):
         change = page.button_link(_("Change"), f"{page.resource_path}/branding", hidden_label=_("Branding"))
-    lead = _("What people see who sign in, and what stands in mails to them.")
+    lead = _("What people see when they sign in, and in mails sent to them.")
     if branding == DEFAULT_BRANDING:
-        usual = _("As the organization's.") if isinstance(page.entity, Application) else _("As the service's.")
+        usual = (
+            _("Same as the organization's.") if isinstance(page.entity, Application) else _("Same as the service's.")
+        )
         return ActionSection("looks", _("Branding"), lead, change, empty=usual)
     return DescriptionListSection("looks", _("Branding"), lead, change, facts=facts)
 

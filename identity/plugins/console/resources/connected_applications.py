@@ -28,7 +28,7 @@ def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableS
     return TableSection(
         "connections",
         _("Applications"),
-        _("What has access to the account, or may have it without asking the person again."),
+        _("Applications that have access to the account, or can get it without asking the person again."),
         columns=(_("Application"), _("Since"), _("Last used")),
         rows=rows,
         has_row_buttons=True,
@@ -61,7 +61,7 @@ _DISCONNECT = Action[ConnectedApplication](
         page.entity_of(HumanUser).id, connection.client.id, principal=page.principal
     ),
     title=_("Disconnect {application} from {name}?"),
-    impact=(_("It loses access to the account at once, and has to ask the person again."),),
+    impact=(_("It loses access to the account at once and must ask the person again."),),
     submit_label=_("Disconnect application"),
     back="#connections",
     is_destructive=False,

@@ -57,7 +57,7 @@ HELD_GRANTS = ResourceList(
     fetch=_fetch,
     rows=_rows,
     empty_title=_("No user grants yet"),
-    empty_text=_("Select a project and choose the roles that its applications are to receive."),
+    empty_text=_("Select a project and choose the roles that its applications receive."),
     create="user_grant.write",
     entity_label=_("user grant"),
     section_id="grants",
@@ -126,7 +126,7 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
     def empty_search_message(self, page_request: PageRequest) -> str:
         if page_request.query:
             return super().empty_search_message(page_request)
-        return _("There is no project to choose yet. Create one first.")
+        return _("There are no projects to choose from yet. Create one first.")
 
     def _search_granted_projects(self, page_request: PageRequest) -> Iterator[SelectionCandidate]:
         storage = self.services.storage

@@ -43,7 +43,7 @@ _KIND_LABELS = {
     LegalHoldKind.INSTANCE: _("Instance"),
 }
 _RETENTION_MESSAGE = _(
-    "Until it is lifted nobody is deleted who is held, and audit events, sessions and tokens of theirs stay."
+    "Until it is lifted, the users on hold cannot be deleted, and their audit events, sessions and tokens are kept."
 )
 
 
@@ -66,7 +66,7 @@ def _rows(page: ConsolePage, holds: Sequence[LegalHold]) -> Sequence[Cells]:
 def _hold_everything_button(page: ConsolePage) -> Markup:
     if not page.has_permission(_WRITE_PERMISSION) or ALL_TARGETS in page.services.legal_holds.list_holds():
         return Markup()
-    return page.button_link(_("Hold everything …"), f"{_LIST_PATH}/everything")
+    return page.button_link(_("Place everything on hold …"), f"{_LIST_PATH}/everything")
 
 
 #: Oldest first; not paged, because there are few.
@@ -75,8 +75,10 @@ LEGAL_HOLDS = ResourceList(
     permission=_READ_PERMISSION,
     section=SECTION,
     title=_("Legal holds"),
-    lead=_("Who has to stay, with audit events, sessions and tokens, as long as a court or an inquiry needs them."),
-    columns=(_("Held"), _("Kind"), _("Since"), _("Reason")),
+    lead=_(
+        "Whose data must be kept, with audit events, sessions and tokens, as long as a court or an inquiry needs it."
+    ),
+    columns=(_("On hold"), _("Kind"), _("Since"), _("Reason")),
     has_row_buttons=True,
     is_searchable=False,
     fetch=lambda page, request: ResultPage(tuple(page.services.legal_holds.list_holds().values())),
@@ -136,8 +138,8 @@ _LEGAL_HOLD = ResourceType(
 def _lifting_impact(page: ConsolePage, hold: LegalHold) -> Sequence[str]:
     return (
         _("It was placed on {day}: {reason}", day=page.template_macros.when(hold.since), reason=hold.reason),
-        _("What is old enough is deleted, as the settings say, unless another hold keeps it."),
-        _("Accounts that people asked to have deleted go when their time is over."),
+        _("Data past its retention period is deleted, unless another hold keeps it."),
+        _("Deletes accounts whose owners asked for it, once the waiting period is over."),
     )
 
 
@@ -156,7 +158,12 @@ class CreateLegalHoldPage(ResourcePage[Any], ConsoleFormPage):
     """``entity`` is the user or the organization; the instance for a hold on everything."""
 
     form_fields = (
-        TextArea("reason", _("Reason"), _("Managers who read the audit trail see it."), required_message=_("Say why.")),
+        TextArea(
+            "reason",
+            _("Reason"),
+            _("Managers with access to the audit trail can see it."),
+            required_message=_("Give a reason."),
+        ),
     )
     title = _("Place a legal hold on “{name}”?")
     lead = _RETENTION_MESSAGE
@@ -204,14 +211,14 @@ def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | 
     legal_hold = holds.get(page.context.entity.id)
     if legal_hold is not None:
         lift = page.button_link(_("Lift …"), f"{_LIST_PATH}/{legal_hold.id}/lift") if writes else Markup()
-        rows.append((_hold_description(page, _("Held since {day}"), legal_hold), legal_hold.reason, lift))
+        rows.append((_hold_description(page, _("On hold since {day}"), legal_hold), legal_hold.reason, lift))
     elif writes:
         place_button = page.button_link(_("Place …"), f"{page.resource_path}/legal-hold")
         rows.append((_("Place a legal hold"), _RETENTION_MESSAGE, place_button))
     for hold in (holds[key] for key in (*above, ALL_TARGETS) if key in holds):
-        message = _("Everything is held since {day}")
+        message = _("Everything has been on hold since {day}")
         if hold.kind is LegalHoldKind.ORGANIZATION:
-            message = _("The whole organization is held since {day}")
+            message = _("The whole organization has been on hold since {day}")
         rows.append((_hold_description(page, message, hold), hold.reason, Markup()))
     return ActionSection("legal-hold", _("Legal hold"), rows=rows) if rows else None
 

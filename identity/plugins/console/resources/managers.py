@@ -52,7 +52,7 @@ MANAGERS = ResourceList(
     path="/managers",
     permission="manager.read",
     title=_("Managers"),
-    lead=_("Users who manage it, here and everything below."),
+    lead=_("Users who manage it and everything below it."),
     columns=(_("User"), _("Roles"), _("Since")),
     has_row_buttons=True,
     is_searchable=False,
@@ -107,8 +107,8 @@ _MANAGED = tuple(
 
 
 class ManagerRolesPage(RolesFormPage):
-    hint = _("You can grant roles whose permissions you hold yourself.")
-    no_options_message = _("There is no role here whose permissions you hold yourself.")
+    hint = _("You can grant roles whose permissions you have yourself.")
+    no_options_message = _("There is no role here that you could grant: you lack their permissions.")
 
     @cached_property
     def managed_resource(self) -> EntityLink:
@@ -165,14 +165,14 @@ class AddManagerPage(ManagerRolesPage, ResourcePage[Any], SelectUserThenRolesPag
         subject, messages = self.selected_subject, []
         if self.resource.organization_id not in (None, subject.organization.id):
             message = _(
-                "{name} belongs to {organization}, whose managers can rename, reset or deactivate this account. A role"
-                " here trusts them.",
+                "{name} belongs to {organization}, whose managers can rename, reset or deactivate "
+                "this account. Granting a role here means trusting them.",
                 name=subject.user.display_name,
                 organization=subject.organization.name,
             )
             messages.append(message)
         if self.resource.key.level is ManagerLevel.INSTANCE:
-            messages.append(_("People with a role at the instance sign in only in ways that the instance allows."))
+            messages.append(_("People with a role at the instance sign in only with methods that the instance allows."))
         ended = self.services.managers.count_sessions_to_end(subject.user.id, self.resource)
         if ended:
             messages.append(ngettext_lazy("{n} session of this user ends.", "{n} sessions of this user end.", ended))

@@ -55,9 +55,9 @@ def domains_section(page: ConsolePage, organization: Organization) -> TableSecti
     return TableSection(
         "domains",
         _("Domains"),
-        _("The names that the organization can go by, and those that wait for a proof."),
+        _("The organization's verified domains, and those waiting for verification."),
         new if page.has_permission(WRITE_PERMISSION) else Markup(),
-        columns=(_("Domain"), _("State"), _("Proof")),
+        columns=(_("Domain"), _("State"), _("Verification")),
         rows=rows,
     )
 
@@ -66,7 +66,7 @@ def _badge(page: ConsolePage, domain: OrganizationDomain) -> Badge:
     t = page.translator.gettext
     if not domain.is_effective:
         return Badge(t("Waiting"))
-    return Badge(t("Verified"), "success") if domain.is_verified else Badge(t("Not proven"), "warning")
+    return Badge(t("Verified"), "success") if domain.is_verified else Badge(t("Not verified"), "warning")
 
 
 class AddDomainPage(ResourcePage[Organization], ConsoleFormPage):
@@ -74,9 +74,7 @@ class AddDomainPage(ResourcePage[Organization], ConsoleFormPage):
 
     back_path_suffix = "#domains"
 
-    lead = _(
-        "The organization can go by a domain of its own once you have proven that it is yours. The next page says how."
-    )
+    lead = _("The organization can use its own domain once you verify that it is yours. The next page explains how.")
     form_fields = (
         FormField(
             "domain",
@@ -158,10 +156,10 @@ _VERIFY = Action[OrganizationDomain](
     run=_verify,
     is_available=lambda page, domain: not domain.is_verified,
     is_destructive=False,
-    label=_("Prove"),
-    button=_("Prove …"),
-    description=_("Set a DNS record, or put a file on the web server; then we look for it."),
-    title=_("Prove {name}"),
+    label=_("Verify"),
+    button=_("Verify …"),
+    description=_("Set a DNS record, or put a file on the web server; we then check for it."),
+    title=_("Verify {name}"),
     submit_label=_("Check now"),
     cancel_label=_("Later"),
 )
@@ -175,17 +173,17 @@ _ASSERT = Action[OrganizationDomain](
     is_available=lambda page, domain: not domain.is_verified and page.services.domains.can_assert(page.principal),
     label=_("Assert"),
     button=_("Assert …"),
-    description=_("Say without a proof that the domain belongs to this organization."),
+    description=_("Assert without verification that the domain belongs to this organization."),
     title=_("Assert that {name} belongs to {organization}?"),
     # Shown only to callers who may assert domains: others must not learn which addresses of an unverified domain are
     # known.
     impact=lambda page, domain: [
-        _("The organization can go by this name at once, without a proof. Assert only what you know."),
-        _("No other organization can have it until it is removed here."),
+        _("The organization can use this domain at once, without verification. Assert only what you know."),
+        _("No other organization can use it until it is removed here."),
         *_sign_in_loss_message(page, domain),
     ],
     submit_label=_("Assert domain"),
-    cancel_label=_("Wait for the proof"),
+    cancel_label=_("Wait for verification"),
 )
 
 
@@ -203,7 +201,7 @@ def _primary_impact(page: ConsolePage, domain: OrganizationDomain) -> Sequence[s
 def _make_primary(page: ConsolePage, domain: OrganizationDomain) -> None:
     """Raises Conflict for a pending domain."""
     if not domain.is_effective:
-        raise Conflict(_("This domain has to be proven first."))
+        raise Conflict(_("This domain must be verified first."))
     command = ChangeOrganization(primary_domain=domain.name)
     page.services.organizations.change(_organization(page).id, command, principal=page.principal)
 
@@ -227,11 +225,11 @@ _MAKE_PRIMARY = Action[OrganizationDomain](
 
 def _removal_impact(page: ConsolePage, domain: OrganizationDomain) -> Sequence[str]:
     if not domain.is_effective:
-        return [_("The record and the file prove nothing any more.")]
+        return [_("The record and the file are no longer valid for verification.")]
     return [
         _(
-            "Another organization can have it then. Tokens and applications that know this name would take it for"
-            " this organization."
+            "Another organization can then claim it. Tokens and applications that use this name "
+            "would mistake that organization for this one."
         )
     ]
 
@@ -249,7 +247,7 @@ _REMOVE = Action[OrganizationDomain](
     label=_("Remove"),
     button=_("Remove …"),
     description=lambda page, domain: (
-        _("Others can have it then.") if domain.is_effective else _("The organization waits for it no longer.")
+        _("Others can then use it.") if domain.is_effective else _("The organization no longer waits for it.")
     ),
     title=_("Remove the domain {name}?"),
     impact=_removal_impact,
@@ -265,10 +263,10 @@ def _descriptions(page: DetailPage[OrganizationDomain], domain: OrganizationDoma
     ui, since = page.template_macros, domain.verified_at
     lost = _sign_in_loss_message(page, domain, primary=_is_primary(page, domain)) if domain.is_verified else ()
     return [
-        (_("Proof"), _PROOF_LABELS[domain.proof] if domain.proof else _("None yet")),
+        (_("Verification"), _PROOF_LABELS[domain.proof] if domain.proof else _("None yet")),
         (_("Since"), ui.when(since, relative=True) if since else ""),
         (_("Added"), ui.when(domain.created_at, relative=True)),
-        *((_("Sign-in by email address"), sentence) for sentence in lost),
+        *((_("Sign-in with email address"), sentence) for sentence in lost),
     ]
 
 

@@ -74,7 +74,7 @@ ORGANIZATIONS = ResourceList(
     fetch=fetch_visible_organizations,
     rows=_rows,
     empty_title=_("No organizations yet"),
-    empty_text=_("An organization holds users and projects. Create one, then add a manager who looks after it."),
+    empty_text=_("An organization holds users and projects. Create one, then add a manager for it."),
     create="organization.create",
     entity_label=_("organization"),
     action=_import_button,
@@ -85,9 +85,9 @@ _FIELDS = form_fields(Organization, ORGANIZATION_FIELDS)
 
 class OrganizationFormPage(ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
-        proof = _("A domain of one's own waits until it is proven; until then another one counts.")
+        proof = _("A custom domain becomes active once it is verified; until then, a generated one is used.")
         if self.services.domains.can_assert(self.principal):
-            proof = _("A domain of one's own counts at once if you enter it, without a proof.")
+            proof = _("You may enter a custom domain, which is active at once without proof.")
         hint = self.translate(self.domain_hint()) + " " + self.translate(proof)
         return [
             replace(form_field, hint=hint, required=not self.is_creation)
@@ -106,7 +106,7 @@ class OrganizationCreatePage(CreatePage, OrganizationFormPage):
     def domain_hint(self) -> Message:
         default = self.request.registry.application.settings.default_domain
         return _(
-            "Part of every login name. Left empty, it is made of the name: {example}", example=f"acme-gmbh.{default}"
+            "Part of every login name. If empty, it is derived from the name: {example}", example=f"acme-gmbh.{default}"
         )
 
     def parse_form(self, form: Form) -> dict[str, object]:
@@ -131,7 +131,7 @@ class OrganizationEditPage(EditPage[Organization], OrganizationFormPage):
         ]
 
     def domain_hint(self) -> Message:
-        return _("Part of every login name: with another domain all of them change.")
+        return _("Part of every login name: changing it changes all of them.")
 
 
 _EDIT = EditForm[Organization, ChangeOrganization](
@@ -154,7 +154,7 @@ def _sign_out_message(page: ConsolePage, organization: Organization) -> str:
 def _deactivation_impact(page: ConsolePage, organization: Organization) -> Sequence[str]:
     later = _("A manager of the instance can reactivate it later.")
     return [
-        _("Nobody of it signs in, and its programs lose access at once."),
+        _("Its users can no longer sign in, and its programs lose access at once."),
         _sign_out_message(page, organization),
         later if _is_own(page, organization) else REACTIVATION_HINT,
     ]
@@ -167,7 +167,7 @@ _ACTIONS = (
             organization.id, principal=page.principal
         ),
         title=_("Deactivate the organization “{name}”?"),
-        description=_("Nobody of it signs in. You can reactivate it later."),
+        description=_("Its users can no longer sign in. You can reactivate it later."),
         impact=_deactivation_impact,
         submit_label=_("Deactivate organization"),
     ),
@@ -185,7 +185,7 @@ _ACTIONS = (
         run=lambda page, organization: page.services.organizations.remove(organization.id, principal=page.principal),
         target=DeletionTarget.ORGANIZATION,
         title=_("Delete the organization “{name}”?"),
-        description=_("Removes the organization with its users, projects and grants for ever."),
+        description=_("Permanently removes the organization with its users, projects and grants."),
         impact=lambda page, organization: [
             _("This cannot be undone. Everything in it is deleted with it."),
             _sign_out_message(page, organization),
@@ -214,7 +214,7 @@ def _format_value(
 ) -> object:
     switched_on = setting.name == "registration" and organization.registration and organization.active
     if switched_on and not page.services.registration.is_open(organization):
-        return _("Switched on here, but the sign-in policy lets nobody register")
+        return _("Enabled here, but the sign-in policy lets nobody register")
     return format_value(page, organization, setting, value)
 
 

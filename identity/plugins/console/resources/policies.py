@@ -54,14 +54,14 @@ class _PolicyPage(ConsolePage):
         if name == "factors":
             return self._sign_in_method_labels(value)
         if value is None:
-            return self.translate(_("None are named"))
+            return self.translate(_("None given"))
         if isinstance(value, tuple):
             return escape(", ".join(value)) if value else self.translate(_("None"))
         return self.translate(describe_rule(name, value))
 
     def _sign_in_method_labels(self, value: Sequence[str] | None) -> Markup:
         if value is None:
-            return self.translate(_("All that there are"))
+            return self.translate(_("All available"))
         labels = self.services.capabilities.sign_in_methods
         return Markup(", ").join(self.translate(labels.get(item, item)) for item in value)
 
@@ -94,27 +94,30 @@ class PolicyDetailPage(_PolicyPage):
         ):
             return None
         return NoteSection(
-            _("With the instance's rules, those of this organization leave no way to sign in. The instance's hold.")
+            _(
+                "Together with the instance's rules, those of this organization leave no sign-in "
+                "method. The instance's rules apply."
+            )
         )
 
     def _preview_link(self) -> PageSection | None:
         if self.policy_owner_id == INSTANCE_OWNER_ID or not self.has_permission("user.read"):
             return None
         title = _("What would they have to do?")
-        lead = _("What a person would have to do who signs in now. Nothing is issued or recorded here.")
+        lead = _("What a person signing in now would have to do. Nothing is issued or recorded here.")
         show = self.button_link(_("Show"), f"{self.policy_path}/preview", hidden_label=self.translate(title))
         return ActionSection("preview", title, rows=[(_("Choose a person."), lead, show)])
 
     def _lead(self) -> str:
         if self.policy_owner_id == INSTANCE_OWNER_ID:
-            return _("What holds for everybody. Organizations can ask for more, never for less.")
-        return _("What holds for the people of this organization. It can ask for more than the instance, not for less.")
+            return _("Applies to everyone. Organizations can be stricter, never more lenient.")
+        return _("Applies to the people of this organization. It can be stricter than the instance, not more lenient.")
 
     def _sections(self, rules: Sequence[EffectiveRule]) -> Iterator[PageSection]:
         titles = dict.fromkeys(POLICY_FIELDS[rule.name].section for rule in rules)
         for number, title in enumerate(titles):
             of_it = [rule for rule in rules if POLICY_FIELDS[rule.name].section == title]
-            columns = (_("Rule"), _("What holds"), _("Set by"))
+            columns = (_("Rule"), _("Effective rule"), _("Set by"))
             yield TableSection(
                 f"rules-{number}", title, columns=columns, rows=[self._row(effective_rule) for effective_rule in of_it]
             )
@@ -160,7 +163,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
     @property
     def lead(self) -> str:
-        return _("What is set here holds from the next sign-in or request on, also for whoever is signed in.")
+        return _("Changes apply from the next sign-in or request, also to users who are signed in.")
 
     #: What saving again confirms; empty if there is nothing to confirm.
     confirmation_digest = ""
@@ -201,7 +204,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
         ]
 
     def _field_hint(self, form_field: FormField) -> str:
-        left = self.translator.gettext(_("Left empty: {rule}", rule=self.inherited_value(form_field.command_member)))
+        left = self.translator.gettext(_("If empty: {rule}", rule=self.inherited_value(form_field.command_member)))
         return Markup(" ").join((self.translate(form_field.hint), left))
 
     def _parse_rules(self, form: Form) -> list[tuple[str, str]]:

@@ -64,12 +64,12 @@ PROJECT_GRANTS = ResourceList(
     path="/grants",
     permission="project_grant.read",
     title=_("Project grants"),
-    lead=_("Organizations that may give roles of the project to their own users."),
+    lead=_("Organizations that can grant roles of the project to their own users."),
     columns=(_("Organization"), _("Roles"), _("State"), _("Since")),
     fetch=_fetch,
     rows=_rows,
     empty_title=_("No project grants yet"),
-    empty_text=_("Grant the project to another organization, so that its managers give the roles to their users."),
+    empty_text=_("Grant the project to another organization, so that its managers can grant the roles to their users."),
     create="project_grant.write",
     entity_label=_("project grant"),
     section_id="grants",
@@ -84,8 +84,8 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
     selection_title = _("Select an organization")
     reselect_label = _("Select another organization")
     requires_role = False
-    hint = _("Managers of the organization can give these roles to their users, and no others.")
-    no_options_message = _("The project has no roles yet. Users of the organization can sign in to it all the same.")
+    hint = _("Managers of the organization can grant these roles to their users, and no others.")
+    no_options_message = _("The project has no roles yet. The organization's users can still sign in to it.")
     submit_label = _("Grant project")
 
     @property
@@ -149,7 +149,7 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
 
 class ProjectGrantEditPage(RolesFormPage, EditPage[ProjectGrant]):
     requires_role = False
-    hint = _("Users of the organization lose a role at once that is not granted any more.")
+    hint = _("Users of the organization immediately lose a role that is no longer granted.")
 
     @property
     def lead(self) -> str:
@@ -201,17 +201,17 @@ _ACTIONS = (
         label=_("Withdraw"),
         button=_("Withdraw …"),
         title=_("Withdraw the grant of {project} to {organization}?"),
-        description=_("Removes the grant, its user grants and its managers for ever."),
+        description=_("Permanently removes the grant, its user grants and its managers."),
         impact=lambda page, grant: [
             _access_loss_message(page, grant),
-            _("Its user grants and managers are removed for ever."),
+            _("Its user grants and managers are permanently removed."),
         ],
         submit_label=_("Withdraw project grant"),
     ),
 )
 
 _MANAGERS_LEAD = _(
-    "Users who give the granted roles to users of the organization. Each of the two organizations sees its own."
+    "Users who grant these roles to users of the organization. Each of the two organizations sees its own."
 )
 
 
@@ -220,11 +220,11 @@ def _descriptions(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Descri
     reads_project, of_holder = page.has_permission("project.read"), Resource.of_organization(holder.id)
     reads_holder = page.services.access_control.is_permitted(page.principal, "organization.read", of_holder)
     consent = _(
-        "Users of the organization are asked before they use the project's applications, until one of its managers"
-        " has given a role here."
+        "Users of the organization are asked for consent before they use the project's "
+        "applications, until one of its managers grants a role here."
     )
     if grant.accepted:
-        consent = _("Users of the organization are not asked whether they want to use the project's applications.")
+        consent = _("Users of the organization are not asked for consent to use the project's applications.")
     return [
         (_("Project grant id"), page.template_macros.identifier(grant.id)),
         (_("Project"), _resource_link(page, project.name, "projects", project.id, reads_project)),

@@ -67,7 +67,7 @@ ROLES = ResourceList(
     fetch=_fetch,
     rows=_rows,
     empty_title=_("No roles yet"),
-    empty_text=_("Roles reach applications as claims. Add one, then give it to users."),
+    empty_text=_("Roles reach applications as claims. Add one, then grant it to users."),
     create="project_role.write",
     entity_label=_("role"),
     section_id="roles",
@@ -112,8 +112,8 @@ def _impact(page: ConsolePage, role: ProjectRole) -> Sequence[str]:
     falls = page.services.storage.deletion_impact.count_role_grants(project.id, role.key)
     grants, users = falls.project_grants, falls.user_grants
     if not grants and not users:
-        return [_("No grant holds it. This cannot be undone.")]
-    lines: list[str] = [_("Those who hold it lose it at once. This cannot be undone.")]
+        return [_("No grant includes it. This cannot be undone.")]
+    lines: list[str] = [_("Users who have it lose it at once. This cannot be undone.")]
     if grants:
         names = _abbreviate_names(_grantee_organizations(page, project, role), grants)
         lines.append(

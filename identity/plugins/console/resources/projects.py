@@ -47,7 +47,7 @@ PROJECTS = ResourceList(
     permission="project.read",
     section="projects",
     title=_("Projects"),
-    lead=_("What belongs together: applications, the roles that they know, and who has them."),
+    lead=_("Groups applications with their roles and the users who have them."),
     columns=(_("Name"), _("Applications"), _("Roles"), _("State"), _("Created")),
     sort_orders=(("name", _("Name")), ("created_at", _("Created"))),
     fetch=lambda page, request: page.services.projects.page(
@@ -55,7 +55,9 @@ PROJECTS = ResourceList(
     ),
     rows=_rows,
     empty_title=_("No projects yet"),
-    empty_text=_("A project holds applications, roles and who has them. Create one, then register an application."),
+    empty_text=_(
+        "A project holds applications, roles and the users who have them. Create one, then register an application."
+    ),
     create="project.create",
     entity_label=_("project"),
 )
@@ -82,22 +84,22 @@ _ACTIONS = (
         run=lambda page, project: page.services.projects.deactivate(project.id, principal=page.principal),
         title=_("Deactivate the project “{name}”?"),
         description=_("Its applications stop working at once. You can reactivate it later."),
-        impact=(_("Nobody signs in to its applications, and no token is issued for it."), REACTIVATION_HINT),
+        impact=(_("People cannot sign in to its applications, and no token is issued for it."), REACTIVATION_HINT),
         submit_label=_("Deactivate project"),
     ),
     Reactivation[Project](
         run=lambda page, project: page.services.projects.reactivate(project.id, principal=page.principal),
         title=_("Reactivate the project “{name}”?"),
         description=_("Its applications work again."),
-        impact=(_("Its applications work again, but for those that are deactivated themselves."),),
+        impact=(_("Its applications work again, except those that are deactivated themselves."),),
         submit_label=_("Reactivate project"),
     ),
     Deletion[Project](
         run=lambda page, project: page.services.projects.remove(project.id, principal=page.principal),
         target=DeletionTarget.PROJECT,
         title=_("Delete the project “{name}”?"),
-        description=_("Removes the project, its applications, roles and grants for ever."),
-        impact=(_("This cannot be undone. Nobody signs in to its applications any more."),),
+        description=_("Permanently removes the project, its applications, roles and grants."),
+        impact=(_("This cannot be undone. People can no longer sign in to its applications."),),
         submit_label=_("Delete project"),
     ),
 )
@@ -126,7 +128,7 @@ def _sections(page: DetailPage[Project], project: Project) -> Sections:
 def _own_project_note(page: DetailPage[Project], project: Project) -> NoteSection | None:
     if not page.services.projects.is_own_project(project.id):
         return None
-    stays = _("This project stands for the service itself. It cannot be deactivated or deleted.")
+    stays = _("This project represents the service itself. It cannot be deactivated or deleted.")
     return NoteSection(stays, is_secondary=True)
 
 

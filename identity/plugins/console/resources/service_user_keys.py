@@ -91,7 +91,7 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
             max_lifetime=timedelta(days=3652),
             autofocus=True,
         ),
-        no_expiration_checkbox(_("Only for keys that you replace by other means.")),
+        no_expiration_checkbox(_("Only for keys that you replace in another way.")),
         RadioField(_SOURCE_FIELD, _("Key pair"), options=_source_options),
         TextArea(
             _PUBLIC_KEY_FIELD,

@@ -68,7 +68,7 @@ PERSONAL_ACCESS_TOKENS = ResourceList(
     fetch=_fetch,
     rows=_rows,
     empty_title=_("No personal access tokens yet"),
-    empty_text=_("A program sends such a token as it is. A key is safer: it never leaves the program."),
+    empty_text=_("A program sends this token as it is. A key is safer because it never leaves the program."),
     create="service_user.write",
     entity_label=_("personal access token"),
     section_id="tokens",
@@ -87,7 +87,7 @@ class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
     form_fields = (
         *form_fields(PersonalAccessToken, PERSONAL_ACCESS_TOKEN_FIELDS),
         DateField(EXPIRATION_FIELD, _("Expiration date"), _("The token works until the end of this day (UTC).")),
-        no_expiration_checkbox(_("Only for tokens that you replace by other means.")),
+        no_expiration_checkbox(_("Only for tokens that you replace in another way.")),
     )
     title = _("New personal access token for {name}")
     submit_label = _("Create token")

@@ -101,7 +101,7 @@ _ACTIONS = (
         target=DeletionTarget.USER,
         confirm=lambda page, user: user.user_name,
         title=_("Delete the service user “{name}”?"),
-        description=_("Removes the service user, its keys and its roles for ever."),
+        description=_("Permanently removes the service user, its keys and its roles."),
         impact=(_("This cannot be undone. Programs that use it lose access at once."),),
         submit_label=_("Delete service user"),
     ),

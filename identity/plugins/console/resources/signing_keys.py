@@ -46,8 +46,8 @@ def _rows(page: ConsolePage, states: Sequence[SigningKeyState]) -> Sequence[Cell
                 )
             ),
             ui.when(state.key.active_at, clock=True),
-            _format_moment(page, state.retires_at, _("Not before its successor")),
-            _format_moment(page, state.published_until, _("No end yet")),
+            _format_moment(page, state.retires_at, _("Not before its successor is active")),
+            _format_moment(page, state.published_until, _("No end date")),
             _withdraw_button(page, state),
         )
         for state in states
@@ -85,7 +85,7 @@ SIGNING_KEYS = ResourceList(
     fetch=lambda page, request: ResultPage(page.services.signing_keys.list_key_states()),
     rows=_rows,
     empty_title=_("No signing keys yet"),
-    empty_text=_("The operator makes the first one with identity bootstrap."),
+    empty_text=_("The operator creates the first one with identity bootstrap."),
     action=_rotate_button,
 )
 
@@ -119,15 +119,18 @@ class RotateSigningKeyPage(ConsoleFormPage):
     def _normal_hint(self) -> Markup:
         minutes = self._settings.key_announcement_period // _MINUTE
         return self.translator.ngettext(
-            "The new key is published now and signs after {n} minute, when every client can know it. Nothing breaks.",
-            "The new key is published now and signs after {n} minutes, when every client can know it. Nothing breaks.",
+            "The new key is published now and starts signing in {n} minute, when every client can "
+            "know it. Nothing breaks.",
+            "The new key is published now and starts signing in {n} minutes, when every client "
+            "can know it. Nothing breaks.",
             minutes,
         )
 
     def _emergency_hint(self) -> Markup:
         return self.translator.gettext(
-            "The new key signs after {seconds} seconds. Clients that keep the list of keys refuse new tokens until they"
-            " fetch it again, for {minutes} minutes at most. Tokens of the old key stay valid until they expire.",
+            "The new key starts signing in {seconds} seconds. Clients that cache the key list "
+            "refuse new tokens until they fetch it again, for at most {minutes} minutes. Tokens "
+            "signed with the old key stay valid until they expire.",
             seconds=int(EMERGENCY_DELAY.total_seconds()),
             minutes=-(-self._settings.jwks_max_age // _MINUTE),
         )
@@ -147,15 +150,17 @@ class RotateSigningKeyPage(ConsoleFormPage):
         key = keys.rotate(emergency=mode == _EMERGENCY)
         if key.id in present:
             when = key.active_at.strftime("%Y-%m-%d %H:%M:%S")
-            raise Conflict(_("A key waits already: it signs from {when} UTC. No other one was made.", when=when))
+            raise Conflict(
+                _("The next key is already published and signs from {when} UTC. No other key was created.", when=when)
+            )
         return self.redirect(self.path_with_flash(self.cancel_path))
 
 
 def _withdrawal_impact(page: ConsolePage, state: SigningKeyState) -> Sequence[str]:
     return [
         _("Key id: {id}", id=state.key.id),
-        _("Do this if others may know the private key. It cannot be undone."),
-        _("Tokens that it signed are refused here at once, and by applications when they fetch the keys again."),
+        _("Do this if the private key may be compromised. It cannot be undone."),
+        _("Tokens it signed are refused here at once, and by applications as soon as they fetch the keys again."),
         _("A new key signs from now on.") if state.state is KeyState.ACTIVE else "",
     ]
 

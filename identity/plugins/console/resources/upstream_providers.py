@@ -53,14 +53,12 @@ UPSTREAM_PROVIDERS = ResourceList(
     permission="upstream_provider.read",
     section="upstream-providers",
     title=_("Identity providers"),
-    lead=_("Where people can sign in instead of here: at an OpenID provider, or at GitHub."),
+    lead=_("Where people can sign in instead: at an OpenID provider, or at GitHub."),
     columns=(_("Name"), _("Kind"), _("State"), _("Since")),
     fetch=lambda page, request: page.services.storage.upstream_providers.page(page.entity_of(Organization).id, request),
     rows=_rows,
     empty_title=_("No identity providers yet"),
-    empty_text=_(
-        "Let people sign in with an account that they have already, such as that of your company or of Google."
-    ),
+    empty_text=_("Let people sign in with an account they already have, such as a company or Google account."),
     create="upstream_provider.write",
     entity_label=_("identity provider"),
 )
@@ -70,11 +68,13 @@ UPSTREAM_PROVIDERS = ResourceList(
 _SECRET_FIELD = TextArea(
     "client_secret",
     _("Client secret"),
-    _("As the provider gave it; of Apple the private key."),
+    _("As issued by the provider; for Apple, the private key."),
     required=False,
     attributes={"rows": 2, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"},
 )
-_UNCHANGED_SECRET_HINT = _("As the provider gave it; of Apple the private key. Empty leaves it as it is.")
+_UNCHANGED_SECRET_HINT = _(
+    "As issued by the provider; for Apple, the private key. Leave empty to keep the current one."
+)
 #: They support no other authentication.
 _SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
 
@@ -202,8 +202,8 @@ _ACTIONS = (
     Deactivation[UpstreamProvider](
         run=lambda page, provider: page.services.upstream_providers.deactivate(provider.id, principal=page.principal),
         title=_("Deactivate the identity provider “{name}”?"),
-        description=_("Nobody signs in there any more. You can reactivate it later."),
-        impact=(_("Nobody signs in there any more. Sessions that were begun there go on."), REACTIVATION_HINT),
+        description=_("People can no longer sign in with it. You can reactivate it later."),
+        impact=(_("People can no longer sign in with it. Sessions started with it continue."), REACTIVATION_HINT),
         submit_label=_("Deactivate identity provider"),
     ),
     Reactivation[UpstreamProvider](
@@ -221,10 +221,10 @@ _ACTIONS = (
         label=_("Delete"),
         button=_("Delete …"),
         title=_("Delete the identity provider “{name}”?"),
-        description=_("Removes it and its links to accounts for ever. The accounts stay."),
+        description=_("Permanently removes it and its links to accounts. The accounts stay."),
         impact=(
-            _("Nobody signs in there any more. People who have no password here ask for one by mail."),
-            _("The accounts of people stay. Their links to it are gone for ever."),
+            _("People can no longer sign in with it. Those without a password here can request one by mail."),
+            _("People's accounts stay. Their links to it are permanently removed."),
         ),
         submit_label=_("Delete identity provider"),
     ),

@@ -28,7 +28,7 @@ _ALREADY_CREATED_MESSAGE = _(
 )
 
 
-_VALIDITY_MESSAGE = _("It stays good until the person changes it.")
+_VALIDITY_MESSAGE = _("It stays valid until the person changes it.")
 
 
 def _can_mail_credential(page: ConsolePage, email: str) -> bool:
@@ -73,9 +73,9 @@ def _render_credential(
 def _credential_options(page: ConsolePage) -> Sequence[Sequence[object]]:
     t = page.translator.gettext
     to_change = page.services.passwords.requires_change_after_reset(page.context.entity)
-    after = t("It has to be changed at the first sign-in.") if to_change else t(_VALIDITY_MESSAGE)
+    after = t("It must be changed at the first sign-in.") if to_change else t(_VALIDITY_MESSAGE)
     return [
-        (_LINK_KIND, t("A link"), t("The person chooses a password that nobody else knows.")),
+        (_LINK_KIND, t("A link"), t("The person chooses a password that only they know.")),
         (_PASSWORD_KIND, t("A one-time password"), after),
     ]
 
@@ -96,7 +96,10 @@ class UserCreatePage(ConsoleFormPage):
     """Creates a user and shows the initial credential once."""
 
     section = "users"
-    form_fields = (*_FIELDS, RadioField("initial", _("How the person gets in at first"), options=_credential_options))
+    form_fields = (
+        *_FIELDS,
+        RadioField("initial", _("How the person signs in for the first time"), options=_credential_options),
+    )
     is_creation = True
     title = _("New user")
     section_label = _("Users")
@@ -133,8 +136,8 @@ def _make_link(page: ConsolePage, user: HumanUser, *, hidden: bool) -> Response:
 
 
 _LINK_IMPACT = (
-    _("Nothing ends before the link is used: the present password and all sessions stay."),
-    _("Links that were made before stop working."),
+    _("Until the link is used, the current password and all sessions stay valid."),
+    _("Earlier links stop working."),
 )
 
 
@@ -144,7 +147,7 @@ def _is_mailed(page: ConsolePage, user: HumanUser) -> bool:
 
 
 def _link_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
-    sent = _("The link is sent to {email}. Nobody else sees it.", email=user.profile.email)
+    sent = _("The link is sent to {email} and shown to nobody else.", email=user.profile.email)
     return (sent, *_LINK_IMPACT) if _is_mailed(page, user) else _LINK_IMPACT
 
 
@@ -154,11 +157,11 @@ _PASSWORD_LINK = Action[HumanUser](
     run=lambda page, user: _make_link(page, user, hidden=_is_mailed(page, user)),
     already_done=_ALREADY_CREATED_MESSAGE,
     label=_("New password link"),
-    button=_("Make link …"),
-    description=_("A link by which the person chooses a new password. The present one stays valid until then."),
-    title=_("Make a new password link for {name}?"),
+    button=_("Create link …"),
+    description=_("A link for choosing a new password. The current password stays valid until then."),
+    title=_("Create a new password link for {name}?"),
     impact=_link_impact,
-    submit_label=lambda page, user: _("Send link") if _is_mailed(page, user) else _("Make link"),
+    submit_label=lambda page, user: _("Send link") if _is_mailed(page, user) else _("Create link"),
     cancel_label=_("Cancel"),
     back="#password",
     is_destructive=False,
@@ -171,11 +174,11 @@ _HAND_OVER_LINK = Action[HumanUser](
     already_done=_ALREADY_CREATED_MESSAGE,
     is_available=_is_mailed,
     label=_("Link to hand over"),
-    button=_("Make link …"),
+    button=_("Create link …"),
     description=_("A link that you give to the person yourself. It does not confirm their email address."),
-    title=_("Make a link to hand over to {name}?"),
+    title=_("Create a link to hand over to {name}?"),
     impact=(*_LINK_IMPACT, _("You see the link. It does not confirm the email address.")),
-    submit_label=_("Make link"),
+    submit_label=_("Create link"),
     cancel_label=_("Cancel"),
     back="#password",
     is_destructive=False,
@@ -185,8 +188,8 @@ _HAND_OVER_LINK = Action[HumanUser](
 def _password_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
     to_change = page.services.passwords.requires_change_after_reset(user_subject(page, user))
     return (
-        _("The present password stops working at once. All sessions, links and tokens of the person end."),
-        _("The new one has to be changed at the next sign-in.") if to_change else _VALIDITY_MESSAGE,
+        _("The current password stops working at once. All of the person's sessions, links and tokens end."),
+        _("The new one must be changed at the next sign-in.") if to_change else _VALIDITY_MESSAGE,
     )
 
 
@@ -202,11 +205,11 @@ _ONE_TIME_PASSWORD = Action[HumanUser](
     already_done=_ALREADY_CREATED_MESSAGE,
     label=_("One-time password"),
     button=_("Set password …"),
-    description=_("Replaces the present password at once."),
+    description=_("Replaces the current password at once."),
     title=_("Set a one-time password for {name}?"),
     impact=_password_impact,
     submit_label=_("Set one-time password"),
-    cancel_label=_("Keep the present password"),
+    cancel_label=_("Keep the current password"),
     back="#password",
     is_destructive=False,
 )

@@ -31,11 +31,11 @@ def factors_section(page: ConsolePage, user: HumanUser) -> TableSection:
     return TableSection(
         _SECTION_ID,
         _("Second factors"),
-        _("What the person proves who they are by, besides the password. Nobody but they can see more of it."),
+        _("How the person proves who they are, in addition to the password. Only they can see the details."),
         reset if enrolments and page.has_permission("user.write") else Markup(),
         columns=(_("Name"), _("Added"), _("Last used")),
         rows=[(ui.named(ui.bold(name), sub=sub), added, used) for name, sub, added, used in rows],
-        empty=_("The person has set up none."),
+        empty=_("The person has not set up any."),
     )
 
 
@@ -51,13 +51,13 @@ def _enrolment_labels(page: ConsolePage, enrolment: Enrolment) -> tuple[str, str
 def _impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
     enrolments = page.services.factors.list_enrolments(user.id)
     if not enrolments:
-        return [_("The person has set up none.")]
+        return [_("The person has not set up any.")]
     named = page.translator.format_list([_enrolment_labels(page, enrolment)[0] for enrolment in enrolments])
     return [
-        _("They are removed: {factors}.", factors=named),
-        _("Browsers that are remembered count no more."),
-        _("Where one is needed, the person sets up another at the next sign-in, by the password alone."),
-        _("Password and sessions stay as they are. The person is told by mail."),
+        _("These are removed: {factors}.", factors=named),
+        _("Browsers are no longer remembered."),
+        _("Where one is required, the person sets up another at the next sign-in, with only the password."),
+        _("Password and sessions stay as they are. The person is informed by mail."),
     ]
 
 

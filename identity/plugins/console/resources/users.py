@@ -42,7 +42,7 @@ _STATE_LABELS = {
     UserState.MUST_CHANGE_PASSWORD: _("Must change password"),
     UserState.INVITED: _("Invited"),
     UserState.DEACTIVATED: _("Deactivated"),
-    UserState.LEAVING: _("Is being deleted"),
+    UserState.LEAVING: _("Deletion pending"),
 }
 
 
@@ -133,7 +133,7 @@ def _deactivation_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
         ngettext_lazy("{n} session ends at once.", "{n} sessions end at once.", falls.sessions),
         ngettext_lazy("{n} live token stops working.", "{n} live tokens stop working.", falls.live_tokens),
     )
-    signs_in = _("{name} cannot sign in any more.", name=user_subject(page, user).login_name)
+    signs_in = _("{name} can no longer sign in.", name=user_subject(page, user).login_name)
     return [signs_in, *(message for message in ended if message.values["n"]), REACTIVATION_HINT]
 
 
@@ -145,7 +145,7 @@ def _reactivation_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
 def _deletion_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
     refused = _("This account is under a legal hold and cannot be deleted.")
     return [
-        _("This cannot be undone. Applications will not know {name} any more."),
+        _("This cannot be undone. Applications will no longer recognise {name}."),
         refused if page.services.legal_holds.list_holds_on_user(user) else "",
     ]
 
@@ -154,7 +154,7 @@ _ACTIONS = (
     Deactivation[HumanUser](
         run=lambda page, user: page.services.users.deactivate(user.id, principal=page.principal),
         title=_("Deactivate the user “{name}”?"),
-        description=_("The person is signed out and cannot sign in. You can reactivate it later."),
+        description=_("The person is signed out and cannot sign in. You can reactivate the account later."),
         impact=_deactivation_impact,
         submit_label=_("Deactivate user"),
     ),
@@ -170,7 +170,7 @@ _ACTIONS = (
         target=DeletionTarget.USER,
         confirm=lambda page, user: user.user_name,
         title=_("Delete the user “{name}”?"),
-        description=_("Removes the account with its roles and sessions for ever."),
+        description=_("Permanently removes the account with its roles and sessions."),
         impact=_deletion_impact,
         submit_label=_("Delete user"),
     ),
@@ -184,12 +184,12 @@ _UNLOCK = Action[HumanUser](
     label=_("Unlock"),
     button=_("Unlock …"),
     description=_(
-        "Forgets the wrong passwords that were tried. After a hundred in a row the password counts only in browsers"
-        " that signed in before."
+        "Resets the count of wrong passwords. After a hundred in a row, the password works "
+        "only in browsers that have signed in before."
     ),
     title=_("Unlock the user “{name}”?"),
     impact=(
-        _("The wrong passwords that were tried are forgotten: the password counts in every browser again."),
+        _("The count of wrong passwords is reset: the password works in every browser again."),
         _("Password, sessions and tokens stay as they are."),
     ),
     submit_label=_("Unlock user"),
@@ -204,14 +204,14 @@ _CANCEL_DELETION = Action[HumanUser](
     is_available=lambda page, user: user.deletion_at is not None,
     label=_("Keep"),
     button=_("Keep …"),
-    description=_("The person has asked for the account to be deleted. Signing in, they can keep it themselves."),
+    description=_("The person asked for the account to be deleted. They can sign in and keep it."),
     title=_("Keep the user “{name}”?"),
     impact=(
-        _("The account is not deleted, although its person asked for it."),
+        _("The account is not deleted, although its owner asked for it."),
         _("The person can sign in again as before."),
     ),
     submit_label=_("Keep user"),
-    cancel_label=_("Let it be deleted"),
+    cancel_label=_("Delete it as planned"),
     is_destructive=False,
 )
 

@@ -52,7 +52,7 @@ class _FactorChooserPage(SignInPage):
             )
             return self.redirect_to_next()
         if chosen not in {factor.name for factor in self._factors(need)}:
-            raise FormRedisplay(gettext_lazy("Choose one of these ways."))
+            raise FormRedisplay(gettext_lazy("Choose one of these methods."))
         return self.redirect(f"{self.base_path}/{self.factor_path(chosen)}")
 
     @property

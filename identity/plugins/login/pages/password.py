@@ -11,7 +11,7 @@ from identity.api.sign_in import LoginName, Proof, SignInPage
 from identity.plugins.login.interactions import known_login_name
 
 _WRONG = gettext_lazy("The login name or the password is wrong. Check both and try again.")
-_PASSWORD_FORBIDDEN = gettext_lazy("{organization} does not let people sign in with a password.")
+_PASSWORD_FORBIDDEN = gettext_lazy("{organization} does not allow signing in with a password.")
 
 
 class LoginPasswordPage(SignInPage):

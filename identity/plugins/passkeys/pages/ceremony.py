@@ -26,12 +26,11 @@ CHALLENGE_LIFETIME, _CHALLENGE_LENGTH = timedelta(minutes=5), 32
 RESPONSE_FIELD, _FORM_TOKEN_FIELD = "answer", "ticket"
 
 NEEDS_SCRIPT = gettext_lazy(
-    "Nothing came from your device. Passkeys need JavaScript: allow it here, or use another way."
+    "Your device did not respond. Passkeys need JavaScript: allow it here, or use another method."
 )
-REFUSED_MESSAGE = gettext_lazy("This passkey was not accepted. Try again, or use another way.")
+REFUSED_MESSAGE = gettext_lazy("This passkey was not accepted. Try again, or use another method.")
 CLONED_MESSAGE = gettext_lazy(
-    "This passkey was not accepted: somebody seems to have a copy of it. Use another way, then remove it from your"
-    " account."
+    "This passkey was not accepted: a copy of it seems to exist. Use another method, then remove it from your account."
 )
 
 

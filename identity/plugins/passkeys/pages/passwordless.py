@@ -64,7 +64,7 @@ class PasswordlessSignInPage(SignInPage):
         if any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(self.request), policy)):
             return
         message = gettext_lazy(
-            "{organization} does not let people sign in with a passkey.",
+            "{organization} does not allow signing in with a passkey.",
             organization=self.organization_label(person.organization),
         )
-        raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another way.")), keep_changes=True)
+        raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another method.")), keep_changes=True)

@@ -45,7 +45,7 @@ class RegisterPasskeyPage(EnrolPage):
             organization = self.organization_label(self.human_user.organization)
             raise FormRedisplay(
                 gettext_lazy(
-                    "{organization} lets people use certain security keys alone, and this is none.",
+                    "{organization} allows only certain security keys, and this is not one of them.",
                     organization=organization,
                 )
             ) from None

@@ -139,11 +139,11 @@ def provider_error_page(
         503 if absent else 400,
         gettext_lazy("You cannot sign in at {provider} now", provider=provider.name),
         [
-            gettext_lazy("It does not answer.") if absent else gettext_lazy("What it answered cannot be relied on."),
+            gettext_lazy("It does not answer.") if absent else gettext_lazy("Its response cannot be trusted."),
             *(_error_reasons(request, provider, problem) if purpose is UpstreamSignInPurpose.TEST else ()),
         ],
-        advice=gettext_lazy("Try it again, or choose another way."),
-        action=(gettext_lazy("Choose another way"), back),
+        advice=gettext_lazy("Try again, or choose another method."),
+        action=(gettext_lazy("Choose another method"), back),
     )
 
 
@@ -160,7 +160,7 @@ def _error_reasons(
         and problem.private
         and access.is_permitted(principal, "instance.write", Resource.INSTANCE)
     ):
-        yield gettext_lazy("Its host name leads to no public address.")
+        yield gettext_lazy("Its host name does not resolve to a public address.")
         yield gettext_lazy("To allow it, name the network in the setting {setting}.", setting=OUTBOUND_NETWORKS_SETTING)
     else:
         yield gettext_lazy("The reason: {reason}.", reason=problem.user_message)

@@ -131,8 +131,8 @@ def _unknown_state_page(request: Request) -> Response:
     return render_error_page(
         request,
         400,
-        gettext_lazy("This sign-in cannot go on here"),
-        [gettext_lazy("It was begun in another browser, took too long, or is done already.")],
+        gettext_lazy("This sign-in cannot continue here"),
+        [gettext_lazy("It was started in another browser, took too long, or is already complete.")],
         advice=gettext_lazy("Go back to the application and open it again."),
         action=(gettext_lazy("Your account"), "/account"),
     )
@@ -143,8 +143,8 @@ def _not_signed_in_page(request: Request, provider: UpstreamProvider, back: str)
         request,
         400,
         gettext_lazy("You have not signed in at {provider}", provider=provider.name),
-        advice=gettext_lazy("Try it again, or choose another way."),
-        action=(gettext_lazy("Choose another way"), back),
+        advice=gettext_lazy("Try again, or choose another method."),
+        action=(gettext_lazy("Choose another method"), back),
     )
 
 
@@ -183,7 +183,7 @@ def _complete_sign_in(
             raise AccountUnavailable(why, "another organization is required")
         if not services.policies.allows_factor(subject, provider_selection.SIGN_IN_METHOD):
             name = services.branding.organization_display_name(subject.organization)
-            why = gettext_lazy("{organization} does not let people sign in in this way.", organization=name)
+            why = gettext_lazy("{organization} does not allow this sign-in method.", organization=name)
             raise AccountUnavailable(why, "the policy of the organization")
     except IdentityNotLinked as nobody:
         Outcome.REFUSED.record_sign_in(provider_selection.SIGN_IN_METHOD)
@@ -198,7 +198,7 @@ def _complete_sign_in(
     proved = services.sign_ins.add_proof(pending, subject, methods, factor=provider_selection.SIGN_IN_METHOD)
     if not _can_continue(request, proved):
         why = gettext_lazy(
-            "{provider} does not say when you last signed in there, and that is asked for.", provider=provider.name
+            "{provider} does not report when you last signed in there, which is required here.", provider=provider.name
         )
         return _account_unavailable_page(
             request, provider, AccountUnavailable(why, "the provider does not say when"), f"/login/{pending.id}"
@@ -232,7 +232,7 @@ def _account_unavailable_page(
         403,
         gettext_lazy("You have signed in at {provider}, but not here", provider=provider.name),
         [refused.user_message],
-        action=(gettext_lazy("Choose another way"), back),
+        action=(gettext_lazy("Choose another method"), back),
     )
 
 

@@ -99,7 +99,7 @@ class ConfirmLinkingPage(_IdentityLinkingPage):
             try:
                 accounts.link_identity(unlinked_identity.external_user, subject)
             except Conflict:
-                return identity_in_use_page(self.request, (gettext_lazy("Go on"), self.context.resume_path))
+                return identity_in_use_page(self.request, (gettext_lazy("Continue"), self.context.resume_path))
         return self.redirect_to_next()
 
     def _is_fresh(self) -> bool:

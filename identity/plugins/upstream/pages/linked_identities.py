@@ -51,7 +51,7 @@ def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
         if all(linked_identity.provider_id != provider.id for linked_identity in linked):
             rows.append(SecuritySectionRow(name=provider.name, notes=(t("Not linked"),), actions=(add,)))
     if rows:
-        lead = t("Accounts that you have elsewhere, with which you sign in here.")
+        lead = t("Accounts with other providers that you can use to sign in here.")
         yield SecuritySection(id="identities", title=t("Linked accounts"), lead=lead, rows=tuple(rows))
 
 
