@@ -46,7 +46,7 @@ def add_a_passkey_that_is_there(scene: BrowserScenario) -> None:
     add_a_passkey(scene)
     device.present(True)
     scene.tab.find(".button--primary").click()
-    scene.tab.wait(lambda: "has a passkey for your account already" in scene.tab.text)
+    scene.tab.wait(lambda: "already has a passkey for your account" in scene.tab.text)
 
 
 @page("/login/1/passkeys", main=True, names=True)

@@ -44,7 +44,7 @@ def test_concurrent_profile_edit_shows_conflict(site: ExampleCompany, profile: C
     tab.send(nickname="Änne")
     other.send(phone="+49 30 1234567")
     assert (other.status, other.focused) == (409, "errors")
-    assert "Saved now: Änne" in other.text
+    assert "Currently saved: Änne" in other.text
     other.send(nickname="Änne")
     assert (other.status, other.value("nickname"), other.value("phone")) == (200, "Änne", "+49 30 1234567")
 

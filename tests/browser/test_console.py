@@ -284,7 +284,7 @@ def test_concurrent_edit_of_two_managers_shows_conflict(
     second.field("check_roles").click()
     second.send(name="Planes")
     assert (second.status, second.focused) == (409, "errors")
-    assert "Saved now: Rockets" in second.text
+    assert "Currently saved: Rockets" in second.text
     assert (second.value("name"), second.field("check_roles").is_selected()) == ("Planes", True)
     second.send()
     assert second.heading == "Planes"

@@ -66,7 +66,7 @@ class TestWhatThereIs:
             ("--event", "projects", 1, "There is no audit event projects."),
             ("--organization", "none.example", 1, "There is no organization none.example."),
             ("--actor", "nobody@none.example", 1, "There is no user nobody@none.example."),
-            ("--since", "yesterday", 1, "Enter a moment such as"),
+            ("--since", "yesterday", 1, "Enter a date and time such as"),
             ("--limit", "-1", 2, "--limit"),
         ):
             ran = on_data("audit", option, value)

@@ -45,11 +45,11 @@ def test_invalid_documents_are_refused(tmp_path):
         ("a: &x [1]\nb: *x\n", "line 1, column 4: aliases are not read here"),
         ("a: !!python/object/apply:os.system ['true']\n", "is not read here"),
         ("a: !!binary aGk=\n", "is not read here"),
-        ("<<: {a: 1}\n<<: {b: 2}\n", "given twice"),
+        ("<<: {a: 1}\n<<: {b: 2}\n", "appears twice"),
         ("1: 2\n", "names are texts"),
         ("a: [1\n", "line 2"),
         ("a: 1\n---\nb: 2\n", "expected a single document"),
-        ('a: "\\0"\n', "the character NUL"),
+        ('a: "\\0"\n', "a NUL character"),
         ('a: "\\ud800"\n', "is not UTF-8"),
         (b"a: \xff\n", "is not UTF-8"),
         ("[" * 5000, "nested too deeply"),
@@ -63,9 +63,9 @@ def test_invalid_documents_are_refused(tmp_path):
 
 def test_invalid_json_documents_are_refused(tmp_path):
     for text, sentence in (
-        ('{"a": 1, "a": 2}', "given twice"),
-        ('{"a": NaN}', "no number"),
-        ("a: 1", "cannot be read as JSON from line 1, column 1 on"),
+        ('{"a": 1, "a": 2}', "appears twice"),
+        ('{"a": NaN}', "not a number"),
+        ("a: 1", "not valid JSON at line 1, column 1"),
         ("[]", "a JSON object"),
     ):
         with pytest.raises(CommandError, match=re.escape(sentence)):

@@ -71,7 +71,7 @@ def test_what_is_none_is_refused(text: str | bytes) -> None:
 @pytest.mark.parametrize("lines", [0, 1, 7000])
 def test_error_position_is_reported(lines: int) -> None:
     text = "{\n" + "".join(f'"{n}": ["ä", 1],\n' for n in range(lines))
-    with pytest.raises(MalformedRequest, match=f"from line {lines + 2}, column 4 on"):
+    with pytest.raises(MalformedRequest, match=f"at line {lines + 2}, column 4"):
         streamed(text + '"ä"]}')
 
 
@@ -92,7 +92,7 @@ def test_what_is_kept_has_a_bound_and_what_is_taken_has_none(monkeypatch: pytest
     monkeypatch.setattr(json_stream, "_MAX_STORED_VALUES", 50)
     text = json.dumps({"o": {"users": [{"a": n} for n in range(100)]}})
     assert streamed(text, o_users=lambda *_: None) == {"o": {"users": []}}
-    with pytest.raises(MalformedRequest, match="more than can be read"):
+    with pytest.raises(MalformedRequest, match="larger than what can be read"):
         streamed(text)
 
 

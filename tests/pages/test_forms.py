@@ -104,7 +104,7 @@ def test_conflict_shows_saved_values(browser: PageBrowser) -> None:
     assert answer.status_int == 409
     check_kept(answer)
     assert "This was changed in the meantime." in answer.text
-    assert "Saved now: Stored &lt;name&gt;" in answer.text
+    assert "Currently saved: Stored &lt;name&gt;" in answer.text
     assert form_values(answer)["version"] == "7"
     assert browser.organizations() == 0
 

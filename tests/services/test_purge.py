@@ -378,7 +378,7 @@ class TestLegalHold:
             ]
         with identity.transaction() as services:
             for kind, held_id in zip(LegalHoldKind, (anna.id, organization.id, None), strict=True):
-                with pytest.raises(Conflict, match="held already"):
+                with pytest.raises(Conflict, match="already on hold"):
                     hold(services, kind, held_id)
             assert list(services.legal_holds.list_holds()) == [organization.id, anna.id, ALL_TARGETS]
             for legal_hold in placed:

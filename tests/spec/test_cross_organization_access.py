@@ -23,7 +23,7 @@ from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
 from tests.spec.application_writes import WRITES
 
-#: Members of an application that only who manages the instance decides.
+#: Members of an application that only an instance manager may set.
 BEYOND: dict[str, dict[str, object]] = {"managing": {"may_manage": True}, "unasked": {"consent": "never"}}
 
 
@@ -139,7 +139,7 @@ def test_state_file_cannot_enable_cross_organization_access(tenant: Tenant, beyo
         project = {"id": tenant.project.id, "name": tenant.project.name, "applications": [described]}
         organization = {"id": tenant.organization.id, "name": tenant.organization.name, "projects": [project]}
         state = applying.parse_desired_state({"version": 1, "organizations": [organization]})
-        with tenant.world.transaction_services() as services, pytest.raises(Denied, match="manages the instance"):
+        with tenant.world.transaction_services() as services, pytest.raises(Denied, match="instance manager"):
             applying.apply_desired_state(services, state, principal=tenant.principal(services))
     assert tenant.application == before
 
@@ -165,7 +165,7 @@ def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: 
     with tenant.world.transaction_services() as services:
         principal = tenant.principal(services, importer.id)
         document = _document(values)
-        with pytest.raises(Denied, match="manages the instance"):
+        with pytest.raises(Denied, match="instance manager"):
             OrganizationTransfer(services).import_document(document, principal=principal, keep_ids=False)
     values["organization"]["projects"][0]["applications"][0] |= {"may_manage": False, "consent": "always"}
     values["organization"]["primary_domain"] = f"again-{tenant.organization.primary_domain}"

@@ -17,7 +17,7 @@ from tests.spec.password_attempts import at_password, enters, known, leave, lock
 # The storage contract tests the stores, and the journeys race them.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
 
-HOLDS = "can be entered with its password only in a browser that signed in to it before"
+HOLDS = "its password works only in a browser that has signed in to it before"
 
 
 @pytest.fixture

@@ -30,9 +30,9 @@ def test_times_are_utc_and_whole_seconds(world: World, api: ApiClient, projects:
 
 def test_malformed_body_is_refused(api: ApiClient, projects: str) -> None:
     for body, message in (
-        (b"{", "cannot be read as JSON"),
-        (b'{"name": "a", "name": "b"}', "given twice"),
-        (b'{"name": NaN}', "no number"),
+        (b"{", "is not valid JSON"),
+        (b'{"name": "a", "name": "b"}', "appears twice"),
+        (b'{"name": NaN}', "not a number"),
         (b'{"name": 1e999999999}', ""),
         (b'{"name": ' + b"1" * 5000 + b"}", ""),
         (b"[" * 20_000 + b"]" * 20_000, ""),

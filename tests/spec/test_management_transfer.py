@@ -161,7 +161,7 @@ def test_truncated_document_is_refused(api: ApiClient, world: World) -> None:
     whole = json.dumps(make_document(primary_domain=f"cut-{world.make_organization().primary_domain}", users=[]))
     for part in (whole[:-1], whole[: len(whole) // 2], whole + "x"):
         answer = api.ask("POST", IMPORT, body=part.encode())
-        assert "cannot be read as JSON" in check_api_error(answer, 400, "invalid")["message"]
+        assert "is not valid JSON" in check_api_error(answer, 400, "invalid")["message"]
 
 
 def test_export_needs_full_read_access(world: World) -> None:

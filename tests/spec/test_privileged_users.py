@@ -176,14 +176,14 @@ class TestRoleAtTheInstance:
         user = world.make_human_user(organization)
         with pytest.raises(Invalid) as refused:
             self.give(world, user)
-        assert "no way to sign in" in refused.value.fields["roles"]
+        assert "no sign-in method" in refused.value.fields["roles"]
 
     def test_role_is_refused_while_manager_knows_password(self, world: World, bert: LoginUser) -> None:
         with world.transaction_services() as services:
             services.users.set_one_time_password(bert.user.id, principal=Principal.OPERATOR)
         with pytest.raises(Invalid) as refused:
             self.give(world, bert.user)
-        assert "Somebody else knows the password" in refused.value.fields["roles"]
+        assert "Somebody else knows this person" in refused.value.fields["roles"]
 
     def test_role_ends_earlier_sessions_and_links(self, world: World, bert: LoginUser) -> None:
         browser = Browser(world)
@@ -458,7 +458,7 @@ def test_role_page_warns_of_trust_and_ended_sessions(world: World, bert: LoginUs
     assert "session of this user ends" not in page
     page = browser.open(f"/console/instance/managers/new?user_id={bert.user.id}")
     assert "1 session of this user ends." in page
-    assert "sign in only in ways that the instance allows" in page
+    assert "sign in only with methods that the instance allows" in page
     for box in browser.find_form("page-form").fields["role"]:
         box.checked = box._value == "IAM_OWNER_VIEWER"
     browser.submit(form="page-form")

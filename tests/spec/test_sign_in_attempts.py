@@ -24,7 +24,7 @@ from tests.spec.password_attempts import at_password, enters, leave, lock, login
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
 everywhere = pytest.mark.every_storage
 
-HOLDS = "can be entered with its password only in a browser that signed in to it before"
+HOLDS = "its password works only in a browser that has signed in to it before"
 
 
 @pytest.fixture

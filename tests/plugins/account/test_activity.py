@@ -251,7 +251,7 @@ def test_security_page_lists_methods_and_access(world: World, browser: Browser, 
     Browser(world).start_session(ada)
     world.make_authorization(ada, world.make_web_application())
     check_page(browser.open("/account/security"), 200, "Security")
-    assert "Signed in at 2 browsers" in browser.page.text
+    assert "Signed in to 2 browsers" in browser.page.text
     assert "1 connected application" in browser.page.text
     browser.click("Change … Password")
     assert browser.path == "/account/password"

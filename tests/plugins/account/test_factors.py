@@ -39,7 +39,7 @@ def test_factor_list_shows_no_secrets(world: World, browser: Browser, ada: Human
 
 def test_added_factor_suggests_recovery_codes(world: World, browser: Browser, ada: HumanUser) -> None:
     """Shown after an enrolment until there are recovery codes."""
-    assert "Make recovery codes" not in browser.open("/account/security").text
+    assert "Create recovery codes" not in browser.open("/account/security").text
     with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.id)
         assert subject is not None
@@ -51,10 +51,10 @@ def test_added_factor_suggests_recovery_codes(world: World, browser: Browser, ad
     world.clock.advance(minutes=2)
     page = browser.open("/account/security")
     assert "is added." not in page.text
-    assert "Make recovery codes" in page.text
+    assert "Create recovery codes" in page.text
     with world.transaction_services() as services:
         services.factors.enrol(subject, "recovery_codes", {"codes": {}})
-    assert "Make recovery codes" not in browser.open("/account/security").text
+    assert "Create recovery codes" not in browser.open("/account/security").text
 
 
 def test_factor_events_name_factor_and_user(world: World, browser: Browser, ada: HumanUser) -> None:

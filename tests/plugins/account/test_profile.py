@@ -243,7 +243,7 @@ def test_profile_conflict_is_shown(world: World, browser: Browser, ada: HumanUse
     browser.submit({"nickname": "Countess"}, form="page-form")
     check_page(slow.submit({"nickname": "A.", "phone": "+44 1234"}, form="page-form"), 409, "Profile")
     assert "This was changed in the meantime." in slow.page.text
-    assert "Saved now: Countess" in slow.page.text
+    assert "Currently saved: Countess" in slow.page.text
     assert (form_of(slow)["nickname"].value, form_of(slow)["phone"].value) == ("A.", "+44 1234")
     slow.submit(form="page-form")
     assert (stored(world, ada).profile.nickname, stored(world, ada).profile.phone) == ("A.", "+44 1234")

@@ -212,7 +212,7 @@ def test_invalid_settings_are_refused(world: World, owner: Browser, project: Pro
     token = owner.open(f"{new}?type=web").forms["page-form"]["csrf_token"].value
     sent = {"name": "Shop", "response_type": "code", "redirect_uris": CALLBACK_URI, "csrf_token": token}
     for named, value, message in (
-        ("redirect_uris", "", "Enter the address to which people return"),
+        ("redirect_uris", "", "Enter the address that people return to"),
         ("redirect_uris", "x" * 2001, "longer than 2000"),
         ("redirect_uris", "javascript:alert(1)", "must be an absolute address"),
         ("grant_type", "refresh_token", "Choose authorization_code too"),
@@ -292,7 +292,7 @@ def test_detail_page_shows_endpoints_to_copy(world: World, owner: Browser, clien
         document[f"{name}_endpoint"] for name in ("authorization", "token", "userinfo", "introspection", "end_session")
     } <= copied
     assert document["jwks_uri"] in copied
-    assert "60 minutes as everywhere" in " ".join(page.html.main.text.split())
+    assert "60 minutes (default)" in " ".join(page.html.main.text.split())
 
 
 def test_list_shows_type_and_secret(world: World, owner: Browser, project: Project, client: Credentials) -> None:
@@ -351,7 +351,7 @@ def test_emptied_fields_are_reset(world: World, owner: Browser, client: Credenti
 def test_secret_rotation_has_no_gap(world: World, owner: Browser, client: Credentials, href: str) -> None:
     owner.open(href)
     owner.click("New client secret")
-    assert "The one there is keeps working" in owner.page
+    assert "The current one keeps working" in owner.page
     page = owner.submit(form="page-form")
     assert page.html.h1.text == "Client secret added"
     assert page.html.find(id="secret-title").text == "Copy the client secret now"

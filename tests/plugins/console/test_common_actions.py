@@ -154,7 +154,7 @@ def test_stale_edit_keeps_typed_values(instance_owner: Browser, estate: ApiFixtu
     assert "The changes are saved." in instance_owner.submit({field: "First"}, form="page-form")
     page = browser.submit({field: "Second"}, form="page-form")
     assert page.status_int == 409
-    assert "Saved now: First" in page
+    assert "Currently saved: First" in page
     assert browser.find_form("page-form")[field].value == "Second"
     assert "The changes are saved." in browser.submit(form="page-form")
     browser.open(f"/console{estate.address(path)}/edit")
@@ -251,5 +251,5 @@ def test_list_search_and_empty_state(instance_owner: Browser, estate: ApiFixture
         page = instance_owner.open(f"{href}?{urlencode({'q': name[:-1].upper()})}")
         assert name in [item.find(string=True, recursive=True).strip() for item in page.html.select("tbody th")], path
         page = instance_owner.open(f"{href}?q=zebra")
-        assert "Nothing here contains “zebra” in it." in page, path
+        assert "Nothing here contains “zebra”." in page, path
         assert page.html.select("tbody tr") == []

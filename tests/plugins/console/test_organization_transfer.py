@@ -78,7 +78,7 @@ def test_import_creates_organization(world: World, instance_owner: Browser, orga
     imported = found(world, domain)
     assert imported is not None
     assert instance_owner.path == _page(imported)
-    assert "Organization imported. Hand its people links for new passwords" in page
+    assert "Organization imported. Give its people links for new passwords" in page
     assert imported.id != organization.id
     with world.read_only_services() as services:
         [robot] = services.storage.users.page(imported.id, UserKind.SERVICE)
@@ -119,7 +119,7 @@ def test_import_lists_problems_by_path_and_keeps_input(world: World, instance_ow
 def test_import_of_malformed_document_shows_field_error(instance_owner: Browser) -> None:
     for typed, sentence in (
         ("", "Choose the exported file."),
-        ('{\n  "format": }', "This is not valid JSON at line 2, column 13 on."),
+        ('{\n  "format": }', "This is not valid JSON at line 2, column 13."),
         ("[1]", "This must be a JSON object."),
         ('{"a": "\\u0000"}', "The text contains a NUL character."),
         ('{"a": 1, "a": 2}', "The member “a” appears twice."),

@@ -36,7 +36,7 @@ def test_normal_rotation_announces_key(isolated_world: World) -> None:
     browser = manager(isolated_world)
     browser.open(KEYS)
     browser.click("Rotate now")
-    assert "signs after 6 minutes" in browser.page
+    assert "starts signing in 6 minutes" in browser.page
     page = browser.submit(form="page-form")
     assert "The next signing key is created." in page
     assert [row[0] for row in rows(browser)] == ["Waiting", "Active"]
@@ -51,7 +51,7 @@ def test_rotation_with_announced_key_is_refused(isolated_world: World) -> None:
         browser.open(f"{KEYS}/rotate")
         page = browser.submit(form="page-form")
     assert page.status_int == 409
-    assert "A key waits already" in page
+    assert "The next key is already published" in page
     browser.open(KEYS)
     assert len(rows(browser)) == 2
     # An announced key is too slow for an emergency.

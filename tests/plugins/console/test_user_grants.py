@@ -268,7 +268,7 @@ def test_stale_grant_edit_keeps_selected_roles(owner: Browser, user_grant: UserG
     owner.find_form("page-form").set("role", True, index=0)
     page = owner.submit(form="page-form")
     assert page.status_int == 409
-    assert "Saved now: reader, writer" in page
+    assert "Currently saved: reader, writer" in page
     assert [field.checked for field in owner.find_form("page-form").fields["role"]] == [True, True, False]
 
 

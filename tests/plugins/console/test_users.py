@@ -273,7 +273,7 @@ def test_password_link_ends_nothing_until_used(world: World, owner: Browser, ann
     login_name = set_password(world, anna)
     show(owner, anna)
     owner.click("Create link")
-    assert "Nothing ends before the link is used" in owner.page
+    assert "Until the link is used" in owner.page
     page = owner.submit(form="page-form")
     assert page.status_int == 200
     link = secret(owner)

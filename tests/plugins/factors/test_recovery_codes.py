@@ -175,8 +175,8 @@ def test_recovery_codes_have_fifty_bits() -> None:
     ("left", "warning"),
     [
         (4, "4 codes left"),
-        (3, "Only 3 codes left. Make new ones."),
-        (1, "Only 1 code left. Make new ones."),
+        (3, "Only 3 codes left. Create new ones."),
+        (1, "Only 1 code left. Create new ones."),
         (0, "No codes are left. Create new ones."),
     ],
 )

@@ -113,7 +113,7 @@ def test_self_attestation_is_refused(strict: PasskeyUser) -> None:
         signature = key.sign(data + hashlib.sha256(client).digest(), ec.ECDSA(hashes.SHA256()))
         return "packed", {"alg": -7, "sig": signature}
 
-    check_refused(strict, "lets people use certain security keys alone", statement=by_itself)
+    check_refused(strict, "allows only certain security keys", statement=by_itself)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_provider_without_auth_time_fails_reauthentication(scene: UpstreamScenar
         before = scene.browser.session_cookies
         page = scene.sign_in()
         assert page.status_int == 403
-        assert "does not say when you last signed in there" in page.text
+        assert "does not report when you last signed in there" in page.text
         assert scene.browser.session_cookies == before
         assert scene.browser.external_redirect is None or not scene.browser.external_redirect.startswith(
             scene.party.redirect_uri

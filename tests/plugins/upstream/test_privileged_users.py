@@ -101,10 +101,10 @@ def test_link_is_suspended_during_instance_role(scene: UpstreamScenario, kim: Lo
     assert answers_as(scene, kim)
     manager = scene.world.assign_manager_role(kim.user, ROLE, resource=Resource.INSTANCE)
     assert not answers_as(scene, kim)
-    assert "You hold a role at the instance" in scene.browser.page
+    assert "You have a role at the instance" in scene.browser.page
     browser = Browser(scene.world)
     browser.start_session(kim.user)
-    assert "you can only sign in at providers that the instance manages" in browser.open("/account/security")
+    assert "you can sign in only with providers that the instance manages" in browser.open("/account/security")
     with scene.world.transaction_services() as services:
         services.managers.remove(manager.id, principal=Principal.OPERATOR)
     assert answers_as(scene, kim)

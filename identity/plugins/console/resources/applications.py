@@ -178,7 +178,7 @@ def _format_value(
         return page.translator.ngettext("{n} minute", "{n} minutes", value // minute)
     usual = getattr(page.request.registry.application.settings, setting.name)
     text = page.translator.ngettext("{n} minute", "{n} minutes", usual // minute)
-    return text + " " + page.render_placeholder(_("the default"))
+    return text + " " + page.render_placeholder(_("(default)"))
 
 
 _PAGES = ResourcePages(
