@@ -143,7 +143,7 @@ def test_registration_closed_by_instance_is_shown_in_preview(
 ) -> None:
     person = world.make_human_user(organization)
     assert "People can create an account" in owner.open(f"/console/organizations/{organization.id}")
-    assert "Anyone, if the organization allows registration" in _row(owner.open(_page(organization)), "Who can register")
+    assert "Anyone, if the organization allows" in _row(owner.open(_page(organization)), "Who can register")
     facts = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}")))
     assert facts["Registration"] == "Anyone, if the organization allows registration"
     for rule in ("by_domain", "off"):
