@@ -1,4 +1,4 @@
-"""How the processes of one service see an account that is to be deleted, and delete it."""
+"""Runs in separate processes: how they see an account that is pending deletion, and its deletion."""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tests import nodes
 
 @dataclass(frozen=True)
 class AccountDeletionView:
-    """How one process answers: to the password, the session and the tokens that there were."""
+    """The responses of one process to the account's password, session and tokens."""
 
     process: int
     step: str | None
@@ -26,7 +26,7 @@ class AccountDeletionView:
 def look(
     settings: Mapping[str, str], login_name: str, cookie: str, token: str, refresh_token: str, client: Credentials
 ) -> AccountDeletionView:
-    """Query all of it in a process of its own."""
+    """Query the state of the account."""
     world = World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
     try:
         nodes._wait_for_others()
@@ -48,7 +48,7 @@ def look(
 
 
 def delete(settings: Mapping[str, str]) -> int:
-    """Delete the accounts whose day has come, at the same moment as the others; how many went by this process."""
+    """Delete the due accounts at the same moment as the other processes; returns how many this one deleted."""
     world = World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
     try:
         nodes._wait_for_others()

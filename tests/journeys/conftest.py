@@ -1,4 +1,4 @@
-"""Fixtures of the journeys: a service behind a real HTTP server, and several processes of one service."""
+"""Fixtures: a service behind a real HTTP server, several processes of one service, and a mail server."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.nodes import NodePool
 
 @pytest.fixture
 def served(database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str) -> Iterator[World]:
-    """A service that is reached by its issuer address over HTTP, and whose clock runs."""
+    """A service that clients reach over HTTP at its issuer URL; its clock runs."""
     bound = loopback_socket()
     settings = database_factory.new_database_settings(storage_name) | {
         "identity.development": "true",
@@ -35,7 +35,7 @@ def served(database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name
 
 @pytest.fixture(scope="session")
 def nodes() -> Iterator[NodePool]:
-    """Processes that stand ready for races."""
+    """Worker processes for races."""
     nodes = NodePool()
     yield nodes
     nodes.close()
@@ -43,7 +43,6 @@ def nodes() -> Iterator[NodePool]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[MailServer]:
-    """A mail server."""
     post = MailServer()
     post.start()
     yield post
@@ -52,7 +51,7 @@ def server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def post(server: MailServer) -> MailServer:
-    """The same, with nothing in it."""
+    """The mail server without earlier messages."""
     server.received_messages.clear()
     server.recipients.clear()
     server.rcpt_response = "250 OK"
@@ -61,7 +60,7 @@ def post(server: MailServer) -> MailServer:
 
 @pytest.fixture
 def mailing(world_cache: WorldCache, storage_name: str, post: MailServer) -> Iterator[World]:
-    """Its clock only goes forward: who may send mails, who was written to, and since when, is noted with the time."""
+    """A shared world with the mail server. Its clock never goes back, because mail limits store times."""
     world = world_cache.shared_world(storage_name, post.settings)
     yield world
     world.clock.advance(hours=2)
@@ -70,13 +69,13 @@ def mailing(world_cache: WorldCache, storage_name: str, post: MailServer) -> Ite
 
 
 def next_link(world: World, post: MailServer) -> str:
-    """The link in the one mail that waits."""
+    """The link in the only queued mail."""
     world.identity.senders["mail"].send_due()
     return extract_one_time_link(post.pop_only_message())
 
 
 def shape(browser: Browser) -> list[Any]:
-    """All that a stranger sees of the answers, but for what is random in every one."""
+    """All that a client can compare in the responses, without their random values."""
     intercepted = []
     for answer in browser.answers:
         headers = {name: value for name, value in answer.headers.items() if name not in ("Set-Cookie", "X-Request-ID")}

@@ -1,4 +1,4 @@
-"""Clients that request domains in tests, and their domain names."""
+"""Clients that request domains, and domain names."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from identity.domain.permissions import Resource
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ApiClient
 
-#: The domain that the organization proves.
+#: The domain that the organization verifies.
 OWN_DOMAIN = "acme.example"
 
 
@@ -26,7 +26,7 @@ def path_of(organization: Organization, name: str = "") -> str:
 
 
 def request_domain(api: ApiClient, organization: Organization, name: str = OWN_DOMAIN) -> Any:
-    """The domain, waiting."""
+    """Request the domain, which is then pending."""
     created = api.post(path_of(organization), {"domain": name})
     assert (created["counts"], created["proof"], created["verified_at"]) == (False, None, None)
     return created

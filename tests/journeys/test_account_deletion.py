@@ -1,4 +1,4 @@
-"""Account deletion with several processes: all of them see it at once, and only one deletes."""
+"""Account deletion with several processes: all of them see it at once, and only one of them deletes."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_account_is_left_kept_and_deleted_by_whichever_process(isolated_world: W
     login_name = set_password(world, person)
 
     def opened() -> tuple[Browser, str, str, str]:
-        """A browser that is signed in, its cookies, and the tokens that an application got there."""
+        """A browser with a session, its cookies, and tokens that an application obtained."""
         browser = Browser(world)
         authorization = party.open_request(browser, scope="openid profile offline_access")
         tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), authorization)
@@ -39,7 +39,7 @@ def test_account_is_left_kept_and_deleted_by_whichever_process(isolated_world: W
         return browser, cookies, tokens.access_token, tokens.refresh_token
 
     def audit_rows(*tokens: str) -> set[tuple[str | None, bool, int, str]]:
-        """What the processes answer, each of them."""
+        """The view of each process."""
         account_deletion_views: list[AccountDeletionView] = nodes.run_on_all(
             account_deletion_view.look, world.settings, login_name, *tokens, party.credentials
         )

@@ -51,7 +51,7 @@ def letter_of_reset(world: World, post: MailServer, login_name: str) -> Any:
 
 
 def drawn(letter: Any) -> Element:
-    """The HTML; raises ParseError for anything that is not strictly HTML."""
+    """The parsed HTML; raises ParseError if it is not strict HTML."""
     tree: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(message_html(letter))
     return tree
 

@@ -1,4 +1,4 @@
-"""Requests that arrive together at one server: each gets its own answer, and what is acknowledged is there.
+"""Concurrent requests to one server: each gets its own response, and acknowledged writes are stored.
 
 The event loop answers them in greenlets, and on SQLite they share commits (architecture: Transactions).
 """
@@ -40,7 +40,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class ConcurrentClient:
-    """A client with a connection of its own."""
+    """A client with its own connection."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -186,7 +186,7 @@ class WorldProcess:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """With no time to put anything away."""
+        """Kill without a chance to write anything."""
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
 

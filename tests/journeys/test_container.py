@@ -1,5 +1,7 @@
-"""The Containerfile of docs/operators on a bare Debian: podman builds it where it is installed; else each line is
-carried out as far as that takes no engine. What comes of it is run in a root of its own."""
+"""The Containerfile of the documentation on a plain Debian. podman builds it, if installed; otherwise the test runs
+its instructions in a chroot, as far as possible without a container engine. The result runs in a root directory
+of its own.
+"""
 
 import json
 import os
@@ -21,16 +23,16 @@ pytestmark = pytest.mark.thorough
 
 FILE = ROOT / "docs" / "how-to" / "operators" / "examples" / "Containerfile"
 RELEASE = "bookworm"
-#: The CA certificates of this machine, and their path in the container: an installation there writes its own list.
+#: The CA certificates of this machine, and their path in the container, whose installation writes its own list.
 TRUSTED, CONTAINER_TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt"), "/trusted.crt"
 READ = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
-#: Not in memory: a root is large.
+#: Not in memory, because a root file system is large.
 FOLDER = Path("/var/tmp")  # noqa: S108
 
 
 @dataclass
 class Stage:
-    """A root that lines are carried out in."""
+    """A root directory in which instructions run."""
 
     root: Path
     user: str = "root"
@@ -65,7 +67,7 @@ def environ() -> dict[str, str]:
 
 
 def words_for_pip() -> str:
-    """The pip configuration of this machine, as a file."""
+    """The pip configuration of this machine as a file."""
     pip_environment = {
         name.removeprefix("PIP_"): value for name, value in os.environ.items() if name.startswith("PIP_")
     }
@@ -81,7 +83,7 @@ def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
 
 
 def lines() -> list[tuple[str, str]]:
-    """Instructions and what they say."""
+    """The instructions with their arguments."""
     found = (line.partition(" ") for line in FILE.read_text().splitlines() if line and not line.startswith("#"))
     return [(instruction, rest) for instruction, _, rest in found]
 
@@ -105,7 +107,7 @@ def copied(rest: str, into: Stage, stages: dict[str, Stage]) -> None:
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Path]:
-    """A Debian with nothing in it that is not essential."""
+    """A Debian with essential packages only."""
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         pytest.skip("no container is tried: that takes root and debootstrap (Debian: apt-get install debootstrap).")
     folder = FOLDER / f"identity-container-{os.getpid()}"
@@ -128,13 +130,13 @@ def bare() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def container(bare: Path) -> Iterator[Stage]:
-    """What the last stage leaves."""
+    """The result of the last stage."""
     with contextmanager(by_hand if shutil.which("podman") is None else built)(bare) as stage:
         yield stage
 
 
 def built(bare: Path) -> Iterator[Stage]:
-    """Built by podman, which stores it."""
+    """The image built by podman."""
     path = bare.with_name(f"{bare.name}-podman")
     folders = (instruction for name in ("root", "runroot", "tmpdir") for instruction in (f"--{name}", path / name))
     podman = ["podman", *folders, "--storage-driver=vfs", "--events-backend=none"]
@@ -149,7 +151,7 @@ def built(bare: Path) -> Iterator[Stage]:
     try:
         assert run("tar", "--create", "--file", base, "--directory", bare, ".").returncode == 0
         buildah("import", base, next(rest for instruction, rest in lines() if instruction == "FROM").partition(" ")[0])
-        # As its first line says it, without a registry and without a name space that may not be had here.
+        # The command in the file's first line, with the local base image.
         arguments = shlex.split(FILE.read_text().splitlines()[0].partition(": podman ")[2])
         buildah(*arguments[:-1], "--pull=never", "--isolation=chroot", "--layers=false", ROOT)
         [image] = json.loads(buildah("image", "inspect", "identity"))
@@ -163,7 +165,7 @@ def built(bare: Path) -> Iterator[Stage]:
 
 
 def by_hand(bare: Path) -> Iterator[Stage]:
-    """Line by line."""
+    """The result of running each instruction."""
     stages: dict[str, Stage] = {}
     stage = Stage(bare)
     try:
@@ -196,7 +198,7 @@ def by_hand(bare: Path) -> Iterator[Stage]:
 
 @contextmanager
 def serving(container: Stage, command: list[str], log: Path) -> Iterator[ServiceProcess]:
-    """Until the end of a block, in which it is healthy."""
+    """A running container during the block, which starts once it is healthy."""
     port = free_port()
     with log.open("w") as output:
         arguments = container.command_line([*container.entry, *command, f"http_port={port}"])
@@ -212,13 +214,13 @@ def serving(container: Stage, command: list[str], log: Path) -> Iterator[Service
 
 
 def test_container_serves_as_unprivileged_user(container: Stage, tmp_path: Path) -> None:
-    """With the settings of a first look: a database of PostgreSQL is elsewhere."""
+    """With development.ini, since production.ini needs a PostgreSQL server."""
     container.run(*container.entry, "init-config", "--folder", "/var/lib/identity/ini")
     assert container.run("id", "-un").strip() == "identity"
     command = [*container.command[:2], "/var/lib/identity/ini/development.ini"]
     with serving(container, command, tmp_path / "log") as served:
         assert b'"issuer"' in served.get("/.well-known/openid-configuration")
-    # Unchanged, it fails only for the one file that the image does not contain.
+    # Unchanged, only the file that the image does not contain is missing.
     ended = subprocess.run(
         container.command_line([*container.entry, *container.command]), capture_output=True, text=True, env=environ()
     )
@@ -226,7 +228,7 @@ def test_container_serves_as_unprivileged_user(container: Stage, tmp_path: Path)
 
 
 def test_container_serves_with_production_ini(container: Stage, tmp_path: Path) -> None:
-    """Its command as it stands; the database alone is a file."""
+    """The image's own command; only the database is replaced by a file."""
     folder, metrics = "/var/lib/identity/etc", free_port()
     container.run(*container.entry, "init-config", "--folder", folder, "proxy=127.0.0.1", f"secrets={folder}")
     ini = container.root / folder.lstrip("/") / "production.ini"

@@ -1,7 +1,7 @@
-"""Security 9.5: PostgreSQL drops connections at any moment of any request, and is down for a while.
+"""Security 9.5: PostgreSQL drops connections at any moment of any request, or is down for a while.
 
-A relay between service and server cuts the connection when the service sends its n-th message, for each n: before a
-statement, while it runs, at the commit, at the rollback. The world's own clock stands still.
+A proxy cuts the connection when the service sends its n-th message, for each n: before a statement, while it runs,
+at the commit, and at the rollback. The clock of the world stands still.
 """
 
 import io
@@ -35,11 +35,11 @@ _PATIENCE = 30
 
 @pytest.fixture(scope="module")
 def relayed(database_factory: DatabaseFactory, key_pool: RsaKeyPool) -> Iterator[tuple[World, TcpProxy]]:
-    """A service that reaches PostgreSQL through a relay."""
+    """A service that reaches PostgreSQL through a TCP proxy."""
     settings = database_factory.new_database_settings("postgresql")
     direct = urlsplit(settings["identity.plugin.sql.url"])
     relay = TcpProxy(f"{parse_qs(direct.query)['host'][0]}/.s.PGSQL.5432")
-    # One message at a time, and none before the first statement but the start itself.
+    # Without TLS and GSSAPI, only the startup message precedes the first statement.
     plain = f"postgresql://postgres@127.0.0.1:{relay.port}{direct.path}?sslmode=disable&gssencmode=disable"
     world = World(settings | {"identity.plugin.sql.url": plain}, clock=FakeClock(), key_pool=key_pool)
     yield world, relay
@@ -169,7 +169,7 @@ ASKING: dict[str, Asking] = {
     "management, refused": _managing("POST", "/organizations", {"name": "New"}),
     "readiness": lambda world: lambda: world.client.get(f"{world.issuer}/readyz"),
 }
-#: Forms, which are gone once they are sent.
+#: Forms, which cannot be sent twice.
 ONCE = frozenset({"right password", "wrong password", "console, writing"})
 ALWAYS: dict[str, Asking] = {
     "discovery": lambda world: lambda: world.client.get(world.issuer + DISCOVERY_PATH),
@@ -179,7 +179,7 @@ ALWAYS: dict[str, Asking] = {
 
 
 def check(answer: Any) -> None:
-    """Nothing but an answer, or 503 with Retry-After; nothing of the cause."""
+    """The response is normal, or 503 with Retry-After, and does not reveal the cause."""
     location = answer.headers.get("Location", "")
     assert "server_error" not in location, location
     if answer.status_int >= 500:
@@ -245,7 +245,7 @@ def test_responses_without_database_during_an_outage(relayed: tuple[World, TcpPr
 
 
 def test_database_outage_and_recovery(relayed: tuple[World, TcpProxy]) -> None:
-    """Not one 5xx but 503; back at once when it is back."""
+    """During the outage no 5xx except 503; afterwards the service recovers at once."""
     world, relay = relayed
     asks = [prepare(world) for name, prepare in (ASKING | ALWAYS).items() if name not in ONCE]
     answers: list[Any] = []

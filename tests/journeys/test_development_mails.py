@@ -1,4 +1,4 @@
-"""Mails of a service without a mail server: to be read at /dev/mails, in development and on this machine alone."""
+"""Mails of a service without a mail server: readable at /dev/mails, only in development and only on this machine."""
 
 import logging
 import re
@@ -41,7 +41,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def start(data: Path, tmp_path: Path) -> Iterator[Start]:
-    """Makes the application of development.ini, with other values where some are given."""
+    """Create the application of development.ini with these changes."""
     started = []
 
     def start(changed: Mapping[str, str] | None = None) -> Any:
@@ -66,7 +66,7 @@ def start(data: Path, tmp_path: Path) -> Iterator[Start]:
 
 
 def request_page(app: Any, path: str, **environ: str) -> tuple[int, str, dict[str, str]]:
-    """All that a stranger sees of the answer, but for ids and the address itself."""
+    """All that a client can compare in the response, without ids and the address."""
     answer = TestApp(app).get(path, extra_environ={**LOCAL_ENVIRON, **environ}, expect_errors=True)
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{2}:\d{2}:\d{2}Z?", "…", answer.text)
     hidden = ("X-Request-ID", "Date", "Content-Length")
@@ -74,7 +74,7 @@ def request_page(app: Any, path: str, **environ: str) -> tuple[int, str, dict[st
 
 
 def is_absent(app: Any, **environ: str) -> bool:
-    """True if nothing distinguishes the pages from an address at which there never was anything."""
+    """True if the pages respond like a URL that never existed."""
     nothing = request_page(app, "/dev/nothing", **environ)
     assert nothing[0] in (404, 421)
     return all(request_page(app, path, **environ) == nothing for path in PATHS)
@@ -130,7 +130,7 @@ def test_pages_offer_mail_features_in_development(start: Start) -> None:
     assert 'name="login_name"' in text
 
 
-#: Each of them alone takes the pages away, and with them the promise of mails.
+#: Each of these settings removes the pages, and the promise that mails are readable there.
 NOT_LOCAL = {
     "listens everywhere": {"server:main/listen": f"0.0.0.0:{PORT}"},
     "listens elsewhere too": {"server:main/listen": f"127.0.0.1:{PORT} 192.0.2.1:{PORT}"},
@@ -224,7 +224,7 @@ def test_mailbox_is_bounded_and_shared(tmp_path: Path, monkeypatch: pytest.Monke
     files = list((tmp_path / "mails").iterdir())
     assert len(files) == 3
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-    # Foreign files are left alone, and no file outside the folder is read.
+    # Other files in the folder are ignored, and no file outside of it is read.
     (tmp_path / "mails" / "notes.json").write_text("{}")
     (tmp_path / "secret.json").write_text('{"to": "", "subject": "", "text": ""}')
     assert len(list(mailbox.mails())) == 3

@@ -1,4 +1,6 @@
-"""Domains count once they are proven (decisions, "Domains"): a real DNS server, a real web server, and every reader."""
+"""Domains have an effect once they are verified (decisions, "Domains"), with a real DNS server and a real web
+server.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -41,7 +43,7 @@ def names(name_server: NameServer) -> NameServer:
 
 @pytest.fixture
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
-    """A web server whose certificate the machine trusts. Its port stands where 443 would."""
+    """A web server with a trusted certificate. Its port replaces 443."""
     server = WebServer(tmp_path, OWN_DOMAIN)
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
     monkeypatch.setattr(
@@ -55,14 +57,14 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
 
 @pytest.fixture
 def world(world_cache: WorldCache, storage_name: str, names: NameServer) -> World:
-    """It asks our name server, and may go to the loopback interface."""
+    """A service that queries the test's name server and may connect to loopback."""
     settings = {"identity.dns_resolver": names.address, "identity.outgoing_networks": LOOPBACK}
     return world_cache.shared_world(storage_name, settings)
 
 
 @pytest.fixture
 def organization(world: World) -> Iterator[Organization]:
-    """Its domains are free again afterwards."""
+    """An organization whose domains are released afterwards."""
     organization = world.make_organization()
     yield organization
     with world.transaction_services() as services:
@@ -99,7 +101,7 @@ def test_dns_record_verifies_a_domain(
     proven = api.post(f"{path_of(organization, OWN_DOMAIN)}/verify", status=200)
     assert (proven["counts"], proven["proof"]) == (True, "dns")
     assert api.list(path_of(organization))[0] == proven
-    # Now the organization can go by it, and its people sign in with it.
+    # Now the domain can be the primary one, and users sign in with it.
     person = world.make_human_user(organization)
     assert (
         api.patch(f"/organizations/{organization.id}", {"primary_domain": OWN_DOMAIN})["primary_domain"] == OWN_DOMAIN
@@ -146,7 +148,7 @@ def test_dns_record_does_not_verify_another_organization(
     names.prove(request_domain(api, organization))
     request_domain(rival, other)
     refused_proof(rival, other)
-    # Nor does one that was removed and requested again.
+    # Not even if the domain was removed and requested again.
     api.delete(path_of(organization, OWN_DOMAIN))
     request_domain(api, organization)
     refused_proof(api, organization)
@@ -176,11 +178,11 @@ def test_verification_is_idempotent(api: ApiClient, organization: Organization, 
     assert names.requests.count((f"_identity-challenge.{OWN_DOMAIN}", "TXT")) == 1
 
 
-@pytest.mark.storages("sqlite", "postgresql")  # memory has no locks to wait for
+@pytest.mark.storages("sqlite", "postgresql")  # memory has no locks
 def test_domain_lookups_do_not_block_other_requests(
     world: World, api: ApiClient, organization: Organization, names: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another transaction writes, to the same organization, while the name server takes its time."""
+    """Another transaction writes to the same organization while the name server delays its response."""
     request_domain(api, organization)
     texts = domain_verification.DomainVerifier._txt_records
 
@@ -224,7 +226,7 @@ PRIVATE = {
 
 @pytest.mark.storages("memory")
 def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: NameServer, web: WebServer) -> None:
-    """Unless a setting names it: here no connection is made. The web server is the canary."""
+    """Unless a setting names the address. The web server must receive no connection."""
     world = make_world(**{"identity.dns_resolver": names.address})
     organization = world.make_organization()
     api = api_of(world, organization)
@@ -242,7 +244,7 @@ def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: Nam
 def test_dns_rebinding_is_not_followed(
     make_world: WorldFactory, names: NameServer, web: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DNS rebinding: public when it is looked at, private ever after."""
+    """DNS rebinding: the address is public when checked, and private from then on."""
     world = make_world(**{"identity.dns_resolver": names.address})
     organization = world.make_organization()
     api = api_of(world, organization)
@@ -287,7 +289,7 @@ def test_instance_administrator_asserts_domain(world: World, api: ApiClient, org
     owner = manager(world, "IAM_OWNER")
     answer = owner.post(f"{path}/assert", status=200)
     assert (answer["proof"], answer["people_losing_sign_in"]) == ("asserted", 0)
-    # What counts, its own organization cannot let go: others would be taken for it.
+    # An organization cannot remove an asserted domain itself, because others would then be trusted with it.
     check_api_error(api.ask("DELETE", path), 403, "forbidden")
     api.patch(f"/organizations/{organization.id}", {"primary_domain": OWN_DOMAIN})
     check_api_error(owner.ask("DELETE", path), 409, "conflict")
@@ -303,13 +305,13 @@ def test_domains_per_organization_are_limited(world: World, api: ApiClient, orga
         request_domain(api, organization, f"d{number}.example")
     answer = api.ask("POST", path_of(organization), {"domain": "last.example"})
     assert "20 domains" in check_api_error(answer, 422, "invalid")["fields"]["domain"]
-    # The list holds on to names that were the primary one, too.
+    # Former primary domains stay in the list and count, too.
     answer = api.ask("PATCH", f"/organizations/{organization.id}", {"primary_domain": "x-1.id.example.com"})
     assert "20 domains" in check_api_error(answer, 422, "invalid")["fields"]["primary_domain"]
 
 
 def test_verified_domain_stays_reserved(isolated_world: World) -> None:
-    """Not after its organization has another one, nor after it is gone; but who manages the instance can assert it."""
+    """Neither another primary domain nor deletion releases it; only an instance manager can assert it."""
     world = isolated_world
     organization, other = world.make_organization(primary_domain=OWN_DOMAIN), world.make_organization()
     former = world.make_organization()
@@ -328,7 +330,7 @@ def test_verified_domain_stays_reserved(isolated_world: World) -> None:
                 assert answer.status_int == 422 or answer.json["primary_domain"] == other.primary_domain
                 with world.read_only_services() as services:
                     assert services.storage.organizations.find_by_domain(name) is None
-    # A new organization of the name gets another domain.
+    # A new organization with the same name gets another domain.
     created = rival.post("/organizations", {"name": former.name})
     assert created["primary_domain"] == former.primary_domain.replace(".", "-2.", 1)
     for name in names:
@@ -346,7 +348,7 @@ def test_reimported_organization_has_its_domain(isolated_world: World) -> None:
 
 @pytest.mark.storages("memory")
 def test_system_checks_report_unproven_domains(isolated_world: World) -> None:
-    """From the time before that was asked for: they go on counting, and one can prove or assert them."""
+    """Domains from before verification was required still count, and can be verified or asserted."""
     organization = isolated_world.make_organization()
     api, owner = api_of(isolated_world, organization), manager(isolated_world, "IAM_OWNER")
     with isolated_world.transaction_services() as services:

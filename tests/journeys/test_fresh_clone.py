@@ -1,4 +1,4 @@
-"""A clone in a folder with a space in its name: every target that README.md names, from the installation on."""
+"""A clone in a folder with a space in its name: every make target in README.md, from the installation on."""
 
 import os
 import re
@@ -13,13 +13,13 @@ from tests.house.service_processes import ROOT, ServiceProcess, cut_off, free_po
 
 pytestmark = pytest.mark.thorough
 
-#: A test that starts nothing, and one that starts `make run` with another folder name.
+#: A test that starts no service, and one that starts `make run` with another folder name.
 QUICK = "tests/domain/test_applications.py"
 STARTING = "tests/house/test_makefile.py::TestMakefile::test_banner_commands_work_verbatim"
 
 
 def environ() -> dict[str, str]:
-    """Without the variables of an outer make or pytest."""
+    """The environment without the variables of an outer make or pytest."""
     ours = ("MAKE", "PYTEST_", "ARGS", "PORT", "DATA", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
@@ -34,7 +34,7 @@ def make(folder: Path, *arguments: str, before: list[str] | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def clone() -> Iterator[Path]:
-    """With everything installed. Not in memory: that is much."""
+    """A clone with everything installed. Not in memory, because it is large."""
     with TemporaryDirectory(dir="/var/tmp", prefix="identity ") as scratch:
         folder = Path(scratch) / "clone"
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)

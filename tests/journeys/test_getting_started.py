@@ -1,7 +1,7 @@
-"""A newcomer's organization, project, web application and service user: by the console alone, and by the API alone.
+"""Organization, project, web application and service user of a newcomer: by the console alone, and by the API alone.
 
-In the end a script with the key file reads its organization over the management API. The same by ``identity apply``
-alone stands in tests/cli/test_apply.py, the same in a real browser in tests/browser/test_console.py.
+Finally a script with the key file reads its organization over the management API. The same by ``identity apply`` is
+in tests/cli/test_apply.py, and in a real browser in tests/browser/test_console.py.
 """
 
 import json
@@ -25,7 +25,7 @@ CALLBACK = "https://shop.example/callback"
 
 @pytest.fixture
 def owner(world: World) -> Browser:
-    """A browser of an IAM_OWNER, like the first owner."""
+    """A browser of a user with IAM_OWNER, like the first owner."""
     person = world.make_human_user()
     world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     browser = Browser(world)
@@ -34,13 +34,13 @@ def owner(world: World) -> Browser:
 
 
 def choose(browser: Browser, section: str) -> None:
-    """Follow a link of the navigation, which stands on the page twice: on phones it is a menu."""
+    """Follow a navigation link, which is on the page twice: phones show it as a menu."""
     link = next(item for item in browser.page.html.select(".console__nav a") if item.get_text().strip() == section)
     browser.open(link["href"])
 
 
 def read_organization(world: World, key_file: str, organization_id: str) -> dict[str, object]:
-    """What the newcomer's script gets: it has the downloaded file, and the address of the service."""
+    """The response to the newcomer's script, which has only the downloaded file and the service's URL."""
     file = KeyFile.from_json(key_file)
     world.client.secrets.add(file.key)
     private_key = load_pem_private_key(file.key.encode(), None)

@@ -19,20 +19,20 @@ from faults.service_nodes import ServiceNodes, create_nodes
 
 pytestmark = pytest.mark.thorough
 
-#: Longer than any span between two looks of a thread or process at anything.
+#: Seconds; longer than any polling interval of a thread or process.
 WATCHED = 12.0
 _WINDOWS = 4
 
 
 class IdleService(PostgresqlFaultServer):
-    """PostgreSQL, the service with metrics."""
+    """The service with metrics on PostgreSQL."""
 
     settings = {"identity.plugin.metrics.listen": "127.0.0.1:0"}  # noqa: RUF012
 
 
 @pytest.fixture
 def database() -> Iterator[IdleService]:
-    # Not below pytest's folders: the server may run as another user.
+    # Not in pytest's folders, because the server may run as another user.
     with tempfile.TemporaryDirectory(prefix="identity-idle-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -47,7 +47,7 @@ def nodes(database: IdleService) -> Iterator[ServiceNodes]:
 
 
 def query_counts(database: IdleService) -> tuple[Any, ...]:
-    """When each connection was last asked something, and how many there have been."""
+    """The time of the last query on each connection, and the number of connections."""
     other_url = database.direct_url.replace(f"/{database.database}?", "/postgres?")
     with psycopg.connect(other_url, autocommit=True) as connection:
         activity = (
@@ -69,7 +69,7 @@ def test_idle_service_sends_no_queries(database: IdleService, nodes: ServiceNode
     stock = create_seed_data(nodes[0].ini)
     nodes.start()
     assert some_load(stock, nodes).violations == []
-    # Background work of earlier requests ends first.
+    # Let background work of earlier requests end first.
     for _ in range(_WINDOWS):
         before = query_counts(database)
         time.sleep(WATCHED)

@@ -1,4 +1,4 @@
-"""A signing key changes while a resource server keeps the keys for as long as it was allowed to."""
+"""A signing key is rotated while a resource server caches the key set for its max-age."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.every_storage
 
 
 class ResourceServer:
-    """Verifies signed access tokens; fetches the keys again only when its copy is out of date."""
+    """Verifies signed access tokens; fetches the key set only when its copy has expired."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -39,7 +39,7 @@ class ResourceServer:
 
 
 def test_tokens_stay_valid_over_a_rotation(isolated_world: World) -> None:
-    """Each token verifies on the day of its making and to the last second of its life, by a cached copy of the keys."""
+    """With a cached key set, each token verifies from its creation to its expiry."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     server = ResourceServer(world)
@@ -61,7 +61,7 @@ def test_tokens_stay_valid_over_a_rotation(isolated_world: World) -> None:
             world.identity.background_jobs.purge()
     assert len(kids) == 2
     assert server.fetched == steps / 2
-    # After half a day no token of the first key can be left, and it is gone.
+    # After half a day no token of the first key is left, and the key is removed.
     assert len(world.client.fetch_jwks().json["keys"]) == 1
 
 
@@ -74,6 +74,6 @@ def test_emergency_rotation_reaches_clients_that_refetch_unknown_keys(isolated_w
         services.signing_keys.rotate(emergency=True)
     world.clock.advance(30)
     token = robot.access_token()
-    # Within its max-age the copy lacks the key; a new fetch has it.
+    # The cached copy lacks the key within its max-age; a new fetch has it.
     assert not server.accepts(token)
     assert ResourceServer(world).accepts(token)

@@ -1,4 +1,4 @@
-"""Bodies over the server's limit are read only from authorized clients; over a real connection."""
+"""Bodies over the server's limit are read only from authorized clients, over a real connection."""
 
 import json
 import socket
@@ -23,13 +23,13 @@ from tests.http_server import loopback_socket
 pytestmark = pytest.mark.thorough
 
 PATH = "/management/v1/organizations/import"
-#: Some 2 MB, twice the limit for other requests.
+#: About 2 MB, twice the limit of other requests.
 PEOPLE = 8000
 
 
 @pytest.fixture(scope="module", params=[serving_in_worker, serving_asgi], ids=["identity-serve", "uvicorn"])
 def serving(request: pytest.FixtureRequest) -> Any:
-    """Both leave it to the application that an answer reaches who is still sending."""
+    """With both servers, the application itself must ensure that a client which is still sending gets the response."""
     return request.param
 
 
@@ -68,7 +68,7 @@ def document(domain: str, people: int = PEOPLE) -> bytes:
 
 
 class RawConnection:
-    """One connection, spoken to by hand."""
+    """A connection for handwritten HTTP."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=120)
@@ -148,7 +148,7 @@ def test_chunked_large_body_is_imported(server: World, connect: Connect, token: 
 
 
 def test_expect_continue_is_answered_after_authorization(server: World, connect: Connect, token: str) -> None:
-    """RFC 9110 §10.1.1, as curl does with every large body."""
+    """RFC 9110 §10.1.1; curl does this with every large body."""
     body = document("expected.localhost")
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", f"Content-Length: {len(body)}", "Expect: 100-continue")
@@ -187,7 +187,7 @@ def test_unauthorized_large_body_is_not_read(
 
 
 def test_console_form_imports_a_large_file(server: World, connect: Connect) -> None:
-    """The body is read if the session is valid, and processed if the form token is."""
+    """The body is read if the session is valid, and processed if the form token is valid."""
     person, browser = server.make_human_user(), Browser(server)
     server.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
     browser.start_session(person)

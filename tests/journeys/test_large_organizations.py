@@ -1,5 +1,4 @@
-"""An organization of several pages of users goes out piece by piece, of one moment or visibly not whole, and comes
-back."""
+"""Large organizations are exported as a stream, from one snapshot or visibly truncated, and imported."""
 
 import http.client
 import io
@@ -31,7 +30,7 @@ PEOPLE = 2 * MAX_PAGE_ROWS + 50
 
 @pytest.fixture
 def large(isolated_world: World) -> Organization:
-    """An organization of several pages of people."""
+    """An organization with several pages of users."""
     organization = isolated_world.make_organization()
     with isolated_world.transaction_services() as services:
         for number in range(PEOPLE):
@@ -53,7 +52,7 @@ def test_export_excludes_concurrent_writes(isolated_world: World, large: Organiz
 
 
 def _disturb(world: World, organization: Organization) -> None:
-    """Take the last person away, add another, and rename one from the beginning to the end."""
+    """Remove two users, add another one, and rename the first one so that it sorts last."""
     with world.transaction_services() as services:
         stored = services.storage.users
         for name in (f"u{PEOPLE - 1:05}", f"u{MAX_PAGE_ROWS + 7:05}"):
@@ -69,7 +68,7 @@ def _disturb(world: World, organization: Organization) -> None:
 def test_export_holds_one_page_in_memory(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page is fetched after the one before it was sent."""
+    """Each page is fetched after the previous one was sent."""
     sent = 0
     requested = []
     with isolated_world.identity.snapshot() as services:
@@ -83,12 +82,12 @@ def test_export_holds_one_page_in_memory(
         monkeypatch.setattr(store, "page", counted)
         for piece in OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR):
             sent += '"user_name"' in piece
-    # Two pages of people that were full, the rest of them, and service users.
+    # Two full pages of users, the rest of them, and service users.
     assert requested == [0, MAX_PAGE_ROWS, 2 * MAX_PAGE_ROWS, PEOPLE]
 
 
 def test_export_and_import_round_trip(isolated_world: World, large: Organization) -> None:
-    """With ids and all; what came in is in the audit trail, one event for each person."""
+    """Ids are kept, and the import records one audit event for each user."""
     with isolated_world.identity.snapshot() as services:
         whole = "".join(OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR))
     with isolated_world.transaction_services() as services:
@@ -111,7 +110,7 @@ def test_export_and_import_round_trip(isolated_world: World, large: Organization
 
 
 def test_import_does_not_block_other_requests(isolated_world: World, large: Organization) -> None:
-    """What comes in is read and checked before the one transaction in which it is written."""
+    """The document is read and validated before the only transaction that writes it."""
     with isolated_world.identity.snapshot() as services:
         text = "".join(OrganizationTransfer(services).export_document(large.id, principal=Principal.OPERATOR))
     text = text.replace(large.primary_domain, "copy.localhost")
@@ -143,7 +142,7 @@ def test_export_over_http_is_the_same_document(isolated_world: World, large: Org
 def test_late_failure_truncates_the_response(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Part of a document is neither taken for an answer nor for a document."""
+    """A partial document is neither a valid response nor valid JSON."""
     whole = OrganizationTransfer.export_document
 
     def failing(self: OrganizationTransfer, *arguments: Any, **named: Any) -> Iterator[str]:
@@ -158,14 +157,14 @@ def test_late_failure_truncates_the_response(
     assert cut.value.partial.startswith(b'{\n  "format": "identity-organization"')
     with pytest.raises(json.JSONDecodeError):
         json.loads(cut.value.partial)
-    # What was taken from was given back, and that it was taken is known.
+    # The transaction was closed, and the export is in the audit trail.
     assert isolated_world.audit_events(event="organization.exported", object_id=large.id)
 
 
 def test_export_does_not_block_other_requests(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """development.ini has one thread, and a slow reader may take a minute."""
+    """development.ini has one thread, and a slow client may take a minute."""
     aside: list[str] = []
     sizes: list[int] = []
 

@@ -88,7 +88,7 @@ def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> N
         "New sign-in to your account",
     }
 
-    # It worked once.
+    # The link is used up.
     again = Browser(world)
     assert again.open(link).status_int == 410
     assert "This link has been used or is too old. Ask for a new one." in again.page.text
@@ -115,7 +115,7 @@ def test_password_reset_does_not_reveal_accounts(world: World, post: MailServer)
     ]
     shapes = [shape(ask_for_reset(world, name)) for name in names]
     assert all(shape == shapes[0] for shape in shapes)
-    # Each left the same behind: a code and a letter, of which one goes out.
+    # Both leave the same rows: a code and a mail, of which only one is sent.
     with world.read_only_services() as services:
         assert len(services.outbox.list_due("mail")) == len(names)
     assert world.identity.senders["mail"].send_due() == len(names)
@@ -124,7 +124,7 @@ def test_password_reset_does_not_reveal_accounts(world: World, post: MailServer)
 
 @pytest.mark.storages("memory")
 def test_mail_limit_is_not_revealed_and_sent_links_stay_valid(world: World, post: MailServer) -> None:
-    """Strangers may ask as well."""
+    """Others may have requested mails for the address."""
     _, login_name = make_user_with_password(world)
     shapes = [shape(ask_for_reset(world, login_name)) for _ in range(7)]
     assert all(shape == shapes[0] for shape in shapes)
@@ -166,7 +166,7 @@ def test_another_address_from_end_to_end(world: World, post: MailServer) -> None
     assert "We have sent a link to the new address. It takes effect once you open it." in browser.page.text
     with world.read_only_services() as services:
         profile = services.users.get(person.id).profile
-    # The rest is saved, the address is not theirs yet.
+    # The other fields are saved; the address is not changed yet.
     assert (profile.nickname, profile.email) == ("Ada", "ada@acme.example")
     world.identity.senders["mail"].send_due()
     letter = post.pop_only_message()
@@ -199,7 +199,7 @@ def ask_for_address(browser: Browser, email: str) -> None:
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("signed_in", [False, True])
 def test_only_the_account_verifies_its_address(world: World, post: MailServer, signed_in: bool) -> None:
-    """A stranger has a link sent to the victim, whose click is to make the address look like the stranger's."""
+    """An attacker has a link sent to the victim, whose click would verify the address for the attacker's account."""
     stranger, login_name = make_user_with_password(world, email="mallory@evil.example")
     asking = Browser(world)
     asking.start_session(stranger)
@@ -216,7 +216,7 @@ def test_only_the_account_verifies_its_address(world: World, post: MailServer, s
         profile = services.users.get(stranger.id).profile
     assert (profile.email, profile.email_verified) == ("mallory@evil.example", False)
 
-    # A signed-in person can open it again.
+    # A user with a session can open it again.
     victim.sign_in(login_name, OLD)
     victim.open(link)
     victim.submit(form="page-form")

@@ -34,7 +34,7 @@ def world(mailing: World) -> World:
 
 @dataclass
 class MailLimitScenario:
-    """``person`` has the address, ``stranger`` has another one; each at a browser of their own."""
+    """``person`` has the address and ``stranger`` another one; each has a browser."""
 
     world: World
     person: HumanUser
@@ -56,7 +56,7 @@ class MailLimitScenario:
         return cls(world, *people)
 
     def browser(self, person: HumanUser | None) -> Browser:
-        """Another browser each time, so that nothing else is counted."""
+        """A new browser, so that no other limits apply."""
         browser = Browser(self.world)
         if person is not None:
             browser.start_session(person)
@@ -164,7 +164,7 @@ def _sign_in_elsewhere(scene: MailLimitScenario) -> None:
 
 
 def _about_a_factor(operation: Callable[[Services, Subject, Enrolment], object]) -> Callable[[MailLimitScenario], None]:
-    """An operation on an enrolled factor; the enrolment itself is not counted here."""
+    """Send mails about an enrolled factor; the enrolment itself is not counted here."""
 
     def cause(scene: MailLimitScenario) -> None:
         with scene.world.transaction_services() as services:
@@ -220,7 +220,7 @@ def _make_account(scene: MailLimitScenario) -> None:
         services.registration.provision_account(organization, "new", profile)
 
 
-#: What makes a mail, by its template: what strangers, people or managers can ask for.
+#: How to request each mail, by template: as anyone, as the user or as a manager.
 REQUESTED_MAILS: dict[str, Callable[[MailLimitScenario], None]] = {
     "registration_link": _register,
     "password_reset": _reset,
@@ -282,13 +282,13 @@ TOGETHER = [{"invitation", "new_credential"}, {*NOTICES}]
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("used_up", [*REQUESTED_MAILS, *NOTICES])
 def test_mail_limits_are_independent(world: World, post: MailServer, used_up: str) -> None:
-    """Requests of strangers do not use up the owner's requests and notices."""
+    """Requests by others do not use up the owner's requests and notices."""
     scene = MailLimitScenario.create(world)
     for _ in range(MOST + 1):
         (REQUESTED_MAILS | NOTICES)[used_up](scene)
     assert received(world, post) == MOST
     spent = next((group for group in TOGETHER if used_up in group), {used_up})
-    # Notices to an unverified address share one limit: one of them is enough.
+    # One of them is enough: notices to an unverified address share one limit.
     one_notice = next(iter(NOTICES))
     for name, causes in (REQUESTED_MAILS | {one_notice: NOTICES[one_notice]}).items():
         before = received(world, post)

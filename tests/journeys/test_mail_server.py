@@ -1,4 +1,4 @@
-"""The way to a mail server: when it is down, when it refuses, and that it proves who it is."""
+"""Delivery to a mail server: while it is down, if it refuses, and with its certificate checked."""
 
 import logging
 from dataclasses import replace
@@ -53,7 +53,7 @@ def test_mail_is_retried_and_delivered_once(make_world: WorldFactory, caplog: py
 
 @pytest.mark.storages("memory")
 def test_worker_sends_mail_without_further_requests(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One request, then silence: the mail goes out, also if the server first is down."""
+    """A single request is enough: the worker delivers the mail, even if the server is down at first."""
     monkeypatch.setattr(MailDelivery, "initial_delay", timedelta(seconds=1))
     post = MailServer()
     world = make_world(**post.settings)

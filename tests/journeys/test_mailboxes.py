@@ -1,4 +1,4 @@
-"""Which links prove control of a mailbox, and what is possible by typing an address."""
+"""Which links prove control of a mailbox, and what typing an address allows."""
 
 import re
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def world(mailing: World) -> World:
 
 @pytest.fixture(autouse=True)
 def nothing_waits(world: World, post: MailServer) -> None:
-    """Worlds in memory go on with what tests before left."""
+    """Shared worlds keep queued mails of earlier tests."""
     world.identity.senders["mail"].send_due()
     post.received_messages.clear()
     post.recipients.clear()
@@ -52,7 +52,7 @@ def make_user_with_password(
     organization: Organization | None = None,
     **changes: Any,
 ) -> tuple[HumanUser, str]:
-    """A user with a password, and the login name; ``email_verifier`` is who verified the address."""
+    """A user with a password, and the login name; ``email_verifier`` is how the address was verified."""
     person = world.make_human_user(organization)
     login_name = set_password(world, person)
     with world.transaction_services() as services:
@@ -329,7 +329,7 @@ def test_account_list_mails_are_limited_to_three_an_hour(world: World, post: Mai
 
 @pytest.mark.storages("memory")
 def test_address_spelling_gets_only_links_of_its_accounts(world: World, post: MailServer) -> None:
-    """A mail server may distinguish them."""
+    """A mail server may distinguish the spellings."""
     small = make_email_address()
     large = small.replace("ada", "Ada")
     (_, first), (_, other) = make_user_with_password(world, small), make_user_with_password(world, large)

@@ -1,4 +1,4 @@
-"""Security 18.1: what was revoked, rotated or used up stays so when every process is killed and others start."""
+"""Security 18.1: revoked, rotated and used credentials stay so when every process is killed and others start."""
 
 import json
 import pickle
@@ -32,7 +32,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def killed_after(world: World, requests: list[tuple[str, str, dict[str, str], bytes]]) -> list[tuple[int, str]]:
-    """The responses of another process of the service before it was killed."""
+    """The responses of another process of the service, which is killed afterwards."""
     node = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", NODE],
         input=pickle.dumps((world.settings, requests)),
@@ -83,14 +83,14 @@ def test_revoked_tokens_stay_revoked_after_a_kill(
 
     after = World(settings, clock=TickingClock(), key_pool=key_pool)
     try:
-        # What the killed process had acknowledged is there.
+        # Everything that the killed process acknowledged is stored.
         for access_token in (refreshed["access_token"], redeemed["access_token"]):
             assert after.client.fetch_userinfo(access_token).status_int == 200
         for access_token in (revoked, ended["access_token"], left):
             assert after.client.fetch_userinfo(access_token).status_int == 401
         replayed = [(status, json.loads(text)["error"]) for status, text in killed_after(after, once[2:5])]
         assert replayed == [(400, "invalid_grant")] * 3
-        # A replay is a theft, also when the process that saw the first use is gone: what came of it is dead.
+        # A replay revokes the family, even if the process that saw the first use is gone.
         for tokens in (refreshed, redeemed):
             assert after.client.fetch_userinfo(tokens["access_token"]).status_int == 401
             assert after.refresh(tokens["refresh_token"], application).json["error"] == "invalid_grant"

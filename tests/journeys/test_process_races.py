@@ -1,4 +1,4 @@
-"""Several processes of one service at once, as behind a load balancer: on databases that processes can share."""
+"""Concurrent processes of one service, as behind a load balancer, on databases that processes can share."""
 
 import math
 import time
@@ -37,7 +37,7 @@ def test_assertion_used_fifty_times_succeeds_once(isolated_world: World, nodes: 
 
 @pytest.mark.thorough
 def test_assertions_without_jti_all_succeed(isolated_world: World, nodes: NodePool) -> None:
-    """And no request waits until it times out."""
+    """No request waits until it times out."""
     robot = isolated_world.make_service_user_program()
     assertion = robot.assertion(exp=isolated_world.clock.seconds + 3600)
     answers = [
@@ -49,19 +49,19 @@ def test_assertions_without_jti_all_succeed(isolated_world: World, nodes: NodePo
 
 
 def outcomes_of(answers: list[tuple[int, str]]) -> Counter[tuple[int, str]]:
-    """How many answers of each kind: what was granted is only counted."""
+    """The number of responses of each kind; the results of successful ones are left out."""
     return Counter((status, "" if status == 200 else answer) for status, answer in answers)
 
 
 @pytest.fixture
 def patient(make_world: WorldFactory) -> World:
-    """A service whose codes live longer than processes need to start."""
+    """A service whose codes outlive the start of processes."""
     return make_world(**{"identity.authorization_code_lifetime": "10m"})
 
 
 @pytest.mark.parametrize("scope", ["openid offline_access", "openid"])
 def test_code_used_a_hundred_times_succeeds_once(patient: World, nodes: NodePool, scope: str) -> None:
-    """Security 5.2 and 5.3: one conditional write decides; the others are replays, and what they did is committed."""
+    """Security 5.2 and 5.3: one conditional write succeeds; the replays also commit their revocations."""
     world, client = patient, patient.make_web_application()
     other = world.obtain_tokens(client)
     form = {"grant_type": "authorization_code", **world.make_code(client, scope=scope).form()}
@@ -82,7 +82,7 @@ def test_code_used_a_hundred_times_succeeds_once(patient: World, nodes: NodePool
 
 
 def test_concurrent_refreshes_succeed_once_and_revoke_the_family(patient: World, nodes: NodePool) -> None:
-    """Security 6.2 and 6.3, without a grace."""
+    """Security 6.2 and 6.3, without a grace period."""
     world, client = patient, patient.make_web_application()
     members, other = world.obtain_tokens(client), world.obtain_tokens(client)
     form = {"grant_type": "refresh_token", "refresh_token": members["refresh_token"]}
@@ -103,7 +103,7 @@ def test_concurrent_refreshes_succeed_once_and_revoke_the_family(patient: World,
 
 @pytest.fixture
 def graceful(make_world: WorldFactory) -> World:
-    """A service that bears with clients that lost an answer."""
+    """A service with a grace period for clients that lost a response."""
     return make_world(**{"identity.authorization_code_lifetime": "10m", "identity.refresh_token_grace": "60"})
 
 
@@ -139,7 +139,7 @@ def test_concurrent_refreshes_with_grace_leave_one_live_chain(graceful: World, n
 
 @pytest.mark.thorough
 def test_refresh_of_two_generations_with_grace_leaves_at_most_one_live_chain(graceful: World, nodes: NodePool) -> None:
-    """Half of them repeat the last refresh, half of them use its successor, in any order."""
+    """Half of the requests repeat the last refresh, the others use its successor, in any order."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)["refresh_token"]
     second = world.refresh(first, client).json["refresh_token"]
@@ -162,7 +162,7 @@ def test_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, node
 def test_empty_database_is_bootstrapped_once(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, nodes: NodePool, storage_name: str
 ) -> None:
-    """Security 8.3 and 14.6: one instance, one first key, one owner, in any order."""
+    """Security 8.3 and 14.6: one instance, one first key and one owner, in any order."""
     settings = database_factory.empty_database_settings(storage_name)
     outcomes = nodes.run_on_all(acts.bootstrap_node, settings)
     assert len({(organization, project) for organization, project, _, _ in outcomes}) == 1
@@ -192,7 +192,7 @@ def test_concurrent_rotation_creates_one_key(isolated_world: World, nodes: NodeP
 
 @pytest.mark.parametrize("names", ["one", pytest.param("both", marks=pytest.mark.thorough)])
 def test_concurrent_wrong_passwords_are_rate_limited(isolated_world: World, nodes: NodePool, names: str) -> None:
-    """Security 10.3: attempts are counted over all processes before a password is looked at, and then delayed."""
+    """Security 10.3: attempts are counted across processes before the password is verified, and then delayed."""
     person = isolated_world.make_human_user()
     full = set_password(isolated_world, person)
     wrong = [f"a wrong password, number {number}" for number in range(-(-100 // PROCESSES))]
@@ -211,12 +211,12 @@ def test_concurrent_wrong_passwords_are_rate_limited(isolated_world: World, node
     assert set(statuses) == {422, 429}, statuses
     with isolated_world.read_only_services() as services:
         [looked_at] = services.storage.attempts.count_failures([f"user:{person.id}"]).values()
-    # Five at once; then one after 1 s, one after 2 more, and so on.
+    # Five at once; then one after 1 s, one after 2 s more, and so on.
     most = FREE_ATTEMPTS + 1 + math.log2(seconds + 1)
     assert FREE_ATTEMPTS <= looked_at <= most, (statuses, seconds)
-    # A stranger sees two counts for two names; it is not revealed that they belong to one account.
+    # Two names have two counts, so that nobody learns that they belong to one account.
     assert looked_at <= statuses[422] <= (most if names == "one" else 2 * most), (statuses, seconds)
-    # The right one is held back like any other.
+    # The right password is delayed, too.
     browser = Browser(isolated_world)
     browser.open(f"{isolated_world.issuer}/login")
     browser.sign_in(person.user_name)

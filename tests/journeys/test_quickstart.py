@@ -1,4 +1,4 @@
-"""A newcomer's first half hour: service description §5.1 and §5.2 with nothing but the files of the first start."""
+"""A newcomer's first half hour: service description §5.1 and §5.2 with only the files of the first start."""
 
 import json
 import stat
@@ -35,13 +35,13 @@ def test_quickstart_from_first_start_to_first_management_call(
     outcome = bootstrap.prepare_development(world.identity, print_getting_started=True)
     announced = capsys.readouterr().out
 
-    # It prints where to go next, and the owner's password once.
+    # The output names the next step, and contains the owner's password once.
     assert outcome.owner is not None
     assert outcome.owner.password in announced
     assert f"{world.issuer}/.well-known/openid-configuration" in announced
     assert "PRIVATE KEY" not in announced
 
-    # Key file and client file are readable by their owner alone.
+    # Only the owner can read the key file and the client file.
     key_path, client_path = data / "example-service-user.json", data / "introspection-client.json"
     for path in (key_path, client_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -61,7 +61,7 @@ def test_quickstart_from_first_start_to_first_management_call(
     assert world.client.fetch_userinfo(token).json["preferred_username"] == "example"
     check_inactive_token(world.client.introspect(token, client))
 
-    # §5.2: the audience scope alone opens nothing; with ORG_OWNER it does, for the same token.
+    # §5.2: the audience scope alone permits nothing; ORG_OWNER does, with the same token.
     token = ask(f"openid {world.audience_scope(outcome.project_id)}")
     assert world.client.introspect(token, client).json["aud"] == [outcome.project_id]
     check_api_error(world.client.call_management_api("/instance", token), 403, "forbidden")

@@ -41,7 +41,7 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     assert world.identity.senders["mail"].send_due() == 1
     letter = post.pop_only_message()
     assert (letter["To"], letter["Subject"]) == ("grace@navy.example", "Finish your account")
-    # Nothing that a stranger typed: it could be anybody's address.
+    # Nothing that the requester typed, because the address may be anyone's.
     assert "Grace" not in message_text(letter)
     link = extract_one_time_link(letter)
     with world.read_only_services() as services:
@@ -73,7 +73,7 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     assert login_name in message_text(letter)
 
 
-#: Input of a person who opens the link in another browser than the one of the registration.
+#: Input of a user who opens the link in another browser than the one of the registration.
 OWN_FIELDS = {
     "user_name": "hopper",
     "given_name": "Murray",
@@ -84,7 +84,7 @@ OWN_FIELDS = {
 
 
 def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(world: World, post: MailServer) -> None:
-    """Registered with another person's address by an attacker who knows the password: the owner opens the link."""
+    """An attacker registers the address of another person with a known password; then the owner opens the link."""
     party = RelyingParty.register(world)
     stranger, _ = register(world, party, user_name="mallory", email="grace@navy.example")
     link = next_link(world, post)
@@ -96,7 +96,7 @@ def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(wor
         owner.submit({**OWN_FIELDS, missing: ""}, form="page-form")
         assert owner.page.status_int == 422, missing
     owner.submit(OWN_FIELDS, form="page-form")
-    # The account exists: sign-in asks for its password.
+    # The account exists: the sign-in asks for its password.
     assert owner.path.endswith("/password")
     owner.submit({"password": OWN_FIELDS["password"]}, form="page-form")
     assert owner.path == "/account/profile"
@@ -109,7 +109,7 @@ def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(wor
     assert (profile.given_name, profile.family_name) == ("Murray", "Hopper")
     assert (profile.email, profile.email_verified) == ("grace@navy.example", True)
 
-    # Neither the password nor the sign-in of the stranger opens the account.
+    # Neither the attacker's password nor the attacker's sign-in opens the account.
     stranger.open("/login")
     stranger.sign_in(subject.login_name, NEW)
     assert stranger.path.endswith("/password")
@@ -152,7 +152,7 @@ def test_registration_does_not_reveal_known_accounts(world: World, post: MailSer
     assert f"{person.user_name}@{client.organization.primary_domain}" in letter
     assert "https://id.example.com/password/reset\n" in letter
 
-    # If the user name was taken in between, the page behind the link asks again, and the link stays valid.
+    # If the user name has been taken in the meantime, the page behind the link asks again, and the link stays valid.
     browser = registering_browser.tab()
     browser.open(extract_one_time_link(letters["eve2@acme.example"]))
     assert browser.find_form("page-form")["user_name"].value == person.user_name

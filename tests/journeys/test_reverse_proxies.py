@@ -36,9 +36,10 @@ HOSTS = ("id.example.com", "api.example.com", "login.example.com")
 
 @dataclass(frozen=True)
 class ProxyProcess:
-    """A proxy, with its example, in which only ports and files are made others.
+    """A proxy with its documented configuration, in which only ports and files are replaced.
 
-    ``package`` is Debian's. ``make_command`` starts it with the file in the folder, in the foreground.
+    ``package`` is the Debian package. ``make_command`` starts the proxy in the foreground with the file in the
+    folder.
     """
 
     example: str
@@ -46,7 +47,7 @@ class ProxyProcess:
     replaced: tuple[tuple[str, str], ...]
     make_command: Callable[[str, Path], list[str]]
     around: Callable[[str, Path], str] = lambda example, folder: example
-    #: Its status codes for an unsupported encoding, version or body.
+    #: The status codes for an unsupported encoding, version or body.
     cannot: frozenset[bytes] = frozenset({b"501", b"505"})
 
     @property
@@ -58,13 +59,13 @@ def _around_nginx(example: str, folder: Path) -> str:
     locations = "".join(
         f"{item}_temp_path {folder}/{item};\n" for item in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    # Its workers write to the folder, also when root starts it.
+    # Its workers write to the folder, even if root starts it.
     user = "user root root; " if os.geteuid() == 0 else ""
     return f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{locations}{example}}}\n"
 
 
 def _around_caddy(example: str, folder: Path) -> str:
-    # Neither its administration nor the port for plain http.
+    # Without the admin endpoint and the port for plain http.
     return example.replace("{\n", "{\n\tadmin off\n\tauto_https disable_redirects\n", 1)
 
 
@@ -116,18 +117,16 @@ PROGRAMS = {
 
 @dataclass
 class Proxied:
-    """A service behind a proxy."""
-
     world: World
     port: int
-    #: The paths that reached the service, with their queries.
+    #: The paths and queries of the requests that reached the service.
     requests_seen: list[str]
     kind: ProxyProcess
 
     def ask(self, host: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> Any:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT, context=_trusting())
         with closing(connection):
-            # Who is refused before all was sent may find the connection closed, with the answer still to be read.
+            # A client that is refused early may see the connection close with the response still unread.
             with suppress(ConnectionError, ssl.SSLEOFError):
                 connection.request(method, path, body or None, {"Host": host, **headers})
             answer = connection.getresponse()
@@ -135,7 +134,7 @@ class Proxied:
             return answer
 
     def say(self, request: bytes) -> bytes:
-        """All that is answered to these bytes."""
+        """All data that the proxy sends back."""
         received = b""
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
         with _trusting().wrap_socket(plain, server_hostname="id.example.com") as connection, suppress(OSError):
@@ -153,7 +152,7 @@ def _trusting() -> ssl.SSLContext:
 
 def _watched(app: Any, requests_seen: list[str]) -> Callable[..., Awaitable[None]]:
     async def watch(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        # Some ask whether the service is well.
+        # Some proxies send health checks.
         if scope["type"] == "http" and (scope["path"] != "/healthz" or scope["query_string"]):
             query = scope["query_string"].decode()
             requests_seen.append(f"{scope['path']}?{query}" if query else scope["path"])
@@ -169,7 +168,7 @@ def proxied(
     key_pool: RsaKeyPool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Proxied]:
-    """What a proxy does has nothing to do with storages."""
+    """The storage does not matter to a proxy."""
     kind = PROGRAMS[request.param]
     path = program(kind.name, kind.package, missing="a proxy is not installed", option="IDENTITY_PROXY_TESTS")
     folder, bound, front = tmp_path_factory.mktemp(kind.name), loopback_socket(), loopback_socket()
@@ -184,7 +183,7 @@ def proxied(
         process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
         yield Proxied(world, port, requests_seen, kind)
         process.terminate()
-        # HAProxy ends by the signal.
+        # HAProxy exits with the signal.
         assert process.wait(WAIT) in (0, -signal.SIGTERM), (folder / "output.log").read_text()
     world.close()
 
@@ -227,7 +226,7 @@ def test_internal_paths_are_not_proxied(proxied: Proxied) -> None:
 
 
 def test_logout_with_long_addresses(proxied: Proxied) -> None:
-    """The answer's headers are larger than nginx takes by itself."""
+    """The response headers are larger than nginx's default buffer."""
     world = proxied.world
     bye = f"https://app.example/bye?{'x' * 1900}"
     client, session = world.make_web_application(post_logout_redirect_uris=(bye,)), world.make_browser_session()
@@ -257,7 +256,7 @@ def test_large_bodies(proxied: Proxied) -> None:
 
 @pytest.mark.thorough
 def test_proxy_accepts_large_import_documents(proxied: Proxied) -> None:
-    """From an authorized client; other bodies are stored neither by the proxy nor by the service."""
+    """From an authorized client; neither proxy nor service stores other bodies."""
     path, host = "/management/v1/organizations/import", "api.example.com"
     user = {"given_name": "A" * 100, "family_name": "B" * 100}
     users = [{"user_name": f"u{number}", **user} for number in range(8000)]
@@ -277,7 +276,7 @@ def test_proxy_accepts_large_import_documents(proxied: Proxied) -> None:
 
 
 def test_client_address_comes_from_the_proxy(proxied: Proxied) -> None:
-    """Not what the client says of itself."""
+    """The client cannot set it."""
     world = proxied.world
     robot = world.make_service_user_program()
     assertion = robot.assertion(aud="https://elsewhere.example")
@@ -291,10 +290,11 @@ def test_client_address_comes_from_the_proxy(proxied: Proxied) -> None:
 
 
 def test_proxies_prevent_request_smuggling(proxied: Proxied) -> None:
-    """The service sees each request at most once, and the one behind it only if the proxy has answered both.
+    """The service sees each request at most once, and the one after it only if the proxy has answered both.
 
-    Answers alone do not say it. A proxy passes on the head of what it refuses a moment later, so the service may see it
-    after the client has its answer, and the answer to what is larger than buffers may be lost. So each has a number.
+    Responses alone do not prove it: a proxy forwards the head of a refused request a moment later, so the service
+    may see it after the client has the response, and the response to a large request may be lost. So each request
+    has a number.
     """
     proxied.requests_seen.clear()
     answers = []
@@ -326,7 +326,7 @@ def _tls(port: int) -> ssl.SSLSocket:
 
 @pytest.mark.thorough
 def test_slow_header_is_cut_off(proxied: Proxied) -> None:
-    """No web server of docs/reference/servers does it."""
+    """No web server in docs/reference/servers does this."""
     with _tls(proxied.port) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: id.example.com\r\n")
         connection.settimeout(1)
@@ -350,7 +350,7 @@ def test_stalled_body_is_cut_off(proxied: Proxied) -> None:
                 pass
 
 
-# Python loses a socket that is reset while it is wrapped.
+# Python leaks a socket that is reset during the TLS handshake.
 @pytest.mark.filterwarnings("ignore:.*unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
 def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:
@@ -367,7 +367,7 @@ def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:
             except (ConnectionError, ssl.SSLEOFError):
                 refused += 1
         connection.settimeout(5)
-        # nginx refuses once it has the head, HAProxy the connection.
+        # nginx refuses the request after its head, HAProxy the connection.
         with suppress(OSError):
             refused += connection.recv(65536).startswith(b"HTTP/1.1 503 ")
         assert refused

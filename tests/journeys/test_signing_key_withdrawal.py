@@ -1,4 +1,4 @@
-"""A signing key that others may know is withdrawn by another process: from its next look on, none accepts it."""
+"""Another process withdraws a compromised signing key: after their next poll, all processes reject its tokens."""
 
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough
 
 
 def withdrawn_elsewhere(settings: Mapping[str, str], kid: str) -> str:
-    """The new key that another process has made in its place."""
+    """The id of the new key, after another process has replaced the withdrawn one."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(withdraw_signing_keys, dict(settings), [kid]).result()
 
@@ -56,7 +56,7 @@ def test_withdrawn_key_is_neither_published_nor_accepted(isolated_world: World) 
 
 
 def test_new_key_is_accepted_by_clients_with_an_older_key_list(isolated_world: World) -> None:
-    """Without a pause: this process keeps its copy of the list, and looks again for a key that it does not know."""
+    """Without a delay: this process reloads its copy of the keys for an unknown kid."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     [kid] = [key["kid"] for key in world.client.fetch_jwks().json["keys"]]

@@ -1,4 +1,4 @@
-"""Clients that do not know us, over real HTTP: authlib, requests-oauthlib, pyoidc's consumer, and plain requests."""
+"""Third-party clients over real HTTP: authlib, requests-oauthlib, pyoidc's consumer, and plain requests."""
 
 import json
 import time
@@ -37,7 +37,7 @@ def key_file(robot: ServiceUserProgram) -> dict[str, str]:
 
 @pytest.mark.shows("1.4")
 def test_authlib_s_assertion_session_works_by_itself(served: World) -> None:
-    """It signs, asks for a token, uses it, and asks again when it has run out."""
+    """It signs assertions, requests a token, uses it, and requests another one after the expiry."""
     robot = served.make_manager_program()
     file = key_file(robot)
     discovery = requests.get(f"{served.issuer}/.well-known/openid-configuration", timeout=10).json()
@@ -98,7 +98,7 @@ CALLBACK = "https://app.example/cb"
 
 @pytest.fixture
 def party(served: World) -> RelyingParty:
-    """What is registered for the clients below; they are not written by us, this here only holds id and secret."""
+    """The registration for the clients below, of which only id and secret are used."""
     return RelyingParty.register(served, redirect_uri=CALLBACK)
 
 
@@ -109,7 +109,7 @@ def person(served: World) -> HumanUser:
 
 @pytest.fixture
 def visit(served: World, person: HumanUser) -> Callable[[str], str]:
-    """The person goes where the client sends them, signs in where they are asked, and comes back with an address."""
+    """Open the client's URL as the user, sign in if necessary, and return the redirect back to the client."""
     browser = Browser(served)
     login_name = set_password(served, person)
 
@@ -131,7 +131,7 @@ def published_keys(served: World) -> jwk.KeySet:
 def test_authlib_signs_a_person_in_refreshes_and_signs_out(
     served: World, party: RelyingParty, person: HumanUser, visit: Callable[[str], str]
 ) -> None:
-    """With PKCE, and its own checks of the ID token (OpenID Connect Core §3.1.3.7)."""
+    """With PKCE, and authlib's own checks of the ID token (OpenID Connect Core §3.1.3.7)."""
     discovery = served.client.discovery
     verifier, nonce = generate_token(48), generate_token()
     with OAuth2Session(
@@ -196,7 +196,7 @@ def test_requests_oauthlib_signs_a_person_in_and_refreshes(
     visit: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With PKCE, the secret in a Basic header; it would take a changed scope for an attack."""
+    """With PKCE and the secret in a Basic header; the client would treat a changed scope as an attack."""
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     discovery = served.client.discovery
     with requests_oauthlib.OAuth2Session(
@@ -214,7 +214,7 @@ def test_requests_oauthlib_signs_a_person_in_and_refreshes(
 
 @pytest.fixture
 def consumer(served: World, party: RelyingParty) -> oic.oic.Client:
-    """pyoidc's client, which has read the discovery document and the keys."""
+    """pyoidc's client, configured from the discovery document and the key set."""
     client = oic.oic.Client(client_authn_method=CLIENT_AUTHN_METHOD)
     client.provider_config(served.issuer)
     client.store_registration_info(RegistrationResponse(client_id=party.client_id, client_secret=party.secret))
@@ -225,7 +225,7 @@ def consumer(served: World, party: RelyingParty) -> oic.oic.Client:
 def test_pyoidc_consumer_redeems_a_code(
     served: World, consumer: oic.oic.Client, person: HumanUser, visit: Callable[[str], str]
 ) -> None:
-    """It verifies the ID token by the keys that it found."""
+    """It verifies the ID token with the published keys."""
     request = consumer.construct_AuthorizationRequest(
         request_args={
             "response_type": "code",

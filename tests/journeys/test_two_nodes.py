@@ -1,4 +1,4 @@
-"""Security 7.4, 18.4: nothing that one node has seen outlives its change by another node, nor answers for another."""
+"""Security 7.4, 18.4: no node's cache outlives a change by another node, or responds for another client."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough
 
 
 class TwoNodeScenario:
-    """Two nodes of one service. The first has just seen everything succeed, and so could have kept it."""
+    """Two nodes of one service. The first has just seen every request succeed, and could have cached that."""
 
     def __init__(self, world: World, other: World) -> None:
         self.world, self.other = world, other
@@ -31,7 +31,7 @@ class TwoNodeScenario:
         assert self.node_states() == dict.fromkeys(self.node_states(), True)
 
     def node_states(self) -> dict[str, bool]:
-        """What the first node lets through."""
+        """What the first node accepts."""
         client = self.world.client
         return {
             "userinfo": client.fetch_userinfo(self.token).status_int == 200,
@@ -64,7 +64,7 @@ def _remove_manager(scene: TwoNodeScenario, services: Services) -> None:
     services.managers.remove(manager.id, principal=Principal.OPERATOR)
 
 
-#: Change → what it ends.
+#: Each change, and what it ends.
 CHANGES: dict[str, tuple[Callable[[TwoNodeScenario, Services], object], set[str]]] = {
     "person deactivated": (
         lambda scene, services: services.users.deactivate(scene.person.id, principal=Principal.OPERATOR),
@@ -113,7 +113,7 @@ def test_change_on_one_node_applies_to_the_next_request_on_another(scene: TwoNod
 
 
 def test_cached_introspection_is_not_shared_between_clients(scene: TwoNodeScenario) -> None:
-    """The same token right after a success: another client, another token of the same person, and back again."""
+    """The same token right after a success: another client, another token of the same user, and back again."""
     world, stranger = scene.world, scene.world.make_application()
     narrow = world.obtain_tokens(scene.client, scene.session, scope="openid")["access_token"]
     for _ in range(2):
@@ -127,7 +127,7 @@ def test_cached_introspection_is_not_shared_between_clients(scene: TwoNodeScenar
 
 
 def test_new_signing_key_is_known_to_every_node_in_half_a_minute(scene: TwoNodeScenario) -> None:
-    """Decisions, lifetimes: nodes may keep the list of keys for 30 seconds."""
+    """Decisions, lifetimes: nodes may cache the key set for 30 seconds."""
     scene.world.client.fetch_jwks()
     with scene.other.transaction_services() as services:
         services.signing_keys.rotate()

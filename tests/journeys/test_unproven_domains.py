@@ -14,7 +14,7 @@ from tests.journeys.domain_requests import api_of, manager, path_of, request_dom
 
 pytestmark = pytest.mark.storages("memory")
 
-#: A domain that no organization here can prove.
+#: A domain that no organization here can verify.
 FOREIGN = "microsoft.com"
 
 
@@ -59,7 +59,7 @@ ROLES = "urn:service:iam:org:projects:roles"
 
 
 def _signs_in(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """As user@name on the login page."""
+    """Whether a sign-in as user@name succeeds on the login page."""
     set_password(world, person)
     browser = Browser(world)
     browser.open("/account")
@@ -68,7 +68,7 @@ def _signs_in(world: World, organization: Organization, person: HumanUser, name:
 
 
 def _is_scope(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """``…:org:domain:primary:name``, that only members of the organization are granted."""
+    """Whether the scope ``…:org:domain:primary:name``, which only members of the organization get, is granted."""
     client = world.make_web_application(world.make_project(organization).id)
     scope = f"openid urn:service:iam:org:domain:primary:{name}"
     answer = world.make_browser_session(person).authorize(client, scope=scope, prompt="none")
@@ -77,7 +77,7 @@ def _is_scope(world: World, organization: Organization, person: HumanUser, name:
 
 
 def _is_claimed(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """Role claims (role → {organization id: primary domain}) and claims of the resource owner."""
+    """Whether the name is in role claims (role → {organization id: primary domain}) or claims of the resource owner."""
     project = world.make_project(organization, roles=["reader"])
     world.make_user_grant(person, project, "reader")
     client = world.make_web_application(project.id)
@@ -89,7 +89,7 @@ def _is_claimed(world: World, organization: Organization, person: HumanUser, nam
 
 
 def _is_on_login_pages(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """What the pages of a sign-in say of the application's organization, and of the person's."""
+    """Whether sign-in pages show it as the domain of the application's organization or of the user's."""
     client = world.make_web_application(world.make_project(organization).id)
     browser = Browser(world)
     pages = []
@@ -106,20 +106,20 @@ def _is_on_login_pages(world: World, organization: Organization, person: HumanUs
 
 
 def _is_represented(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """In the API: as the organization's, and as the caller's own."""
+    """Whether the API returns it for the organization or for the caller."""
     api = api_of(world, organization)
     documents = [api.get("/me"), api.get(f"/organizations/{organization.id}"), api.list("/organizations")]
     return name in str(documents)
 
 
 def _is_found(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """By programs, apply and documents that name an organization by its domain."""
+    """Whether programs, `apply` and documents find the organization by this domain."""
     with world.read_only_services() as services:
         return services.storage.organizations.find_by_domain(name) is not None
 
 
 def _is_exported(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
-    """In the organization's document, under which it would be made elsewhere."""
+    """Whether the organization's document contains it, which could create it elsewhere."""
     api = manager(world, "IAM_OWNER")
     return name in str(api.post(f"/organizations/{organization.id}/export", status=200))
 
@@ -144,7 +144,7 @@ def test_unproven_domain_appears_nowhere(isolated_world: World, door: str) -> No
     person = isolated_world.make_human_user(organization)
     for reader, says in READERS.items():
         assert not says(isolated_world, organization, person, FOREIGN), f"{reader} says it"
-    # Each of them would say it if it counted.
+    # Once the domain counts, each of these contains it.
     assert api.patch(f"/organizations/{organization_id}", {"primary_domain": FOREIGN})["primary_domain"] == FOREIGN
     with isolated_world.read_only_services() as services:
         organization = services.organizations.get(organization_id)
@@ -154,7 +154,7 @@ def test_unproven_domain_appears_nowhere(isolated_world: World, door: str) -> No
 
 
 def test_unproven_domain_is_refused_in_every_spelling(isolated_world: World) -> None:
-    """Unicode, punycode, dots and case; addresses and single labels; the service's own hosts; foreign names."""
+    """Unicode, punycode, dots and case; IP addresses and single labels; hosts of the service; and others' names."""
     acme = isolated_world.make_organization(name="Acme")
     evil = isolated_world.make_organization(name="Evil")
     api = api_of(isolated_world, evil)

@@ -1,4 +1,4 @@
-"""The contract itself: composed of parts, none of which hides a test or fixture of another."""
+"""The storage contract: none of its parts hides a test or fixture of another."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -22,14 +22,14 @@ def test_storage_mixins_do_not_override_each_other() -> None:
 
 
 class Hasty(MemoryTransactionParticipant):
-    """Makes its changes visible at the vote, though others have not voted yet."""
+    """Publishes its changes at the vote, before the other participants have voted."""
 
     def tpc_vote(self, transaction: Any) -> None:
         super().tpc_finish(transaction)
 
 
 class Forgetful(MemoryBackend):
-    """Says that it keeps everything, and keeps nothing."""
+    """Claims to keep everything, but keeps nothing."""
 
     is_durable: ClassVar[bool] = True
 

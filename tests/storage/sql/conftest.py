@@ -18,7 +18,7 @@ from identity.testing.postgresql import PostgresqlServer, drop_database, new_dat
 if TYPE_CHECKING:
     from identity.testing.mariadb import MariadbServer
 
-#: Thirty times as fast as TRUNCATE, which makes new files; in the role of a replica no trigger asks who may do that.
+#: Thirty times as fast as TRUNCATE, which creates new files. The replica role skips the triggers that refuse deletion.
 _EMPTY = "; ".join(
     [
         "SET session_replication_role = replica",
@@ -52,7 +52,7 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def postgresql_database(postgresql_server: PostgresqlServer) -> Iterator[str]:
-    """A migrated database, the same for all tests of this worker."""
+    """A migrated database, shared by all tests of this worker."""
     url = new_database(postgresql_server)
     backend = open_backend(url)
     backend.migrate()
@@ -63,7 +63,7 @@ def postgresql_database(postgresql_server: PostgresqlServer) -> Iterator[str]:
 
 @pytest.fixture
 def postgresql_url(postgresql_database: str) -> Iterator[str]:
-    """A migrated, empty PostgreSQL database; emptying it is faster than making a new one."""
+    """A migrated, empty PostgreSQL database. Emptying a database is faster than creating one."""
     yield postgresql_database
     with psycopg.connect(postgresql_database, autocommit=True) as connection:
         connection.execute(_EMPTY)
@@ -71,7 +71,7 @@ def postgresql_url(postgresql_database: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def mariadb_database(mariadb_server: "MariadbServer") -> Iterator[str]:
-    """A migrated database, the same for all tests of this worker."""
+    """A migrated database, shared by all tests of this worker."""
     from identity.testing import mariadb
 
     url = mariadb.new_database(mariadb_server)
@@ -87,21 +87,20 @@ def mariadb_url(mariadb_database: str, mariadb_server: "MariadbServer") -> Itera
     """A migrated, empty MariaDB database."""
     yield mariadb_database
     name = urlsplit(mariadb_database).path.lstrip("/")
-    # Its trigger refuses to delete events; an emptied table is a new one.
+    # A trigger refuses DELETE on audit events; TRUNCATE replaces the table.
     emptied = [f"DELETE FROM {name}.{table}" for table in metadata.tables if table != "audit_events"]  # noqa: S608
     mariadb_server.execute("SET SESSION foreign_key_checks = 0", *emptied, f"TRUNCATE TABLE {name}.audit_events")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest) -> str:
-    """A migrated, empty database, once of each kind."""
+    """A migrated, empty database of each kind."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 
 
 @pytest.fixture
 def backend(url: str) -> Iterator[SqlBackend]:
-    """The backend on ``url``."""
     backend = open_backend(url)
     yield backend
     backend.close()
@@ -109,11 +108,10 @@ def backend(url: str) -> Iterator[SqlBackend]:
 
 @pytest.fixture
 def reopen(url: str) -> Callable[[], SqlBackend]:
-    """Opens the same database once more, also in another process."""
+    """Opens the same database again, also in another process."""
     return partial(SqlBackend, SqlPluginSettings(url=url))
 
 
 @pytest.fixture
 def transactions() -> ContractTransactionManager:
-    """Transactions of our own."""
     return ContractTransactionManager()

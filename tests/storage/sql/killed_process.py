@@ -1,11 +1,11 @@
-"""A forked process that acknowledges what it has written until it is killed."""
+"""A forked process that acknowledges its writes until it is killed."""
 
 import os
 from collections.abc import Callable
 
 
 def acknowledged_before_kill(write: Callable[[int], object]) -> set[int]:
-    """Run ``write`` in a fork; it writes numbers, separated by spaces, to the file descriptor it is given."""
+    """The numbers, separated by spaces, that ``write`` wrote to its file descriptor before its fork was killed."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

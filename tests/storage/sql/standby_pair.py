@@ -21,7 +21,7 @@ from tests.process_tree import signal_process_tree
 
 Value = TypeVar("Value")
 
-#: What the tests allow, and how often servers are asked, in seconds: more often than others do, so that they wait less.
+#: The allowed staleness, and the polling interval in seconds, shorter than the default so that tests wait less.
 STALENESS = timedelta(minutes=5)
 INTERVAL = 0.3
 
@@ -34,21 +34,21 @@ class StandbyPair:
     standby: PostgresqlServer
 
     def settings(self, **changed: object) -> SqlPluginSettings:
-        """Of a new database, without a schema."""
+        """Settings with a new database, without a schema."""
         url = new_database(self.primary)
         standby_settings = {"standby_url": self.standby_url(url), "standby_staleness": STALENESS, **changed}
         return SqlPluginSettings(url=url, **standby_settings)  # type: ignore[arg-type]
 
     def standby_url(self, url: str) -> str:
-        """Where the standby has the same database."""
+        """The URL of the same database on the standby."""
         return self.standby.url(urlsplit(url).path.lstrip("/"))
 
     def pause(self) -> None:
-        """Have the standby stay where it is."""
+        """Pause replication."""
         self.standby.execute(sql.SQL("SELECT pg_wal_replay_pause()"))
 
     def resume(self) -> None:
-        """The inverse of ``pause``."""
+        """Resume replication."""
         self.standby.execute(sql.SQL("SELECT pg_wal_replay_resume()"))
 
     def send(self, number: int) -> None:
@@ -57,7 +57,7 @@ class StandbyPair:
 
 
 def make_standby_pair(stack: ExitStack) -> StandbyPair:
-    """Two servers until the end."""
+    """Start two servers, which stop with ``stack``."""
     primary, standby = (Path(tempfile.mkdtemp(prefix="identity-postgresql-")) for _ in range(2))
     server = stack.enter_context(running_server(primary))
     server.copy_data_to(standby)
@@ -72,7 +72,7 @@ def shared_pair() -> Iterator[StandbyPair]:
 
 @pytest.fixture
 def pair(shared_pair: StandbyPair) -> Iterator[StandbyPair]:
-    """Two servers that are as they were afterwards."""
+    """The shared servers, which are restored afterwards."""
     yield shared_pair
     shared_pair.send(signal.SIGCONT)
     shared_pair.resume()
@@ -80,14 +80,14 @@ def pair(shared_pair: StandbyPair) -> Iterator[StandbyPair]:
 
 @pytest.fixture
 def own_pair() -> Iterator[StandbyPair]:
-    """Two servers that a test may stop."""
+    """Two servers of its own, for a test that stops one."""
     with ExitStack() as stack:
         yield make_standby_pair(stack)
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have servers asked each INTERVAL."""
+    """Poll every INTERVAL."""
     monkeypatch.setattr(standby_module, "_POLL_SECONDS", INTERVAL)
 
 
@@ -98,17 +98,14 @@ class PairClock:
         self._ahead = 0.0
 
     def monotonic(self) -> float:
-        """Now."""
         return time.monotonic() + self._ahead
 
     def advance(self, span: timedelta) -> None:
-        """Have so much time pass."""
         self._ahead += span.total_seconds()
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> PairClock:
-    """The clock of all standbys."""
     clock = PairClock()
     monkeypatch.setattr(standby_module, "time", clock)
     return clock

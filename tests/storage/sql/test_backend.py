@@ -54,7 +54,7 @@ def test_failure_messages_hold_no_secrets(backend: SqlBackend, transactions: Con
         storage.tokens.add_access_token(replace(token, user_id="nobody"))
     assert type(refusal.value) is RowNotFound
     assert "INSERT" not in str(refusal.value)
-    # The cause is for the log: it has the statement, never its values.
+    # The log has the statement, but never its values.
     assert token.digest.hex()[:8] not in repr(refusal.value.__cause__)
     assert "nobody" not in str(refusal.value.__cause__).split("DETAIL")[0]
 

@@ -1,4 +1,4 @@
-"""A process, or the server of its database, is killed at any moment while greenlets share a statement that writes."""
+"""A process, or its database server, is killed at any moment while greenlets share a writing statement."""
 
 import os
 import signal
@@ -40,11 +40,12 @@ from tests.storage.sql.greenlet_barrier import GreenletBarrier
 from tests.storage.sql.killed_process import acknowledged_before_kill
 
 WRITER_COUNT = 4
-#: In every second process this one is refused, so that each of the others sends a statement of its own.
+#: In every second process this writer is refused, after which each of the others sends its own statement.
 REFUSED_WRITER = 2
-#: Before each writes, waiting for their one statement, and as many answers; one with a refusal waits more often.
+#: Before each write, while waiting for the shared statement, and before each acknowledgement. A refusal adds more
+#: waits.
 KILL_POINTS, EXTRA_KILL_POINTS = 2 * WRITER_COUNT + 2, 2 * WRITER_COUNT
-#: How many tokens are recorded before their server is killed.
+#: The number of tokens recorded before the server is killed.
 MIN_TOKENS_BEFORE_KILL = 60
 
 
@@ -53,7 +54,7 @@ def token_digest(number: int, name: int) -> bytes:
 
 
 class WriterProcess:
-    """A process that writes, acknowledges, and is killed at one of its moments."""
+    """A process that writes, acknowledges, and is killed at one of its kill points."""
 
     def __init__(self, url: str, service_user: ServiceUser, number: int, acknowledge: int) -> None:
         self._backend = SqlBackend(SqlPluginSettings(url=url))
@@ -61,7 +62,7 @@ class WriterProcess:
         self._number = number
         self._acknowledge = acknowledge
         self._kill_points = count()
-        # Half of the processes have a refusal, each of them at every moment.
+        # Half of the processes have a refused writer; each half is killed at every kill point.
         self._kill_point = number // 2 % (KILL_POINTS + number % 2 * EXTRA_KILL_POINTS)
 
     def run(self) -> None:
@@ -98,7 +99,7 @@ class WriterProcess:
 
 
 def run_until_killed(url: str, service_user: ServiceUser, number: int) -> set[int]:
-    """Whose writes a process acknowledged before it was killed."""
+    """The writers whose writes the process acknowledged before it was killed."""
     return acknowledged_before_kill(lambda writer: WriterProcess(url, service_user, number, writer).run())
 
 
@@ -117,7 +118,7 @@ def store_service_user(backend: SqlBackend) -> ServiceUser:
 
 
 def wait_for_other_connections_to_end(url: str) -> None:
-    """Return when the server has noticed that all others are gone."""
+    """Return when the server has noticed that all other connections are gone."""
     with psycopg.connect(url, autocommit=True) as connection:
         query = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         while connection.execute(query).fetchone() is not None:
@@ -131,7 +132,7 @@ def test_killed_process_loses_no_acknowledged_write(postgresql_url: str, times: 
     backend = open_backend(postgresql_url)
     robot = store_service_user(backend)
     backend.close()
-    # Forked from a process with nothing else in it.
+    # Forks are fast from a process that has nothing else in memory.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         numbers = list(pool.map(run_until_killed, [postgresql_url] * times, [robot] * times, range(times)))
     wait_for_other_connections_to_end(postgresql_url)
@@ -153,7 +154,7 @@ def test_killed_process_loses_no_acknowledged_write(postgresql_url: str, times: 
 
 @pytest.fixture
 def own_server() -> Iterator[PostgresqlServer]:
-    """A server that waits for its disk, and may be killed."""
+    """A server with fsync enabled, which a test may kill."""
     with tempfile.TemporaryDirectory(prefix="identity-killed-") as folder:
         server = PostgresqlServer(Path(folder) / "server")
         yield server
@@ -166,7 +167,7 @@ def test_killed_server_loses_no_acknowledged_write(own_server: PostgresqlServer)
     backend.migrate()
     robot = store_service_user(backend)
     acknowledged: list[AccessToken] = []
-    # It drops what it has not written to its log, without a checkpoint.
+    # An immediate shutdown without a checkpoint discards everything that is not in the WAL.
     killing = Timer(0, os.kill, (own_server.process_id, signal.SIGQUIT))
 
     def write() -> None:
@@ -202,7 +203,7 @@ def wait_until_gone(process_id: int) -> None:
 
 
 def store_token_again(backend: SqlBackend, service_user: ServiceUser) -> None:
-    """Record a token once the server is back; retry on connections that the kill ended."""
+    """Record a token after the server has restarted; retry on connections that the kill ended."""
     for _ in range(3):
         with suppress(StorageUnavailable), committed_transaction(backend, ContractTransactionManager()) as storage:
             storage.tokens.add_access_token(

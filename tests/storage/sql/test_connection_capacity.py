@@ -1,4 +1,4 @@
-"""The number of connections that a server allows: the check reports what is needed, and callers wait for a free one."""
+"""The connection limit of a server: the check reports how many are needed, and callers wait for a free one."""
 
 import tempfile
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ from identity.storage.errors import StorageUnavailable
 from identity.testing.postgresql import PostgresqlServer, new_database
 
 MOST = 12
-#: As PostgreSQL is installed, less what is kept for superusers.
+#: The default of PostgreSQL without the connections reserved for superusers.
 USUAL = 97
 RACERS = 100
 
 
 @pytest.fixture(scope="module")
 def small_server() -> Iterator[PostgresqlServer]:
-    """A server that gives few connections."""
+    """A server with a low connection limit."""
     with tempfile.TemporaryDirectory(prefix="identity-small-") as folder:
         settings = f"fsync = off\nmax_connections = {MOST}\nsuperuser_reserved_connections = 2\n"
         server = PostgresqlServer(Path(folder) / "server", settings)
@@ -36,7 +36,7 @@ def small_server() -> Iterator[PostgresqlServer]:
 
 @pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
 def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of an empty database whose server gives fewer connections than one process may open."""
+    """The URL of an empty database whose server allows fewer connections than one process may open."""
     if request.param == "postgresql":
         yield new_database(request.getfixturevalue("small_server"))
         return
@@ -59,7 +59,7 @@ def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) 
     organizations = [make_organization() for _ in range(RACERS)]
 
     def write_and_look(number: int) -> bool:
-        """As a request does: it looks up by another connection than it writes by."""
+        """Like a request: look up on one connection, then write on another."""
         with committed_transaction(backend, ContractTransactionManager()) as storage:
             storage.organizations.add(organizations[number])
             with backend.read_session() as reading:

@@ -1,4 +1,4 @@
-"""Connections are handed out in the order in which they were asked for."""
+"""Connections are assigned in the order of the requests for them."""
 
 import threading
 import time
@@ -163,11 +163,11 @@ def test_no_writer_starves(sqlite_url: str) -> None:
 
 
 class PoolExhausted(Exception):
-    """The server has no connection left."""
+    """The server has no free connection."""
 
 
 def make_full_pool(room: list[int], **settings: Any) -> ConnectionPool:
-    """Of a server that gives as many connections as ``room`` says."""
+    """A pool whose server allows ``room`` connections."""
 
     class Counted(FakeConnection):
         def close(self) -> None:

@@ -18,7 +18,7 @@ from tests.pgbouncer import is_installed, running_pgbouncer
 
 
 class Sql:
-    """A backend as ``reopen`` of each database makes it."""
+    """A backend with the ``reopen`` of its database."""
 
     @pytest.fixture
     def backend(self, reopen: Callable[[], SqlBackend]) -> Iterator[SqlBackend]:
@@ -41,7 +41,7 @@ class TestPostgresql(Sql, StorageContract):
 
 @pytest.mark.thorough
 class TestSerializable(TestPostgresql):
-    """Serializable transactions, as distributed databases with PostgreSQL's dialect have them."""
+    """Serializable transactions, as in distributed databases with PostgreSQL's dialect."""
 
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
@@ -58,7 +58,7 @@ class TestPgbouncer(
     RefreshTokenContract,
     RecordContract,
 ):
-    """What a pooler could get wrong that gives each transaction any of its few connections."""
+    """With a pooler, each transaction may use another of a few server connections."""
 
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Iterator[Callable[[], SqlBackend]]:

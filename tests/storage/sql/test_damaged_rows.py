@@ -79,7 +79,7 @@ READS: dict[str, Callable[[Storage], object]] = {
         lambda request: storage.applications.page(queries.APPLICATION.project_id, request)
     ),
 }
-#: What is done in the same breath as reading.
+#: Operations that read a row and act on it.
 USES: dict[str, Callable[[Storage], object]] = {
     "redeem": lambda storage: storage.tokens.redeem_authorization_code(
         queries.CODE.digest, client_id=queries.CODE.client_id, redeemed_at=NOW
@@ -96,7 +96,7 @@ USES: dict[str, Callable[[Storage], object]] = {
 
 
 def _walk(fetch: Callable[[PageRequest], Any]) -> None:
-    """Fetch every page; the loop ends."""
+    """Fetch every page; the loop must end."""
     request = PageRequest(limit=1)
     for _ in range(10):
         page = fetch(request)
@@ -108,7 +108,7 @@ def _walk(fetch: Callable[[PageRequest], Any]) -> None:
 
 @pytest.fixture(scope="module")
 def reads_of(populated: Path) -> dict[str, list[str]]:
-    """Which reads look at a table."""
+    """The names of the reads whose statements mention a table."""
     backend = open_backend(f"sqlite:///{populated}")
     found: dict[str, list[str]] = {name: [] for name in metadata.tables}
     for name, read in READS.items():
@@ -126,7 +126,7 @@ def reads_of(populated: Path) -> dict[str, list[str]]:
 
 
 def damages(column: Column[Any]) -> Iterator[object]:
-    """What SQLite takes for the column and is no value of it."""
+    """Values that SQLite stores in the column although they are invalid."""
     yield None
     if isinstance(column.type, Boolean):
         yield from (2, -1, "yes", b"\x00", 0.5)
@@ -140,7 +140,7 @@ def damages(column: Column[Any]) -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with something in each table, which takes everything."""
+    """A database without constraints, with rows in every table."""
     path = tmp_path_factory.mktemp("damaged") / "identity.db"
     copyfile(sqlite_template, path)
     backend = open_backend(f"sqlite:///{path}")
@@ -176,7 +176,7 @@ def damaged(populated: Path, tmp_path: Path) -> Iterator[tuple[SqlBackend, sqlit
 
 
 def _first(table: Table) -> str:
-    """Which row is damaged: the one that the reads name."""
+    """The condition for the damaged row, which is the one that the reads look for."""
     by_id = {"users": queries.PERSON.id, "organizations": queries.ORGANIZATION.id}
     if table.name in by_id:
         return f"\"id\" = '{by_id[table.name]}'"
@@ -268,7 +268,7 @@ def test_its_own_reading_is_refused_and_lists_leave_it_out(
 
 
 def test_damaged_security_columns_are_refused(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
-    """Manager roles, user grants, which domains count, and who the owners are."""
+    """Manager roles, user grants, verified domains, and owners."""
     backend, database = damaged
     _damage(database, "managers", "roles", "{}", queries.MANAGER.id)
     _damage(database, "user_grants", "roles", "reader", queries.GRANT.id)

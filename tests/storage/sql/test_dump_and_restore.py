@@ -1,4 +1,4 @@
-"""Everything out of one database and into another one."""
+"""Copying everything from one database to another."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ from identity.storage.dump import Cell, StorageDump, TableRows
 from identity.storage.errors import StorageUnavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
-#: Tables of one row at most.
+#: Tables with at most one row.
 ONE_ROW = {"instance", "audit_floor"}
 
 Contents = dict[str, list[dict[str, Cell]]]
@@ -44,7 +44,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlBacken
 
 
 def fill(url: str, times: int = 1) -> None:
-    """Rows in every table: the same text everywhere, so that references lead somewhere."""
+    """Insert rows into every table, with the same text everywhere so that references match."""
     engine = create_engine(SqlPluginSettings(url=url).database_url())
     with engine.begin() as connection:
         for number in range(times):
@@ -72,7 +72,7 @@ def contents(dump: StorageDump) -> Contents:
 
 
 def holds_nothing(backend: SqlBackend) -> bool:
-    """True without a schema, and with an empty one: MariaDB commits each change of a schema by itself."""
+    """True without a schema or with an empty one: MariaDB commits each schema change implicitly."""
     try:
         with backend.dump() as dump:
             return not any(contents(dump).values())

@@ -1,4 +1,4 @@
-"""Three MariaDB servers that are one database (Galera): each takes writes, and what meets at one row is refused."""
+"""Three MariaDB servers as one database (Galera): each accepts writes, and conflicting writes to a row are refused."""
 
 import gc
 import os
@@ -58,11 +58,11 @@ def cluster() -> Iterator[GaleraCluster]:
 
 @pytest.fixture(scope="module")
 def backends(cluster: GaleraCluster) -> Iterator[list[SqlBackend]]:
-    """The same database, once by each node."""
+    """A backend for each node of the same database."""
     backends = [SqlBackend(SqlPluginSettings(url=url)) for url in cluster.new_database()]
     backends[0].migrate()
     for node, backend in zip(cluster.nodes, backends, strict=True):
-        # It waits until the node has what others have: to connect does not.
+        # Waits until the node has caught up: connecting does not.
         node.execute("SELECT 1 FROM information_schema.tables")
         backend.check()
     yield backends
@@ -87,7 +87,7 @@ def save(backend: SqlBackend, *values: object) -> None:
 
 
 def race(backends: list[SqlBackend], attempt: Callable[[Storage, int], object], times: int) -> RaceResult:
-    """Make the attempt so often at the same moment, each time by another node than the time before."""
+    """Run the attempt this many times at the same moment, in turn on each node."""
     together, transactions = threading.Barrier(times), ContractTransactionManager()
 
     def run(number: int) -> AttemptOutcome:
@@ -147,7 +147,7 @@ def test_last_owner_stays_though_each_node_removes_another_one(backends: list[Sq
 
 
 def test_forbidden_operation_is_refused_on_every_node(backends: list[SqlBackend]) -> None:
-    """A record is locked by operations that it forbids, and changed by others on another node."""
+    """One node locks a record for operations that it forbids, while another node changes it."""
     for _ in range(6):
         record, other = make_record(value={}), make_record()
         save(backends[0], record, other)
@@ -161,7 +161,7 @@ def test_forbidden_operation_is_refused_on_every_node(backends: list[SqlBackend]
 
 
 def drop_unless_forbidden(storage: Storage, number: int, *, record: Record, other: Record) -> None:
-    """Every third one forbids dropping the record, if it exists; others drop it unless that is forbidden."""
+    """Every third attempt forbids deleting the record, if it exists; the others delete it unless that is forbidden."""
     found = storage.records.find(record.plugin, record.kind, record.key, locked=number % 3 != 2)
     assert found is not None
     if number % 3 == 2:
@@ -193,7 +193,7 @@ class WriteLoad:
                 self.acknowledged[at].append(organization.id)
 
     def wait_for_more(self, *nodes: int) -> None:
-        """Return when each of these nodes has taken ten more."""
+        """Return when each of these nodes has acknowledged ten more writes."""
         expected = {at: len(self.acknowledged[at]) + 10 for at in nodes}
         give_up_at = time.monotonic() + 120
         while any(len(self.acknowledged[at]) < number for at, number in expected.items()):
@@ -207,7 +207,7 @@ class WriteLoad:
         return {item for of_node in self.acknowledged for item in of_node}
 
 
-# PyMySQL leaves it to Python to close a socket whose peer is gone.
+# PyMySQL does not close a socket whose peer is gone.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_acknowledged_writes_survive_node_failures(cluster: GaleraCluster, backends: list[SqlBackend]) -> None:
     load = WriteLoad(backends)

@@ -1,4 +1,4 @@
-"""Writers in greenlets share commits on SQLite (identity/plugins/sql/group_commit.py); nothing is lost or half done."""
+"""Writers in greenlets share commits on SQLite (identity/plugins/sql/group_commit.py); no write is lost or partial."""
 
 import sqlite3
 import threading
@@ -38,7 +38,7 @@ class CommitLedger:
         self.outcomes: dict[str, str] = {}
 
     def writer(self, name: str, then: Callable[[Storage], object] = lambda _: None) -> Callable[[], None]:
-        """Adds an organization of this name, does something else in the same transaction, and notes how it ended."""
+        """Adds an organization with this name, does something else in the same transaction, and logs the outcome."""
 
         def write() -> None:
             try:
@@ -79,7 +79,7 @@ def ledger(backend: SqlBackend, transactions: ContractTransactionManager) -> Com
 
 
 def failing_commit(storage: Storage) -> None:
-    """From now on no commit succeeds at this connection, as on a full disk."""
+    """From now on every commit on this connection fails, as on a full disk."""
     assert isinstance(storage, SqlStorage)
 
     def refuse(action: int, argument: str | None, *_: object) -> int:
@@ -102,7 +102,7 @@ def test_ready_writers_share_a_commit(ledger: CommitLedger) -> None:
 
 
 def test_reads_before_the_first_write_take_no_lock(ledger: CommitLedger, backend: SqlBackend) -> None:
-    """All of them look things up before the first one takes the lock."""
+    """All writers read before the first one takes the lock."""
 
     def looks_first(name: str) -> None:
         with backend.read_session() as storage:
@@ -152,7 +152,7 @@ def test_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None:
 
 
 def test_refusal_based_on_uncommitted_writes_waits_for_commit(ledger: CommitLedger) -> None:
-    """Otherwise a client would learn that a code was used although the use was rolled back."""
+    """Otherwise a client would learn that a code was used although that use was rolled back."""
     ledger.run(ledger.writer("a", failing_commit), ledger.writer("b", refused))
     assert ledger.outcomes == {"a": "StorageUnavailable", "b": "StorageUnavailable"}
     assert ledger.log.index("b was told") > ledger.log.index("ROLLBACK")
@@ -190,7 +190,7 @@ def test_group_commit_size_is_limited(ledger: CommitLedger) -> None:
 
 
 def test_slow_writer_does_not_delay_the_commit(ledger: CommitLedger) -> None:
-    """Open writes are committed when its turn begins; later ones wait for it, and other greenlets continue."""
+    """Open writes are committed when its turn starts; later ones wait for it, and other greenlets continue."""
     may_end, has_begun = threading.Event(), threading.Event()
 
     def long(_: Storage) -> None:
@@ -199,7 +199,7 @@ def test_slow_writer_does_not_delay_the_commit(ledger: CommitLedger) -> None:
 
     def lets_it_begin(_: Storage) -> None:
         thread.start()
-        # Until it stands in line.
+        # Until it is queued.
         while not ledger.backend._open_pools().writer.pool._waiters:
             threading.Event().wait(0.001)
 
@@ -257,7 +257,7 @@ def test_greenlet_read_connections_close_with_the_backend(ledger: CommitLedger) 
 
 
 def test_slow_commit_leaves_the_loop_to_others(ledger: CommitLedger) -> None:
-    """After one that was slow the next is executed by a thread; it commits for all as ever."""
+    """After a slow commit, a thread runs the next one, which still commits for all."""
     threads: list[int] = []
 
     def slow_commit(storage: Storage) -> None:

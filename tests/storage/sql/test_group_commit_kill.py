@@ -1,4 +1,4 @@
-"""A process is killed at any moment between the first statement and the last answer of writers that share a commit."""
+"""A process is killed at any moment while its writers share a commit."""
 
 import os
 import signal
@@ -21,14 +21,14 @@ from identity.storage.errors import DuplicateValue
 from tests.storage.sql.killed_process import acknowledged_before_kill
 
 WRITERS = 6
-#: This one is refused after it has written.
+#: This writer is refused after it has written.
 REFUSED = 3
-#: Opening a turn, two rows and closing it for each writer, one commit, and as many answers.
+#: Starting a turn, two rows and ending it for each writer, one commit, and an acknowledgement for each.
 MOMENTS = 5 * WRITERS + 8
 
 
 class Life:
-    """A process that writes, acknowledges, and is killed at one of its moments."""
+    """A process that writes, acknowledges, and is killed at one of these moments."""
 
     def __init__(self, url: str, number: int, acknowledge: int) -> None:
         self._backend = SqlBackend(SqlPluginSettings(url=url))
@@ -61,12 +61,12 @@ class Life:
 
 
 def killed(url: str, number: int) -> set[int]:
-    """Whose writes a process acknowledged before it was killed."""
+    """The writers whose writes a process acknowledged before it was killed."""
     return acknowledged_before_kill(lambda writer: Life(url, number, writer).live())
 
 
 def all_killed(url: str, times: int) -> dict[int, set[int]]:
-    """The same of so many, by number, forked from a process with nothing else in it: that is ten times as fast."""
+    """The results by number. A separate small process forks them, which is ten times as fast."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return dict(zip(range(times), pool.map(killed, [url] * times, range(times)), strict=True))
 

@@ -1,4 +1,4 @@
-"""Operators may enable any log: the statement log holds neither parameters nor returned values."""
+"""Operators may enable any log: the statement log contains neither parameters nor results."""
 
 import logging
 

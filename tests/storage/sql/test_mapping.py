@@ -1,4 +1,4 @@
-"""One mapping for each table: what it stores follows from the fields of a dataclass."""
+"""Each table has one mapping, derived from the fields of a dataclass."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass, replace
@@ -92,7 +92,7 @@ def _mapped(*columns: Column[Any], kinds: Any = ItemRow) -> MappedTable[Any]:
 
 
 def _stored(mapped: MappedTable[Any], value: object, **changes: object) -> Any:
-    """The row as SQLite gives it back."""
+    """The row as read back from SQLite."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         mapped.table.create(connection)

@@ -80,7 +80,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
 
 
 def test_greeting_has_a_shorter_timeout_than_statements(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frozen server takes connections and says nothing at them."""
+    """A frozen server accepts connections but sends no handshake."""
     waited: list[float] = []
     greeted = pymysql.connections.Connection._get_server_information
 
@@ -125,9 +125,7 @@ def save_event(backend: SqlBackend, event: Any) -> None:
 
 
 def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) -> list[Exception]:
-    """The exceptions of two transactions that change the same two rows in opposite orders; ``commit`` commits
-    regardless.
-    """
+    """The exceptions of two transactions that change the same two rows in opposite orders."""
     both_hold_one = threading.Barrier(2)
     errors: list[Exception] = []
 
@@ -203,7 +201,7 @@ def test_statement_timeout_is_reported(mariadb_url: str) -> None:
 
 
 def test_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
-    """What is streamed is one statement until its last row was taken; requests have their limit afterwards."""
+    """A streamed dump is one statement until its last row is read; the limit for requests applies again afterwards."""
     backend = SqlBackend(SqlPluginSettings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
     engine = create_engine(SqlPluginSettings(url=mariadb_url).database_url())
     with engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""The schema: made once, by one runner, refused when it is not ours."""
+"""The schema: created once, by one process, and refused if it is not ours."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def opened(empty_url: str) -> Iterator[Callable[[], SqlBackend]]:
-    """Opens the database that has no schema yet."""
+    """Opens the database without a schema."""
     backends: list[SqlBackend] = []
 
     def open_backend() -> SqlBackend:
@@ -70,7 +70,7 @@ def opened(empty_url: str) -> Iterator[Callable[[], SqlBackend]]:
 
 @pytest.fixture
 def connection(empty_url: str) -> Iterator[Connection]:
-    """A connection of our own to the database under test."""
+    """A separate connection to the database under test."""
     engine = create_engine(SqlPluginSettings(url=empty_url).database_url())
     with engine.connect() as connection:
         yield connection
@@ -96,18 +96,18 @@ def test_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None
     backend.check()
 
 
-# SQLAlchemy cannot read back an index over an expression from SQLite.
+# SQLAlchemy cannot reflect an expression index of SQLite.
 @pytest.mark.filterwarnings("ignore:.*expression-based index")
 def test_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     opened().migrate()
     if connection.dialect.name == "mariadb":
-        # Its types are its own: what keys hold is short, and what lists are sorted by is bytes.
+        # MariaDB has types of its own: short keys, and bytes for columns that lists are sorted by.
         assert _columns(connection) == _columns_of_tables()
         return
     context = MigrationContext.configure(connection, opts={"compare_type": True})
     differences = compare_metadata(context, metadata)
     if connection.dialect.name == "sqlite":
-        # SQLAlchemy does not read what goes with what where a column was added later: the next test does.
+        # SQLAlchemy does not reflect foreign keys of later columns; the next test compares them.
         differences = [difference for difference in differences if difference[0] not in ("add_fk", "remove_fk")]
     assert differences == []
 
@@ -129,7 +129,7 @@ def _columns_of_tables() -> set[tuple[str, str, bool]]:
 
 
 def test_indexes_and_references_are_those_of_the_tables(tmp_path: Path) -> None:
-    """Partial indexes and what goes with what, too, which alembic does not compare."""
+    """Includes partial indexes and foreign keys, which alembic does not compare."""
     SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/migrated.db")).migrate()
     engine = create_engine(f"sqlite:///{tmp_path}/made.db")
     metadata.create_all(engine)
@@ -212,7 +212,7 @@ ADDRESSES = [
 
 @pytest.mark.filterwarnings("ignore:.*expression-based index")
 def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -> None:
-    """More people than are looked at at once; what runs twice, as after a kill, finds the same."""
+    """More users than one batch; a second run, as after a kill, finds the same."""
     engine = open_migration_engine(SqlPluginSettings(url=empty_url))
     organization = make_organization()
     people = {
@@ -234,7 +234,7 @@ def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -
             for id_, profile in people.items()
         ]
         connection.execute(users.insert(), rows)
-    # SQLite undoes a migration that was killed.
+    # SQLite rolls back an interrupted migration.
     for again in (False, True) if engine.dialect.name != "sqlite" else (False,):
         with engine.begin() as connection:
             if again:
@@ -266,7 +266,7 @@ ERASURE = """UPDATE audit_events SET detail = '{"erased": true}'"""
 def test_personal_data_in_audit_events_can_be_erased_after_deletion(
     opened: Callable[[], SqlBackend], connection: Connection
 ) -> None:
-    """And nothing else of it, nor of any other event."""
+    """Only the personal data, and only in events of that user."""
     backend = opened()
     backend.migrate()
     organization = make_organization()
@@ -359,7 +359,7 @@ def _pretend(connection: Connection, revision: str, *, oldest: str) -> None:
 def test_migration_fills_search_texts_and_users_of_events(
     opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was stored before is found as what is stored from now on; a second run changes nothing."""
+    """Existing rows become searchable like new ones; a second run changes nothing."""
     backend = opened()
     backend.migrate()
     organization = make_organization(name="Łódź Ørsted")
@@ -382,7 +382,7 @@ def test_migration_fills_search_texts_and_users_of_events(
         for person in people:
             storage.users.add(person)
         storage.audit.append_many(events)
-    # As the version before stored them.
+    # As the previous version stored them.
     old = {person.id: person.search_text.replace("michal", "michał").replace("o", "ø") for person in people}
     for id_, search_text in old.items():
         stored = search_text.encode() if connection.dialect.name == "mariadb" else search_text

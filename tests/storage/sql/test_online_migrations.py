@@ -21,7 +21,7 @@ from identity.plugins.sql.migrations import mariadb as of_mariadb
 from identity.storage.errors import StorageUnavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
-#: It changes a table that requests ask for, and makes an index of it.
+#: A revision that changes a busy table and creates an index on it.
 TOKENS = "0010"
 #: Statements that wait for a table lock.
 WAITING = {
@@ -34,7 +34,7 @@ IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('ix_a
 
 @pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database whose schema is the one before ``TOKENS``."""
+    """A database with the schema of the revision before ``TOKENS``."""
     if request.param == "mariadb":
         from identity.testing import mariadb
 
@@ -60,7 +60,7 @@ def postgresql(postgresql_server: PostgresqlServer) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is held is tried again right away."""
+    """Retry at once after a lock timeout."""
     monkeypatch.setattr(runner, "_LOCK_RETRY_PAUSE", 0.05)
 
 
@@ -81,7 +81,7 @@ def connected(url: str, **options: str) -> Iterator[Connection]:
 
 @contextmanager
 def beside(url: str) -> Iterator[Callable[[], Future[Sequence[str]]]]:
-    """What begins to migrate; it is waited for at the end."""
+    """Run migrations in a thread, which ends before the block does."""
     backend = SqlBackend(SqlPluginSettings(url=url))
     with ThreadPoolExecutor(1) as pool:
         yield partial(pool.submit, backend.migrate)
@@ -127,7 +127,7 @@ def test_long_table_lock_is_reported(url: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_index_creation_blocks_nothing_and_replaces_an_invalid_index(postgresql: str) -> None:
-    """Only the migration waits for readers whose snapshot is older than the index."""
+    """Only the migration waits for readers with a snapshot older than the index."""
     made_before(TOKENS, postgresql)
     with connected(postgresql, isolation_level="REPEATABLE READ") as reader:
         reader.execute(text("SELECT count(*) FROM users"))
@@ -153,7 +153,7 @@ def test_index_creation_blocks_nothing_and_replaces_an_invalid_index(postgresql:
 
 
 class KilledMigration(Exception):
-    """The program ended here."""
+    """Simulates the end of the program."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
@@ -175,12 +175,12 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def test_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
     empty: str, begins_with: str | None
 ) -> None:
-    """Each run finds what all runs before left, and recognizes it."""
+    """Each run recognizes what the earlier runs have done."""
     if begins_with is not None:
         if empty.startswith("mariadb") and begins_with < of_mariadb.BEGINS_WITH:
             pytest.skip(f"MariaDB begins with {of_mariadb.BEGINS_WITH}")
         made_before(REVISIONS[REVISIONS.index(begins_with) + 1], empty)
-    # One transaction of hundreds of statements rolls back the same after each: a few samples suffice.
+    # Hundreds of statements in one transaction roll back the same after each, so a few samples suffice.
     step = 60 if begins_with is None and not empty.startswith("mariadb") else 1
     for statements in itertools.count(1, step):
         engine = open_migration_engine(SqlPluginSettings(url=empty))
@@ -213,7 +213,7 @@ def test_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
 
 
 def test_no_revision_makes_an_index_for_which_writers_wait(postgresql: str) -> None:
-    """Of a table that is there already."""
+    """On an existing table."""
     made_before(REVISIONS[1], postgresql)
     backend = SqlBackend(SqlPluginSettings(url=postgresql))
     statements = "\n".join(backend.migration_sql())

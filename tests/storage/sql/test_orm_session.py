@@ -1,4 +1,4 @@
-"""A plugin's ORM session, joined by zope.sqlalchemy, ends with the backend's part in the same transaction."""
+"""A plugin's ORM session, joined by zope.sqlalchemy, commits or rolls back with the backend's transaction."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -71,10 +71,10 @@ def test_orm_and_storage_writes_roll_back_together(
 def test_session_is_undone_where_the_backend_cannot_commit(
     backend: SqlBackend, session: Session, transactions: ContractTransactionManager
 ) -> None:
-    """The session votes after the backend, so a commit of the session alone is impossible."""
+    """The session votes after the backend, so it cannot commit alone."""
     _write(backend, session, transactions)
     driver = backend.join_transaction(transactions).connection.driver  # type: ignore[attr-defined]
-    # As after a full disk, or when the network is gone.
+    # As after a full disk or a lost connection.
     driver.rollback() if isinstance(driver, sqlite3.Connection) else driver.close()
     with pytest.raises(StorageUnavailable):
         transactions.commit()

@@ -1,4 +1,4 @@
-"""What holds for PostgreSQL alone."""
+"""Behaviour specific to PostgreSQL."""
 
 import signal
 import tempfile
@@ -48,7 +48,7 @@ def backend(postgresql_url: str) -> Iterator[SqlBackend]:
 
 @pytest.fixture
 def new_backend(postgresql_server: PostgresqlServer) -> Iterator[SqlBackend]:
-    """On a database of which the planner knows nothing."""
+    """A backend on a database without planner statistics."""
     backend = SqlBackend(SqlPluginSettings(url=new_database(postgresql_server)))
     backend.migrate()
     yield backend
@@ -57,7 +57,7 @@ def new_backend(postgresql_server: PostgresqlServer) -> Iterator[SqlBackend]:
 
 @pytest.fixture
 def lone_server() -> Iterator[PostgresqlServer]:
-    """A server that can be stopped without disturbing other tests."""
+    """A server of its own, which a test can stop."""
     folder = Path(tempfile.mkdtemp(prefix="identity-postgresql-"))
     with running_server(folder) as server:
         yield server
@@ -78,7 +78,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
             assert {name: parameter(driver, name) for name in expected} == expected
             assert parameter(driver, "default_transaction_read_only") == reading
             parameters = driver.info.get_parameters()
-            # A network that swallows everything is noticed, and not after a quarter of an hour.
+            # Dead connections are noticed sooner than after a quarter of an hour.
             assert {parameters[name] for name in ("tcp_user_timeout", "keepalives_idle")} == {"5000", "5"}
 
 
@@ -95,7 +95,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
 def test_token_query_cost_without_planner_statistics(
     new_backend: SqlBackend, change: Callable[[Storage], object]
 ) -> None:
-    """Until tables are analyzed for the first time it takes them for tiny, however fast they grow."""
+    """Until the first ANALYZE, the planner assumes that tables are tiny."""
     sent: list[tuple[str, Any]] = []
     with committed_transaction(new_backend, ContractTransactionManager()) as storage:
         assert isinstance(storage, SqlStorage)
@@ -174,12 +174,12 @@ def test_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -> No
 
 @pytest.fixture
 def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
-    """Sends a signal to all processes of the server; in the end, and after a minute, they go on."""
+    """Sends a signal to all processes of the server, which continue at the end, or after a minute."""
 
     def send(number: int) -> None:
         signal_process_tree(lone_server.process_id, number)
 
-    # A caller that would wait for ever gets its answer in the end, and the test fails.
+    # After a minute a caller that would wait forever gets its response, and the test fails.
     thaw = threading.Timer(60, send, [signal.SIGCONT])
     thaw.start()
     yield send
@@ -188,10 +188,10 @@ def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
 
 
 def test_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
-    """Its own timeouts do not run while it is frozen."""
+    """A frozen server enforces no timeouts of its own."""
     backend = SqlBackend(SqlPluginSettings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
     backend.migrate()
-    # One connection is in use when it happens.
+    # One connection is in use when the server freezes.
     with backend.read_session() as storage:
         assert storage.organizations.find("1") is None
         frozen(signal.SIGSTOP)
@@ -209,7 +209,7 @@ def test_server_outage_is_reported_and_recovered(lone_server: PostgresqlServer) 
     backend.migrate()
     with committed_transaction(backend, transactions) as storage:
         storage.organizations.add(organization)
-    # One transaction is caught in the middle.
+    # One transaction is open.
     transactions.begin()
     caught = backend.join_transaction(transactions)
     caught.organizations.add(make_organization())

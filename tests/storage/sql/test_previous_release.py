@@ -1,4 +1,4 @@
-"""The release before the newest schema revision keeps working with it: its own code, from the history."""
+"""The previous release keeps working after the newest schema revision: its own code, from the git history."""
 
 import configparser
 import json
@@ -21,8 +21,7 @@ from identity.testing.postgresql import drop_database, new_database
 ROOT = Path(__file__).resolve().parents[3]
 _NEWEST, _BEFORE = [item for _, item in zip(range(2), script_directory().walk_revisions(), strict=False)]
 
-#: Run by the code of the release before, whose names it uses. Between its two lines of answers the schema becomes that
-#: of this one.
+#: Runs with the code and the names of the previous release. The migration happens between its two lines of output.
 _PROGRAM = """
 import json, sys
 from identity.plugins.sql.migrations import HEAD
@@ -74,7 +73,7 @@ world.close()
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the last commit before the newest revision was added."""
     file = Path(script_directory().get_revision(_NEWEST.revision).path).relative_to(ROOT)
-    # What was merged came with the merge.
+    # The commit on the first-parent history, which may be a merge.
     added = (
         _git("log", "--first-parent", "-m", "--diff-filter=A", "--format=%H", "-1", "--", str(file)).decode().strip()
     )
@@ -82,7 +81,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("before")
     archive = _git("archive", commit, "identity", "setup.cfg")
     subprocess.run(["tar", "--extract", "--directory", folder], input=archive, check=True)
-    # The entry points of what is installed name today's classes: those of that release hide them.
+    # Metadata of the previous release hides the entry points of the installed one, which name current classes.
     config = configparser.ConfigParser()
     config.read(folder / "setup.cfg")
     lines = "".join(f"[{group}]{points}\n" for group, points in config["options.entry_points"].items())
@@ -103,7 +102,7 @@ def _git(*arguments: str) -> bytes:
 
 @pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
 def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Of a database without a schema."""
+    """The URL of a database without a schema."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/identity.db"
     elif request.param == "postgresql":

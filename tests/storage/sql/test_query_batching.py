@@ -1,4 +1,4 @@
-"""Greenlets share statements on PostgreSQL (identity/plugins/sql/query_batching.py); each gets what it asked for."""
+"""Greenlets share statements on PostgreSQL (identity/plugins/sql/query_batching.py); each gets its own results."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -54,11 +54,11 @@ class BatchingScenario:
         self._transactions = transactions
         self.sent: list[str] = []
         self.results: list[object] = []
-        #: The number of the one who asks for all.
+        #: The number of the greenlet that executes the batch.
         self.first = -1
 
     def ask(self, *asks: Ask, of_first: Callable[[DatabaseConnection], object] = lambda _connection: None) -> None:
-        """Have each ask in a greenlet of its own; ``of_first`` is given the connection of the one who asks for all."""
+        """Run each ask in its own greenlet; ``of_first`` gets the connection that executes the batch."""
         self.sent, self.results = [], [None] * len(asks)
         barrier = GreenletBarrier(len(asks))
         works = [self._asking(number, ask, barrier, of_first) for number, ask in enumerate(asks)]
@@ -170,7 +170,7 @@ def test_invalid_parameter_does_not_fail_the_batch(scene: BatchingScenario, bad:
 
 
 def test_snapshot_queries_are_not_batched(backend: SqlBackend) -> None:
-    """It sees what was committed when it began, and nothing else."""
+    """A snapshot sees only what was committed before it began."""
     barrier, transactions = GreenletBarrier(3), ContractTransactionManager()
 
     def look(storage: Storage) -> object:
@@ -201,7 +201,7 @@ def test_lost_connection_fails_only_its_reader(scene: BatchingScenario, postgres
 
 
 def test_batch_timeouts_are_raised_at_once(scene: BatchingScenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A silent server would be silent to each of them again."""
+    """A silent server would let each of them time out again."""
     monkeypatch.setattr(query_batching, "_SLOW_QUERY_SECONDS", -1.0)
 
     def silence(connection: DatabaseConnection) -> None:
@@ -280,15 +280,14 @@ def test_audiences_of_several_projects_are_found_by_one_statement(scene: Batchin
 
 
 class Writers:
-    """Greenlets that record tokens, each in a transaction of its own."""
+    """Greenlets that record tokens, each in its own transaction."""
 
     def __init__(self, backend: SqlBackend) -> None:
         self._backend = backend
         self.sent: list[str] = []
 
     def write(self, *writes: Callable[[Storage], object], lost: bool = False) -> list[str]:
-        """Do these at the same time and return how each ended; the connection of the one that executes for all is
-        ``lost`` before."""
+        """Run the writes at the same time; returns their outcomes. ``lost`` severs the connection of the batch."""
         barrier, ended = GreenletBarrier(len(writes)), [""] * len(writes)
 
         def do(number: int) -> None:
@@ -308,7 +307,7 @@ class Writers:
         return ended
 
     def record(self, *tokens: AccessToken, used: Record | None = None, lost: bool = False) -> list[str]:
-        """Record them at the same time, and return how each ended."""
+        """Record tokens at the same time and return the outcomes."""
         return self.write(*(recording(token, used) for token in tokens), lost=lost)
 
     def stored(self, *tokens: AccessToken | RefreshToken) -> list[bool]:
@@ -333,7 +332,7 @@ def recording(token: AccessToken, used: Record | None = None) -> Callable[[Stora
 
 
 def sever(connection: DatabaseConnection) -> None:
-    """The server ends the connection when it is sent the next statement."""
+    """Let the server end the connection."""
     with psycopg.connect(
         connection.driver.info.dsn, autocommit=True, password=connection.driver.info.password
     ) as other:
@@ -463,7 +462,7 @@ def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> No
 
 
 def test_batch_whose_connection_is_lost_fails_as_a_whole(writers: Writers) -> None:
-    """It is unknown whether it was committed, so it is not retried."""
+    """The commit may have happened, so the batch is not retried."""
     tokens = new_tokens(3)
     assert writers.record(*tokens, lost=True) == ["StorageUnavailable"] * 3
     assert writers.stored(*tokens) == [False] * 3

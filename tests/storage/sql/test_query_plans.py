@@ -1,4 +1,4 @@
-"""One statement where one is promised, and an index for each that runs often or over many rows."""
+"""Promised single statements are single, and frequent statements and those over many rows use an index."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ NEWER = PageRequest(limit=10, cursor=PageCursor(str(int(NOW.timestamp())), "0"))
 
 Call = Callable[[Storage], object]
 
-#: A key of each kind that is purged, as far as it is not an id.
+#: A key of each purged kind whose key is not an id.
 KEYS: dict[PurgeKind, Any] = {
     **dict.fromkeys((PurgeKind.ACCESS_TOKENS, PurgeKind.REFRESH_TOKENS, PurgeKind.CODES), b"digest"),
     PurgeKind.RECORDS: ("plugin", "kind", b"key"),
@@ -269,7 +269,7 @@ WRITES: dict[str, Call] = {
     "revoke_family": lambda storage: storage.tokens.revoke_family(FAMILY.id, NOW),
     "revoke_access": lambda storage: storage.tokens.revoke_access_token(TOKEN.digest, NOW),
 }
-#: These take several statements.
+#: Calls with several statements.
 INDEXED: dict[str, Call] = {
     "organizations by query": lambda storage: storage.organizations.page(PageRequest(query="ac")),
     "projects by query": lambda storage: storage.projects.page(ORGANIZATION.id, PageRequest(query="ro")),
@@ -300,7 +300,7 @@ INDEXED: dict[str, Call] = {
 
 
 class Statements:
-    """What was sent to the database."""
+    """The statements sent to the database."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Any]] = []
@@ -324,7 +324,7 @@ def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Iterator
         noted.sent.append((text.sql, values))
         return values
 
-    # What is prepared goes to the driver directly, past SQLAlchemy's events.
+    # Prepared statements go directly to the driver, without SQLAlchemy's events.
     monkeypatch.setattr(StatementText, "bind_parameters", noting)
     event.listen(Engine, "before_cursor_execute", noted.note)
     yield noted
@@ -356,14 +356,14 @@ def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: State
     call(storage)
     connection = storage.connection.core  # type: ignore[attr-defined]
     if connection.dialect.name == "postgresql":
-        # Tables are tiny here: without this the planner reads them whole, and rightly so.
+        # On the tiny tables of the test the planner would prefer sequential scans.
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
         plans = [_plan(connection, "EXPLAIN", *sent) for sent in statements.sent]
         scans = [line for plan in plans for line in plan if "Seq Scan" in line]
     else:
         plans = [_plan(connection, "EXPLAIN QUERY PLAN", *sent) for sent in statements.sent]
         scans = [line for plan in plans for line in plan if re.match(r"SCAN \w+(?! USING)( |$)", line)]
-        # Subqueries are read whole, and rightly so.
+        # Scans of subqueries are fine.
         scans = [line for line in scans if "USING" not in line and "CONSTANT" not in line and "anon_" not in line]
     transactions.abort()
     assert plans
@@ -371,7 +371,7 @@ def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: State
 
 
 def test_every_reference_can_be_followed_backwards() -> None:
-    """Deleting a row looks for those that refer to it: without an index that reads whole tables."""
+    """Deleting a row looks for references to it, which would scan tables without an index."""
     for table in metadata.tables.values():
         leading = {next(iter(rule.columns)).name for rule in (*table.indexes, *_keys(table))}
         for key in table.foreign_keys:

@@ -1,4 +1,4 @@
-"""Databases were made by the revisions: none is rewritten once it has landed, and only what they made is migrated."""
+"""Released revisions never change, and only schemas that they created are migrated."""
 
 import ast
 import sys
@@ -41,7 +41,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def changed(url: str, revision: str | None, *statements: str) -> None:
-    """Make the schema of a revision, then change it by hand."""
+    """Create the schema of a revision, then change it by hand."""
     engine = create_engine(SqlPluginSettings(url=url).database_url())
     with engine.begin() as connection:
         if revision is not None:
@@ -128,7 +128,7 @@ def test_changed_revision_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_database_of_an_early_development_version_is_refused(empty: str) -> None:
-    """Revision ids were used twice: its schema has other columns under an id that is known."""
+    """Early versions reused revision ids: the id is known, but the schema has other columns."""
     if empty.startswith("mariadb"):
         pytest.skip("early versions knew no MariaDB")
     changed(
@@ -200,7 +200,7 @@ def test_foreign_tables_are_left_alone(empty: str) -> None:
 
 
 def test_partitions_and_a_restored_copy_are_recognized(postgresql_server: PostgresqlServer) -> None:
-    """As the page on sizing has them."""
+    """As in the documentation on sizing."""
     url = new_database(postgresql_server)
     changed(
         url,

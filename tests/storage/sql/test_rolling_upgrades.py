@@ -1,4 +1,4 @@
-"""Versions before this one go on with the schema of this one, as far back as a revision says."""
+"""Earlier versions keep working with the current schema, as far back as a revision declares."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,12 +33,12 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 
 
 OLDEST = {revision.revision: oldest_compatible_revision(revision) for revision in script_directory().walk_revisions()}
-#: Each revision, and those whose programs it says go on with it.
+#: Each revision, with the older ones that it declares compatible.
 PAIRS = [(old, new) for new in REVISIONS for old in REVISIONS if OLDEST[new] <= old < new]
 
 
 class OlderProgram:
-    """What a version does whose schema this is: it writes and reads the columns that it knows, by their rules."""
+    """A program of that version: it writes and reads the columns that it knows, by their constraints."""
 
     def __init__(self, connection: Connection) -> None:
         known = MetaData()
@@ -47,7 +47,7 @@ class OlderProgram:
         self._rules = {table.name: _unique(inspect(connection), table.name) for table in self._tables}
 
     def run(self, connection: Connection) -> None:
-        """Raises SQLAlchemyError where something is missing that the version needs, or asked for that it lacks."""
+        """Raises SQLAlchemyError if the version needs a missing column, or lacks a required one."""
         for table in self._tables:
             row = {column.name: _cell(column.type) for column in table.columns if column.name != "sequence"}
             columns = [column for column in table.columns if column.name in row]
@@ -91,7 +91,7 @@ def test_programs_of_older_versions_go_on(engine: Engine, old: str, new: str) ->
 
 
 def test_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
-    """Revision 0004 took a column away: this is what the test above would have said."""
+    """Revision 0004 removed a column, which the test above would have reported."""
     assert OLDEST["0004"] == "0004"
     program = older_program(engine, "0003")
     with engine.begin() as connection:
@@ -161,7 +161,7 @@ def test_dry_run_compatibility_matches_the_release(
     promised = {line.split(".", 1)[1] for line in lines}
     migrating.migrate()
     if revision < "0007":
-        # That release compares the revision with its own, and reads nothing else.
+        # That release only compares revisions.
         assert promised == {" Stop all nodes of the present version first."}
     else:
         monkeypatch.setattr(migrations, "REVISIONS", REVISIONS[: REVISIONS.index(revision) + 1])

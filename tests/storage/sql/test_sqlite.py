@@ -1,4 +1,4 @@
-"""What holds for SQLite alone."""
+"""Behaviour specific to SQLite."""
 
 import sqlite3
 import stat
@@ -101,7 +101,7 @@ def test_write_lock_timeout_is_reported(backend: SqlBackend, url: str) -> None:
             committed_transaction(impatient, ContractTransactionManager()),
         ):
             pass
-    # It has given its connection back and can go on.
+    # The connection was returned, so the next transaction can start.
     with committed_transaction(impatient, ContractTransactionManager()) as storage:
         storage.organizations.add(make_organization())
     impatient.close()
@@ -112,7 +112,7 @@ def test_failed_commit_is_reported_and_not_retried(backend: SqlBackend) -> None:
     transactions.begin()
     storage = backend.join_transaction(transactions)
     storage.organizations.add(organization)
-    # As after a full disk: SQLite has rolled back by itself.
+    # As after a full disk, when SQLite itself rolls back.
     driver_of(storage).rollback()
     with pytest.raises(StorageUnavailable):
         transactions.commit()
@@ -149,7 +149,7 @@ def _pragmas(storage: Storage, names: dict[str, object]) -> dict[str, object]:
 
 
 def test_row_count_is_estimated(backend: SqlBackend) -> None:
-    """By the first and the last one, from the limit on up to which they are counted."""
+    """From the first and the last id; up to the limit, rows are counted."""
     with backend.read_session() as storage:
         assert storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, 0) == 0
     with committed_transaction(backend, ContractTransactionManager()) as storage:

@@ -36,7 +36,7 @@ __all__ = ["clock", "own_pair", "pair", "quick", "shared_pair"]
 
 pytestmark = pytest.mark.usefixtures("quick")
 
-#: Longer than the polling interval, in seconds.
+#: Seconds; longer than the polling interval.
 LONGER = 5 * INTERVAL
 
 
@@ -55,7 +55,7 @@ def opened() -> Iterator[Callable[[SqlPluginSettings], SqlBackend]]:
 
 
 def lagging(backend: SqlBackend) -> tuple[Organization, ...] | None:
-    """The organizations that the standby has, None if the primary is to be asked."""
+    """The organizations on the standby; None if the primary must be queried."""
     opened = backend.standby_session()
     if opened is None:
         return None
@@ -113,7 +113,7 @@ def test_standby_reads_never_exceed_the_allowed_staleness(pair: StandbyPair, ope
 
 
 def test_standby_cut_off_from_an_idle_primary_is_fresh(pair: StandbyPair, opened: Opens, clock: PairClock) -> None:
-    """It has all that there is."""
+    """The standby has everything that there is."""
     backend = opened(pair.settings())
     organization = saved(backend)
     until(lambda: lagging(backend) or None)
@@ -191,7 +191,7 @@ def test_primary_is_not_read_as_a_standby(pair: StandbyPair, opened: Opens) -> N
 def test_standby_of_an_older_timeline_is_not_fresh(
     pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it has at a position may not be what the new primary has there."""
+    """Its data at a position may differ from that of the new primary."""
     monkeypatch.setattr(module, "_PRIMARY_QUERY", module._PRIMARY_QUERY.replace("left(", "'00000007' || left("))
     _never_read_from(opened(pair.settings()))
 
@@ -209,7 +209,7 @@ def test_silent_standby_is_skipped_until_it_recovers(pair: StandbyPair, opened: 
     organization = saved(backend)
     until(lambda: lagging(backend) or None)
     pair.send(signal.SIGSTOP)
-    # The first caller waits a while, as the server may just be slow. Later callers do not.
+    # The first caller waits, because the server may just be slow. Later callers do not.
     assert not _quietly(backend)
     given_up = time.monotonic()
     assert backend.standby_session() is None
@@ -319,7 +319,7 @@ def _never_read_from(backend: SqlBackend) -> None:
 
 
 def _quietly(backend: SqlBackend) -> tuple[Organization, ...] | None:
-    """As ``lagging``; None also where asking fails."""
+    """Like ``lagging``, but None after an error."""
     opened = backend.standby_session()
     if opened is None:
         return None

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 
 class Heard(InstrumentationObserver):
-    """Where answers came from, one after the other, and how old what was read there."""
+    """Records which server each response was read from, and the age of its data."""
 
     def __init__(self) -> None:
         self.sources: list[str] = []
@@ -67,7 +67,7 @@ def make_standby_world(databases: DatabaseFactory, pair: StandbyPair) -> World:
 
 @pytest.fixture
 def world(database_factory: DatabaseFactory, pair: StandbyPair) -> Iterator[World]:
-    """A service on the two servers."""
+    """A service on the shared servers."""
     world = make_standby_world(database_factory, pair)
     yield world
     world.close()
@@ -84,7 +84,7 @@ def own_world(database_factory: DatabaseFactory, own_pair: StandbyPair) -> Itera
 
 
 class StandbyClient:
-    """A program with a token, and one that asks about it."""
+    """A program with a token, and a client that introspects it."""
 
     def __init__(self, world: World, heard: Heard) -> None:
         self.world, self.heard = world, heard
@@ -93,19 +93,19 @@ class StandbyClient:
         self.client = world.introspector
 
     def introspect(self, token: str | None = None) -> tuple[int, bool | None, str]:
-        """Status, whether the token is active, and where the answer came from."""
+        """The status, whether the token is active, and which server was read from."""
         del self.heard.sources[:]
         answer = self.world.client.introspect(token or self.token, self.client)
         return answer.status_int, answer.json.get("active"), self._source("introspect")
 
     def userinfo(self, token: str | None = None) -> tuple[int, str]:
-        """Status, and where the answer came from."""
+        """The status, and which server was read from."""
         del self.heard.sources[:]
         answer = self.world.client.fetch_userinfo(token or self.token)
         return answer.status_int, self._source("userinfo")
 
     def until_from_standby(self) -> None:
-        """Return when the standby is read from."""
+        """Return when responses come from the standby."""
         until(lambda: self.introspect()[2] == "standby" or None)
 
     def _source(self, endpoint: str) -> str:
@@ -227,7 +227,7 @@ def test_failed_standby_read_falls_back_to_primary(asking: StandbyClient, pair: 
     assert isinstance(backend, SqlBackend)
     with until(backend.standby_session) as storage:
         assert isinstance(storage, SqlStorage)
-        # From now on this connection finds no table.
+        # From now on this connection finds no tables.
         storage.connection.execute_raw("SET search_path = nowhere")
     answers = [asking.introspect() for _ in range(50)]
     assert {answer[:2] for answer in answers} == {(200, True)}
