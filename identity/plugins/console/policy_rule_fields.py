@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from identity.domain.entity import entity_fields
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.policies import Policy
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.field_labels import FieldLabel, Options
@@ -131,7 +131,7 @@ def _rule_options(name: str, label: FieldLabel) -> Options:
     def options(page: Any) -> Sequence[tuple[str, object]]:
         format_value = RuleSelectField("", "").format_value
         allowed = [rule_value for rule_value in rule_values(name) if page.is_value_allowed(name, rule_value)]
-        inherited = page.translator.gettext(gettext_lazy("As above: {rule}", rule=page.inherited_value(name)))
+        inherited = page.translator.gettext(_("As above: {rule}", rule=page.inherited_value(name)))
         return [
             ("", inherited),
             *[(str(format_value(item)), page.translate(label.value_labels[item])) for item in allowed],

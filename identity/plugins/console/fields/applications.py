@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from identity.domain.applications import Application, ApplicationType, ConsentRule
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
 from identity.plugins.console.fields.service_users import ACCESS_TOKEN_TYPE_LABEL
 from identity.services.capabilities import Capabilities
@@ -24,47 +24,39 @@ class ApplicationTypeOption:
 
 APPLICATION_TYPE_OPTIONS: Mapping[ApplicationType, ApplicationTypeOption] = {
     ApplicationType.WEB: ApplicationTypeOption(
-        gettext_lazy("Web application"),
-        gettext_lazy("Runs on a server, which can keep a secret. People sign in to it."),
-        "apps",
+        _("Web application"), _("Runs on a server, which can keep a secret. People sign in to it."), "apps"
     ),
     ApplicationType.NATIVE: ApplicationTypeOption(
-        gettext_lazy("Native application"),
-        gettext_lazy("Runs on a phone, a desktop or a command line. It has no secret; PKCE protects the sign-in."),
+        _("Native application"),
+        _("Runs on a phone, a desktop or a command line. It has no secret; PKCE protects the sign-in."),
         "device",
     ),
     ApplicationType.BROWSER: ApplicationTypeOption(
-        gettext_lazy("Browser application"),
-        gettext_lazy(
-            "Runs as script in the browser (single-page application). It has no secret; PKCE protects the sign-in."
-        ),
+        _("Browser application"),
+        _("Runs as script in the browser (single-page application). It has no secret; PKCE protects the sign-in."),
         "overview",
     ),
     ApplicationType.API: ApplicationTypeOption(
-        gettext_lazy("API"),
-        gettext_lazy("Receives access tokens and has them checked here. People do not sign in to it."),
-        "service",
+        _("API"), _("Receives access tokens and has them checked here. People do not sign in to it."), "service"
     ),
 }
 
 RESPONSE_TYPE_DESCRIPTIONS: Mapping[str, str] = {
-    "code": gettext_lazy("A code, which the application exchanges for tokens. Right for nearly every application."),
-    "id_token": gettext_lazy(
-        "Only an ID token, through the browser. For applications that only need to know who the user is."
-    ),
-    "id_token token": gettext_lazy("ID token and access token, through the browser. Only for old applications."),
+    "code": _("A code, which the application exchanges for tokens. Right for nearly every application."),
+    "id_token": _("Only an ID token, through the browser. For applications that only need to know who the user is."),
+    "id_token token": _("ID token and access token, through the browser. Only for old applications."),
 }
 
 GRANT_TYPE_DESCRIPTIONS: Mapping[str, str] = {
-    "authorization_code": gettext_lazy("Exchanges the code of a sign-in for tokens."),
-    "refresh_token": gettext_lazy("Gets new tokens without the person, if it requested the scope offline_access."),
-    "client_credentials": gettext_lazy("Gets tokens for itself, without a user."),
+    "authorization_code": _("Exchanges the code of a sign-in for tokens."),
+    "refresh_token": _("Gets new tokens without the person, if it requested the scope offline_access."),
+    "client_credentials": _("Gets tokens for itself, without a user."),
 }
 
 AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
-    "client_secret_basic": gettext_lazy("Client id and secret in the Authorization header."),
-    "client_secret_post": gettext_lazy("Client id and secret in the form."),
-    "none": gettext_lazy("Public client: no secret. PKCE protects its codes."),
+    "client_secret_basic": _("Client id and secret in the Authorization header."),
+    "client_secret_post": _("Client id and secret in the form."),
+    "none": _("Public client: no secret. PKCE protects its codes."),
 }
 
 REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
@@ -73,12 +65,12 @@ REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
     ApplicationType.BROWSER: "https://app.example.com/",
 }
 
-_ACCESS = gettext_lazy("Grants and authentication")
-_TOKENS = gettext_lazy("Tokens")
+_ACCESS = _("Grants and authentication")
+_TOKENS = _("Tokens")
 _CONSENT_LABELS = {
-    ConsentRule.WHEN_FOREIGN: gettext_lazy("People of other organizations"),
-    ConsentRule.ALWAYS: gettext_lazy("Everyone"),
-    ConsentRule.NEVER: gettext_lazy("Nobody"),
+    ConsentRule.WHEN_FOREIGN: _("People of other organizations"),
+    ConsentRule.ALWAYS: _("Everyone"),
+    ConsentRule.NEVER: _("Nobody"),
 }
 
 
@@ -104,49 +96,48 @@ def _capability_options(names: Callable[[Capabilities], Sequence[str]], descript
 APPLICATION_FIELDS = labelled_fields(
     Application,
     {
-        "name": FieldLabel(gettext_lazy("Name")),
+        "name": FieldLabel(_("Name")),
         "response_types": FieldLabel(
-            gettext_lazy("Response types"),
+            _("Response types"),
             section=_ACCESS,
             options=_capability_options(lambda capabilities: capabilities.response_types, RESPONSE_TYPE_DESCRIPTIONS),
         ),
         "grant_types": FieldLabel(
-            gettext_lazy("Grant types"),
+            _("Grant types"),
             section=_ACCESS,
             options=_capability_options(lambda capabilities: capabilities.grant_types, GRANT_TYPE_DESCRIPTIONS),
         ),
         "authentication_method": FieldLabel(
-            gettext_lazy("Authentication method"),
+            _("Authentication method"),
             section=_ACCESS,
             options=_capability_options(
                 lambda capabilities: capabilities.authentication_methods, AUTHENTICATION_METHOD_DESCRIPTIONS
             ),
         ),
         "access_token_type": replace(ACCESS_TOKEN_TYPE_LABEL, section=_TOKENS),
-        "redirect_uris": FieldLabel(gettext_lazy("Redirect URIs")),
+        "redirect_uris": FieldLabel(_("Redirect URIs")),
         "post_logout_redirect_uris": FieldLabel(
-            gettext_lazy("Post-logout redirect URIs"),
-            gettext_lazy("Where people return after signing out, one address per line."),
+            _("Post-logout redirect URIs"), _("Where people return after signing out, one address per line.")
         ),
-        "access_token_lifetime": FieldLabel(gettext_lazy("Lifetime of access tokens"), section=_TOKENS),
-        "id_token_lifetime": FieldLabel(gettext_lazy("Lifetime of ID tokens"), section=_TOKENS),
+        "access_token_lifetime": FieldLabel(_("Lifetime of access tokens"), section=_TOKENS),
+        "id_token_lifetime": FieldLabel(_("Lifetime of ID tokens"), section=_TOKENS),
         "id_token_userinfo_assertion": FieldLabel(
-            gettext_lazy("User Info inside ID Token"),
-            gettext_lazy("Profile, email and other claims are in the ID token, even if an access token is issued."),
+            _("User Info inside ID Token"),
+            _("Profile, email and other claims are in the ID token, even if an access token is issued."),
             section=_TOKENS,
         ),
         "access_token_userinfo_assertion": FieldLabel(
-            gettext_lazy("User Info inside access token"),
-            gettext_lazy("Profile, email and other claims are also in the access token, if it is a JWT."),
+            _("User Info inside access token"),
+            _("Profile, email and other claims are also in the access token, if it is a JWT."),
             section=_TOKENS,
         ),
         "assert_roles_in_access_token": FieldLabel(
-            gettext_lazy("Roles in the access token"), gettext_lazy("Only a JWT can carry them."), section=_TOKENS
+            _("Roles in the access token"), _("Only a JWT can carry them."), section=_TOKENS
         ),
-        "assert_roles_in_id_token": FieldLabel(gettext_lazy("Roles in the ID token"), section=_TOKENS),
+        "assert_roles_in_id_token": FieldLabel(_("Roles in the ID token"), section=_TOKENS),
         "consent": FieldLabel(
-            gettext_lazy("Asked for consent"),
-            gettext_lazy(
+            _("Asked for consent"),
+            _(
                 "Who is asked for consent before the application receives their data. Organizations "
                 "with a grant of the project do not count as other organizations."
             ),
@@ -154,18 +145,16 @@ APPLICATION_FIELDS = labelled_fields(
             options=_consent_options,
         ),
         "may_manage": FieldLabel(
-            gettext_lazy("May manage"),
-            gettext_lazy(
+            _("May manage"),
+            _(
                 "It gets tokens that let it act with its users' manager permissions, on their behalf. "
                 "Users are asked for consent first."
             ),
-            value_labels={True: gettext_lazy("Acts with its users' manager permissions, on their behalf."), False: ""},
+            value_labels={True: _("Acts with its users' manager permissions, on their behalf."), False: ""},
         ),
         "development": FieldLabel(
-            gettext_lazy("Development"),
-            gettext_lazy(
-                "Redirect URIs may start with http:// on any host. Use this only while you build the application."
-            ),
+            _("Development"),
+            _("Redirect URIs may start with http:// on any host. Use this only while you build the application."),
             section=_ACCESS,
         ),
     },

@@ -4,169 +4,155 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.policies import ConsentDefault, Policy, RegistrationRule, SecondFactorRule
 from identity.plugins.console.field_labels import FieldLabel, labelled_fields
 
-SIGN_IN = gettext_lazy("Sign-in")
-_PASSWORDS = gettext_lazy("Passwords")
-_SESSIONS = gettext_lazy("Sessions")
-_ATTEMPTS = gettext_lazy("Attempts")
-_CONSENT = gettext_lazy("Consent")
-_REGISTRATION = gettext_lazy("Registration")
-_ACCOUNTS = gettext_lazy("Accounts")
+SIGN_IN = _("Sign-in")
+_PASSWORDS = _("Passwords")
+_SESSIONS = _("Sessions")
+_ATTEMPTS = _("Attempts")
+_CONSENT = _("Consent")
+_REGISTRATION = _("Registration")
+_ACCOUNTS = _("Accounts")
 
 POLICY_FIELDS = labelled_fields(
     Policy,
     {
         "second_factor": FieldLabel(
-            gettext_lazy("Second factor"),
-            gettext_lazy("What people must prove in addition to their password, or with a passkey alone."),
+            _("Second factor"),
+            _("What people must prove in addition to their password, or with a passkey alone."),
             section=SIGN_IN,
             value_labels={
-                SecondFactorRule.OFF: gettext_lazy("Never requested, and cannot be set up"),
-                SecondFactorRule.OFFERED: gettext_lazy("Required for people who have set one up"),
-                SecondFactorRule.REQUIRED_FOR_IAM: gettext_lazy("Required for instance managers"),
-                SecondFactorRule.REQUIRED_FOR_MANAGERS: gettext_lazy("Required for all managers"),
-                SecondFactorRule.REQUIRED: gettext_lazy("Required for everyone"),
+                SecondFactorRule.OFF: _("Never requested, and cannot be set up"),
+                SecondFactorRule.OFFERED: _("Required for people who have set one up"),
+                SecondFactorRule.REQUIRED_FOR_IAM: _("Required for instance managers"),
+                SecondFactorRule.REQUIRED_FOR_MANAGERS: _("Required for all managers"),
+                SecondFactorRule.REQUIRED: _("Required for everyone"),
             },
         ),
-        "factors": FieldLabel(
-            gettext_lazy("Sign-in methods"), gettext_lazy("How people can prove who they are."), section=SIGN_IN
-        ),
+        "factors": FieldLabel(_("Sign-in methods"), _("How people can prove who they are."), section=SIGN_IN),
         "remember_browser": FieldLabel(
-            gettext_lazy("Remember browsers for"),
-            gettext_lazy(
-                "For this many days people can choose not to be asked for a second factor in a browser. 0: always ask."
-            ),
+            _("Remember browsers for"),
+            _("For this many days people can choose not to be asked for a second factor in a browser. 0: always ask."),
             section=SIGN_IN,
         ),
         "sign_in_by_email": FieldLabel(
-            gettext_lazy("Sign in with email address"),
-            gettext_lazy("A login name that exists always comes first. An address counts once it is verified."),
+            _("Sign in with email address"),
+            _("A login name that exists always comes first. An address counts once it is verified."),
             section=SIGN_IN,
             value_labels={
-                False: gettext_lazy("People sign in only with their login name"),
-                True: gettext_lazy("People sign in with their login name or their email address"),
+                False: _("People sign in only with their login name"),
+                True: _("People sign in with their login name or their email address"),
             },
         ),
         "password_min_length": FieldLabel(
-            gettext_lazy("Minimum length"),
-            gettext_lazy("Minimum length of new passwords. Existing passwords stay valid."),
+            _("Minimum length"),
+            _("Minimum length of new passwords. Existing passwords stay valid."),
             section=_PASSWORDS,
         ),
         "password_strength": FieldLabel(
-            gettext_lazy("Strength"),
-            gettext_lazy(
-                "How hard a new password must be to guess, estimated from common words, names, dates and patterns."
-            ),
+            _("Strength"),
+            _("How hard a new password must be to guess, estimated from common words, names, dates and patterns."),
             section=_PASSWORDS,
             value_labels={
-                0: gettext_lazy("Any that are not widely known"),
-                1: gettext_lazy("Withstands a thousand guesses"),
-                2: gettext_lazy("Withstands a million guesses"),
-                3: gettext_lazy("Withstands a hundred million guesses"),
-                4: gettext_lazy("Withstands ten billion guesses"),
+                0: _("Any that are not widely known"),
+                1: _("Withstands a thousand guesses"),
+                2: _("Withstands a million guesses"),
+                3: _("Withstands a hundred million guesses"),
+                4: _("Withstands ten billion guesses"),
             },
         ),
         "password_change_after_reset": FieldLabel(
-            gettext_lazy("After a reset"),
-            gettext_lazy("What happens from now on to a password that a manager sets for a person."),
+            _("After a reset"),
+            _("What happens from now on to a password that a manager sets for a person."),
             section=_PASSWORDS,
             value_labels={
-                False: gettext_lazy("A password set by a manager stays valid until the person changes it"),
-                True: gettext_lazy("A password set by a manager must be changed at the next sign-in"),
+                False: _("A password set by a manager stays valid until the person changes it"),
+                True: _("A password set by a manager must be changed at the next sign-in"),
             },
         ),
         "session_idle_age": FieldLabel(
-            gettext_lazy("End unused sessions after"),
-            gettext_lazy("After this long without activity, people must sign in again. For example 30m, 12h or 7d."),
+            _("End unused sessions after"),
+            _("After this long without activity, people must sign in again. For example 30m, 12h or 7d."),
             section=_SESSIONS,
         ),
         "session_max_age": FieldLabel(
-            gettext_lazy("End all sessions after"),
-            gettext_lazy("How long after signing in people must sign in again. For example 12h or 7d."),
+            _("End all sessions after"),
+            _("How long after signing in people must sign in again. For example 12h or 7d."),
             section=_SESSIONS,
         ),
         "single_session": FieldLabel(
-            gettext_lazy("Concurrent browsers"),
-            gettext_lazy("How many browsers a person can be signed in to."),
+            _("Concurrent browsers"),
+            _("How many browsers a person can be signed in to."),
             section=_SESSIONS,
             value_labels={
-                False: gettext_lazy("People can be signed in to several browsers"),
-                True: gettext_lazy("Signing in to one browser signs the person out of all others"),
+                False: _("People can be signed in to several browsers"),
+                True: _("Signing in to one browser signs the person out of all others"),
             },
         ),
         "free_attempts": FieldLabel(
-            gettext_lazy("Attempts without delay"),
-            gettext_lazy(
+            _("Attempts without delay"),
+            _(
                 "How many wrong passwords or codes in a row are allowed without a delay. After that, "
                 "delays grow to 15 minutes."
             ),
             section=_ATTEMPTS,
         ),
         "most_attempts": FieldLabel(
-            gettext_lazy("Maximum attempts in a row"),
-            gettext_lazy("After this many, the password works only in browsers where the person has signed in before."),
+            _("Maximum attempts in a row"),
+            _("After this many, the password works only in browsers where the person has signed in before."),
             section=_ATTEMPTS,
         ),
         "consent": FieldLabel(
-            gettext_lazy("Consent"),
-            gettext_lazy(
+            _("Consent"),
+            _(
                 "Which applications need consent before they receive data about a person. Individual "
                 "applications can be exempt."
             ),
             section=_CONSENT,
             value_labels={
-                ConsentDefault.WHEN_FOREIGN: gettext_lazy(
-                    "People are asked once for each application of another organization"
-                ),
-                ConsentDefault.ALWAYS: gettext_lazy(
+                ConsentDefault.WHEN_FOREIGN: _("People are asked once for each application of another organization"),
+                ConsentDefault.ALWAYS: _(
                     "People are asked once for each application, including those of their own organization"
                 ),
             },
         ),
         "registration": FieldLabel(
-            gettext_lazy("Who can register"),
-            gettext_lazy("Each organization decides whether people can register with it."),
+            _("Who can register"),
+            _("Each organization decides whether people can register with it."),
             section=_REGISTRATION,
             value_labels={
-                RegistrationRule.ALLOWED: gettext_lazy("Anyone, if the organization allows registration"),
-                RegistrationRule.BY_DOMAIN: gettext_lazy(
-                    "Only people with an email address at one of the given domains"
-                ),
-                RegistrationRule.BY_PROVIDER: gettext_lazy(
+                RegistrationRule.ALLOWED: _("Anyone, if the organization allows registration"),
+                RegistrationRule.BY_DOMAIN: _("Only people with an email address at one of the given domains"),
+                RegistrationRule.BY_PROVIDER: _(
                     "Only people from an identity provider of the organization that creates accounts"
                 ),
-                RegistrationRule.OFF: gettext_lazy("Nobody, regardless of the organization's settings"),
+                RegistrationRule.OFF: _("Nobody, regardless of the organization's settings"),
             },
         ),
         "registration_domains": FieldLabel(
-            gettext_lazy("Email domains"),
-            gettext_lazy(
-                "If you enter domains, one per line, only people with an email address at one of them can register."
-            ),
+            _("Email domains"),
+            _("If you enter domains, one per line, only people with an email address at one of them can register."),
             section=_REGISTRATION,
         ),
         "registration_verified": FieldLabel(
-            gettext_lazy("Email address is verified first"),
-            gettext_lazy("Whether an account is created before its address is verified."),
+            _("Email address is verified first"),
+            _("Whether an account is created before its address is verified."),
             section=_REGISTRATION,
             value_labels={
-                False: gettext_lazy("Without a mail server, the account is created at once with an unverified address"),
-                True: gettext_lazy(
+                False: _("Without a mail server, the account is created at once with an unverified address"),
+                True: _(
                     "Accounts are created only through an emailed link, so without a mail server nobody can register"
                 ),
             },
         ),
         "account_deletion": FieldLabel(
-            gettext_lazy("Deletion of accounts"),
-            gettext_lazy("People who delete their own account have 14 days to change their mind."),
+            _("Deletion of accounts"),
+            _("People who delete their own account have 14 days to change their mind."),
             section=_ACCOUNTS,
-            value_labels={
-                False: gettext_lazy("Only managers delete accounts"),
-                True: gettext_lazy("People can delete their own accounts"),
-            },
+            value_labels={False: _("Only managers delete accounts"), True: _("People can delete their own accounts")},
         ),
     },
 )
@@ -185,7 +171,7 @@ def describe_rule(name: str, value: Any) -> str:
 
 def _days(number: int) -> str:
     if not number:
-        return gettext_lazy("A second factor is required at every sign-in")
+        return _("A second factor is required at every sign-in")
     return ngettext_lazy("For {n} day, if the person chooses to", "For {n} days, if the person chooses to", number)
 
 
@@ -201,7 +187,7 @@ def _span(span: timedelta) -> str:
 
 _EFFECTS: Mapping[str, Callable[[Any], str]] = {
     "remember_browser": _days,
-    "password_min_length": lambda number: gettext_lazy("At least {n} characters", n=number),
+    "password_min_length": lambda number: _("At least {n} characters", n=number),
     "free_attempts": lambda number: ngettext_lazy("{n} attempt", "{n} attempts", number),
     "most_attempts": lambda number: ngettext_lazy("{n} attempt", "{n} attempts", number),
     "session_idle_age": _span,

@@ -1,6 +1,6 @@
 """Fields of project roles."""
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.projects import ProjectRole
 from identity.plugins.console.field_labels import FieldLabel, labelled_fields
 
@@ -8,21 +8,16 @@ PROJECT_ROLE_FIELDS = labelled_fields(
     ProjectRole,
     {
         "key": FieldLabel(
-            gettext_lazy("Role key"),
-            gettext_lazy(
+            _("Role key"),
+            _(
                 "What applications receive, without spaces. It cannot be changed later. For example {example}",
                 example="editor",
             ),
-            required_message=gettext_lazy("Enter a key."),
+            required_message=_("Enter a key."),
         ),
         "display_name": FieldLabel(
-            gettext_lazy("Display name"),
-            gettext_lazy("Shown to those who grant the role."),
-            required_message=gettext_lazy("Enter a display name."),
+            _("Display name"), _("Shown to those who grant the role."), required_message=_("Enter a display name.")
         ),
-        "group": FieldLabel(
-            gettext_lazy("Group"),
-            gettext_lazy("Groups related roles, for example those of one application."),
-        ),
+        "group": FieldLabel(_("Group"), _("Groups related roles, for example those of one application.")),
     },
 )

@@ -1,32 +1,30 @@
 """Fields of projects."""
 
-from identity.domain.messages import gettext_lazy
+from identity.domain.messages import gettext_lazy as _
 from identity.domain.projects import Project
 from identity.plugins.console.field_labels import FieldLabel, labelled_fields
 
 PROJECT_FIELDS = labelled_fields(
     Project,
     {
-        "name": FieldLabel(
-            gettext_lazy("Name"), gettext_lazy("Shown to people who sign in to its applications, and in lists.")
-        ),
+        "name": FieldLabel(_("Name"), _("Shown to people who sign in to its applications, and in lists.")),
         "assert_roles": FieldLabel(
-            gettext_lazy("Role assertion"),
-            gettext_lazy(
+            _("Role assertion"),
+            _(
                 "Applications always receive the roles of users in user info and introspection, even if they do not ask"
                 " for them."
             ),
             value_labels={
-                True: gettext_lazy("On: applications always receive the roles of users."),
-                False: gettext_lazy("Off: applications receive roles only if they request them."),
+                True: _("On: applications always receive the roles of users."),
+                False: _("Off: applications receive roles only if they request them."),
             },
         ),
         "check_roles": FieldLabel(
-            gettext_lazy("Role check"),
-            gettext_lazy("Users without a role in the project cannot sign in to its applications."),
+            _("Role check"),
+            _("Users without a role in the project cannot sign in to its applications."),
             value_labels={
-                True: gettext_lazy("On: users without a role in the project cannot sign in to its applications."),
-                False: gettext_lazy("Off: users need no role to sign in."),
+                True: _("On: users without a role in the project cannot sign in to its applications."),
+                False: _("Off: users need no role to sign in."),
             },
         ),
     },
