@@ -27,7 +27,7 @@ demo: $(VENV)/.runs ## walk from a key file to the management API against the ru
 test: $(VENV)/.develops ## run the tests that find most mistakes, in a few minutes
 	$(BIN)/python -m pytest -n auto --dist worksteal --asgi $(ARGS)
 
-test-all: $(VENV)/.develops ## run all tests, on every storage, and look for secrets in what they log
+test-all: $(VENV)/.develops ## run every case of all tests on every storage, and look for secrets in the logs
 	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways --every-storage --thorough --search-logs --durations 60 --durations-min 8 $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers

@@ -53,7 +53,11 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--thorough", action="store_true", help="every case, and tests that take long")
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="every case, and tests that take long; without --every-storage only on SQLite and through ASGI",
+    )
     parser.addoption("--servers", action="store_true", help="web servers that `identity serve` does not start, too")
     parser.addoption("--shows", metavar="ROW", help="only what shows this row of the service description, as 4.2.3")
     parser.addoption(secret_search.OPTION, action="store_true", help="log at DEBUG, and look for secrets in all lines")
@@ -109,14 +113,29 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [name for name in OPTIONAL if not config.getoption(f"--{name}")]
+    left_out = [name for name in OPTIONAL if name != "thorough" and not config.getoption(f"--{name}")]
     kept = [item for item in items if not any(map(item.get_closest_marker, left_out))]
     if not config.getoption("--thorough"):
-        kept = sample_cases(kept)
+        kept = quick_selection(kept)
+    elif not config.getoption("--every-storage"):
+        quick = set(quick_selection(kept))
+        kept = [item for item in kept if item in quick or is_usual(item)]
+    if row := config.getoption("--shows"):
+        kept = [item for item in kept if any(row in mark.args for mark in item.iter_markers("shows"))]
     config.hook.pytest_deselected(items=list(set(items).difference(kept)))
     items[:] = kept
-    if row := config.getoption("--shows"):
-        items[:] = [item for item in items if any(row in mark.args for mark in item.iter_markers("shows"))]
+
+
+def is_usual(item: pytest.Item) -> bool:
+    """Whether a test runs on SQLite and through ASGI, or does not run elsewhere."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    is_usual_storage = parameters.get("storage_name", "sqlite") == "sqlite" or item.get_closest_marker("storages")
+    return bool(is_usual_storage and parameters.get("asgi", True))
+
+
+def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:
+    """What `make test` runs: no test marked ``thorough``, and a sample of the cases of those marked ``sampled``."""
+    return sample_cases([item for item in items if not item.get_closest_marker("thorough")])
 
 
 def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:

@@ -2,9 +2,9 @@
 
 A test that uses ``world`` runs on SQLite. Mark tests that depend on the storage ``every_storage`` (a module, a class
 or a test): they run once on each of memory, SQLite, PostgreSQL. ``storages("memory")`` selects some of them; of two
-marks the closer one counts. ``--every-storage`` runs all tests on each storage, except those marked ``storages``,
-and those marked ``every_storage`` also on PostgreSQL with serializable transactions, and on MariaDB if that is
-installed.
+marks the closer one counts. ``--extra-storages`` runs those marked ``every_storage`` also on PostgreSQL with
+serializable transactions, and on MariaDB if that is installed. ``--every-storage`` does so too, and runs all other
+tests on each storage, except those marked ``storages``.
 
 ``--identity-storage=NAME`` (repeatable) selects other storages, including those of any installed plugin;
 ``--identity-setting=KEY=VALUE`` (repeatable) adds settings to all worlds, for example those that the plugin needs.
@@ -56,7 +56,7 @@ if find_spec("pymysql"):
     pytest_plugins.append("identity.testing.mariadb")
 
 STORAGES = ("memory", "sqlite", "postgresql")
-#: With --every-storage, tests marked every_storage also run on these: PostgreSQL with serializable transactions, and
+#: With --extra-storages, tests marked every_storage also run on these: PostgreSQL with serializable transactions, and
 #: MariaDB.
 EXTRA_STORAGES = ("serializable", *(("mariadb",) if find_spec("pymysql") else ()))
 _SQL = frozenset({"sqlite", "postgresql", "serializable", "mariadb"})
@@ -74,6 +74,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("identity")
     group.addoption(
         "--every-storage", action="store_true", help=f"run what is on SQLite alone on each: {', '.join(STORAGES)}"
+    )
+    group.addoption(
+        "--extra-storages",
+        action="store_true",
+        help=f"run what is marked every_storage also on {', '.join(EXTRA_STORAGES)}",
     )
     group.addoption("--asgi", action="store_true", help="send requests through the ASGI application")
     group.addoption(
@@ -110,7 +115,8 @@ def _storages(metafunc: pytest.Metafunc) -> list[str]:
         (iter_marker for iter_marker in metafunc.definition.iter_markers() if iter_marker.name in _MARKERS), None
     )
     every = metafunc.config.getoption("--every-storage")
-    known = [*STORAGES, *(EXTRA_STORAGES if every and marker is not None else ())]
+    extra = every or metafunc.config.getoption("--extra-storages")
+    known = [*STORAGES, *(EXTRA_STORAGES if extra and marker is not None else ())]
     if marker is not None and marker.name == "storages":
         return [name for name in chosen or known if name in marker.args]
     return chosen or (known if every or marker is not None else ["sqlite"])
