@@ -1,4 +1,4 @@
-"""The grants that come with the service pass the contract; what each accepts in detail is tested in tests/spec."""
+"""The service's own grants pass the contract. tests/spec tests in detail what each accepts."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class TestAuthorizationCode(GrantTypeContract):
 
 
 class TestAuthorizationCodeOfPublicClients(TestAuthorizationCode):
-    """Public clients have no header to omit: the client_id is in the form."""
+    """Public clients send no Authorization header that a test could omit: client_id is in the form."""
 
     @pytest.fixture
     def valid_request(self, world: World) -> TokenRequestFactory:

@@ -1,11 +1,11 @@
-"""Every plugin that comes with the service passes the contract, found by its entry point."""
+"""Every default plugin, found by its entry point, passes the contract."""
 
 from importlib.metadata import distribution
 
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.testing.plugin_contract import PluginContract
 
-#: Settings of plugins that have required ones.
+#: The required settings of plugins.
 SETTINGS = {"sql": {"url": "sqlite:///identity.sqlite"}}
 
 for _name in sorted(distribution("identity-iam").entry_points.select(group=ENTRY_POINT_GROUP).names):

@@ -239,7 +239,7 @@ def resetting(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
 
 
 def behind_link(start: str) -> Ask:
-    """A link that is void, or that there never was."""
+    """Opens a void or an invented link."""
 
     def ask(scene: AnonymousScenario, account_case: AccountCase) -> list[Any]:
         browser = scene.browser()

@@ -66,7 +66,7 @@ def owner(world: World) -> ServiceUserProgram:
 
 @pytest.fixture
 def api(owner: ServiceUserProgram) -> ApiClient:
-    """The management API as the owner of an organization sees it."""
+    """The management API for the owner of an organization."""
     return ApiClient.for_user(owner)
 
 
@@ -78,7 +78,7 @@ def projects(owner: ServiceUserProgram) -> str:
 
 @pytest.fixture
 def browser(world: World, person: HumanUser) -> Browser:
-    """A browser in which the user is signed in."""
+    """A browser with a session of the user."""
     browser = Browser(world)
     browser.start_session(person)
     return browser

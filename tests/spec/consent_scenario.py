@@ -1,4 +1,4 @@
-"""A user whom an application of another organization asks for consent."""
+"""A user who is asked for consent to an application of another organization."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ ENDPOINT = "https://id.example.com/oauth/v2/endsession"
 
 
 def is_signed_in(browser: Browser, party: RelyingParty) -> bool:
-    """True if the browser's session still answers prompt=none."""
+    """True if prompt=none succeeds in the browser."""
     authorization = party.new_request(prompt="none")
     return party.check_response(browser.open(authorization.url), authorization).get("error") != "login_required"
 

@@ -1,4 +1,4 @@
-"""A shared project, organizations in every relation to it, and the access that a token gives to it."""
+"""A shared project, organizations in every relation to it, and the access that a token gives."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class TokenAccess:
 
 @dataclass
 class SharedProjectScenario:
-    """The shared project, and organizations of every relation to it."""
+    """The shared project, and organizations in every relation to it."""
 
     world: World
     shared: Project = field(init=False)
@@ -71,7 +71,7 @@ class SharedProjectScenario:
             self.grants[party] = self.world.make_project_grant(self.shared, holder, roles=GRANTED[party])
 
     def right(self, party: str, relation: str, *, own_project: bool) -> AccessRight:
-        """The party's access by the relation of its organization to the project."""
+        """The party's access, derived from its organization's relation to the project."""
         return AccessRight({"owner": EVERY, "holder": GRANTED[party], "foreign": None}[relation], own_project)
 
     def make_manager(self, relation: str) -> HumanUser:

@@ -1,4 +1,4 @@
-"""Service description §2.1: a personal access token works as any other token of its service user."""
+"""Service description §2.1: a personal access token works like any other token of its service user."""
 
 from datetime import timedelta
 
@@ -98,7 +98,7 @@ SCOPE_OUTCOMES = {
 def test_token_scope_equals_scope_obtained_by_key(
     world: World, robot: ServiceUserProgram, scene: dict[str, str], scope: str
 ) -> None:
-    """Security 18.2: scopes tell resource servers the user's organization, so every grant checks them alike."""
+    """Security 18.2: scopes tell resource servers the user's organization, so all grants check them the same way."""
     owner = world.make_service_user_program(robot.organization)
     world.assign_manager_role(owner, "ORG_OWNER")
     outcome, scope = SCOPE_OUTCOMES[scope], scope.format_map(scene)

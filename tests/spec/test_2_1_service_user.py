@@ -1,5 +1,3 @@
-"""Service description §2.1: the service user."""
-
 from typing import Any
 
 import pytest

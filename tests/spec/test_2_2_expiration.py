@@ -177,7 +177,7 @@ def test_expiration_date_is_stored(doors: Doors, door: str) -> None:
 
 
 @pytest.mark.shows("8.4")
-@pytest.mark.storages("memory")  # settings, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_settings_limit_expiration(make_world: WorldFactory) -> None:
     short = make_world(**{"identity.service_user_key_lifetime": "90d"})
     limited = make_world(**{"identity.service_user_key_max_age": "90d"})

@@ -87,7 +87,7 @@ def test_other_key_sizes_are_refused() -> None:
 @pytest.mark.shows("2.2.3")
 @pytest.mark.storages("sqlite")  # reads the database file directly
 def test_private_key_is_not_stored(isolated_world: World) -> None:
-    """Security 2.10: it is returned once and never stored."""
+    """Security 2.10: the response contains it once, and it is never stored."""
     robot = isolated_world.make_service_user_program()
     file = make_key_file(isolated_world, robot.id)
     key = load_pem_private_key(file["key"].encode(), password=None)
@@ -148,7 +148,7 @@ def test_expiration_date_is_stored_in_utc(world: World, robot: ServiceUserProgra
 
 
 @pytest.mark.shows("2.2.10", "8.4")
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_maximum_expiration_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.service_user_key_max_age": "90d"})
     with world.transaction_services() as services:

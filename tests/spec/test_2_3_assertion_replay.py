@@ -50,7 +50,7 @@ def test_refused_assertion_keeps_jti_usable(world: World, robot: ServiceUserProg
     check_token_response(world.client.exchange_assertion(assertion))
 
 
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_jti_can_be_required_or_ignored(make_world: WorldFactory) -> None:
     """Security 2.6, setting ``identity.plugin.jwt_bearer.jti``."""
     robot = make_world(**{"identity.plugin.jwt_bearer.jti": "required"}).make_service_user_program()
@@ -61,7 +61,7 @@ def test_jti_can_be_required_or_ignored(make_world: WorldFactory) -> None:
         check_token_response(robot.request_token(jti="one"))
 
 
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_further_audiences_can_be_accepted(make_world: WorldFactory) -> None:
     """Security 2.4, setting ``identity.assertion_audiences``."""
     endpoint = "https://id.example.com/oauth/v2/token"
@@ -74,7 +74,7 @@ def test_further_audiences_can_be_accepted(make_world: WorldFactory) -> None:
     check_oauth_error(robot.request_token(aud=[endpoint, "https://old.example"]), "invalid_grant", description=AUD)
 
 
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_clock_skew_is_a_setting(make_world: WorldFactory) -> None:
     """Security 2.5, setting ``identity.clock_skew``."""
     world = make_world(**{"identity.clock_skew": "0"})
@@ -88,7 +88,7 @@ def test_clock_skew_is_a_setting(make_world: WorldFactory) -> None:
 
 
 @pytest.mark.shows("8.1")
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_age_and_lifetime_are_settings(make_world: WorldFactory) -> None:
     world = make_world(
         **{

@@ -47,7 +47,7 @@ def test_expires_in_is_exact(world: World, robot: ServiceUserProgram) -> None:
 
 
 @pytest.mark.shows("8.2")
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_lifetime_setting_is_at_least_ten_minutes(make_world: WorldFactory) -> None:
     """Decisions, lifetimes: common clients renew five minutes early."""
     for setting, expires_in in (("12h", 43200), ("1m", 600)):

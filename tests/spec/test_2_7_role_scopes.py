@@ -273,6 +273,6 @@ def test_scopes_of_other_shapes_and_namespaces_are_dropped(world: World, scope: 
 
 
 def test_role_scope_without_role_is_refused(world: World) -> None:
-    """A scope of our namespace that cannot be honoured is named."""
+    """A scope in the service's namespace that cannot be granted is named in the error."""
     answer = world.make_service_user_program().request_token(f"openid {role_scope('')}")
     check_oauth_error(answer, "invalid_scope", description=f"{role_scope('')} names no role")

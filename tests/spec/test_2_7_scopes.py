@@ -1,4 +1,4 @@
-"""Service description §2.7: scopes, the audience scope above all."""
+"""Service description §2.7: scopes, in particular the audience scope."""
 
 import pytest
 

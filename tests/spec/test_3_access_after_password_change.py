@@ -53,7 +53,7 @@ class OpenedAccess:
             )
 
     def still_open(self) -> set[str]:
-        """The ways of access that still work; the check consumes only the tokens."""
+        """Which access still works; the check consumes only the tokens."""
         world = self.world
         with world.read_only_services() as services:
 

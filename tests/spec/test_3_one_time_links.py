@@ -13,7 +13,7 @@ from identity.services.container import Services
 from identity.services.one_time_links import InvalidOneTimeLink
 from identity.testing.world import World
 
-# the storage contract tests the stores
+# The storage contract tests the storages.
 pytestmark = pytest.mark.storages("memory")
 
 ADDRESS = "ada@acme.example"
@@ -91,7 +91,7 @@ def _opens(services: Services, kind: str, code: str) -> bool:
 
 
 def _move(services: Services, person: HumanUser) -> None:
-    """There and back: the mailbox was another's for a while."""
+    """Change the address and change it back: another person may have had the mailbox meanwhile."""
     for email in ("other@acme.example", ADDRESS):
         services.users.change(person.id, ChangeHumanUser(email=email), principal=Principal.OPERATOR)
 
@@ -154,7 +154,7 @@ CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
     "recovered": (lambda services, person: services.users.recover(person.id), set()),
     "deactivated for a while": (_deactivate, set()),
     "removed and made again": (_make_again, set()),
-    # The mail lies where it should; links for an address are good only within a session anyway.
+    # The mail is in the right mailbox; links for an address need a session anyway.
     "signed out everywhere": (
         lambda services, person: services.users.end_sessions(person.id, principal=Principal.OPERATOR),
         RESETS | ADDRESSES,

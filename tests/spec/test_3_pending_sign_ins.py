@@ -53,7 +53,7 @@ class PendingSignInScenario:
     def __post_init__(self) -> None:
         self.login_name = set_password(self.world, self.person)
         self.session = self.acting.start_session(self.person)
-        # Another one, which can be ended from the first.
+        # Another session, which can be ended from the first one.
         self.other = Browser(self.world).start_session(self.person)
 
 
@@ -210,7 +210,7 @@ def test_session_end_ends_pending_sign_in(world: World, stage: str, end: str, ta
 
 
 def test_password_replaced_during_verification_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking takes a while, and nothing is locked meanwhile."""
+    """Verifying takes a while, and the row is not locked meanwhile."""
     scene = PendingSignInScenario(world, world.make_human_user(), Browser(world), Browser(world))
     hasher = world.identity.process_state.hasher
     verify = hasher.verify

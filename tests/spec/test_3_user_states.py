@@ -108,10 +108,10 @@ RESOURCES: dict[str, tuple[str, Callable[[UserStateScenario], str], dict[str, st
 
 
 def change(scene: UserStateScenario, resource: str, verb: str) -> None:
-    """Deactivate, reactivate or remove it."""
+    """Deactivate, reactivate or remove the resource."""
     service, id_of, _, _ = RESOURCES[resource]
     if service == "users" and verb != "remove":
-        # By the storage: the use case ends sessions and tokens for good, and more than the state is not meant here.
+        # In the storage, because the service would also end sessions and tokens.
         user = scene.world.operator_services.users.get(id_of(scene))
         changed = replace(user, active=verb == "reactivate", version=user.version + 1)
         scene.world.operator_services.storage.users.update(changed)
@@ -127,7 +127,7 @@ def test_access_is_open_before_changes(scene: UserStateScenario) -> None:
 @pytest.mark.shows("3.1")
 @pytest.mark.parametrize("resource", RESOURCES)
 def test_deactivation_suspends_tokens(scene: UserStateScenario, resource: str) -> None:
-    """After reactivation the existing tokens work again. A code that its client sent meanwhile is used up."""
+    """After reactivation the existing tokens work again. A code that the client sent meanwhile is used up."""
     _, _, standing, obtaining = RESOURCES[resource]
     change(scene, resource, "deactivate")
     assert scene.standing() == standing

@@ -15,7 +15,7 @@ ENDPOINTS = {
     "revocation_endpoint": "/oauth/v2/revoke",
     "jwks_uri": "/oauth/v2/keys",
 }
-#: On the login host.
+#: Endpoints on the login host.
 FOR_BROWSERS = {"authorization_endpoint": "/oauth/v2/authorize", "end_session_endpoint": "/oauth/v2/endsession"}
 
 
@@ -57,7 +57,7 @@ def test_document_follows_openid_connect_discovery(world: World) -> None:
 @pytest.mark.shows("4.2.23")
 def test_discovery_lists_only_supported_values(world: World) -> None:
     document = world.client.discovery
-    # "implicit" stands for response types; a token request cannot use it.
+    # "implicit" is for response types; a token request cannot use it.
     for grant_type in set(document["grant_types_supported"]) - {"implicit"}:
         answer = world.client.request_token({"grant_type": grant_type})
         assert answer.json["error"] != "unsupported_grant_type"
@@ -113,7 +113,7 @@ def test_other_methods_are_refused(world: World) -> None:
 
 @pytest.mark.shows("1.8")
 def test_authorization_server_metadata_is_not_provided(world: World) -> None:
-    """§1: discovery is the substitute for RFC 8414."""
+    """§1: OpenID Connect Discovery replaces RFC 8414."""
     for path in (
         "/.well-known/oauth-authorization-server",
         "/.well-known/openid-configuration/",

@@ -33,7 +33,7 @@ DELIVERIES = [
     (TOKEN, "form_post"),
 ]
 
-#: States as no sensible client would send them.
+#: Values of state that no sensible client would send.
 ODD_STATES = [
     "0",
     "a b+c",
@@ -61,7 +61,7 @@ def test_endpoint_exists_on_login_host_only(three_host_world: World) -> None:
 
 @pytest.mark.shows("4.2.2", "4.2.19")
 def test_code_response_has_state_and_issuer(browser: Browser, party: RelyingParty) -> None:
-    """The successful code response; ``read`` looks at state, iss (RFC 9207), no-store and no-referrer."""
+    """``read`` checks state, iss (RFC 9207), no-store and no-referrer."""
     sent_authorization_request = party.new_request()
     answer = browser.open(sent_authorization_request.url, initiator=party.origin)
     members = party.check_response(answer, sent_authorization_request)
@@ -90,7 +90,7 @@ def test_each_response_has_new_code(browser: Browser, party: RelyingParty) -> No
 
 @pytest.mark.shows("4.2.20")
 def test_response_type_id_token_has_no_access_token(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
-    """The successful implicit response: access_token only when the response type includes token."""
+    """access_token is returned only if the response type includes token."""
     sent_authorization_request = party.new_request(ID_TOKEN)
     answer = browser.open(sent_authorization_request.url)
     tokens = party.obtain_tokens(answer, sent_authorization_request)
@@ -217,13 +217,13 @@ def test_no_response_type_is_enabled_by_default(world: World, browser: Browser, 
 
 @pytest.mark.shows("7.4")
 def test_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty) -> None:
-    """Service description §7; the error is in the fragment where the type would have returned tokens there."""
+    """Service description §7; the error is in the fragment if the type would have returned tokens there."""
     for response_type in ("token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"):
         party.expect_error_at_once(browser, "unsupported_response_type", response_type)
 
 
 def test_other_methods_have_no_effect(world: World, browser: Browser, party: RelyingParty) -> None:
-    """RFC 9110 §9.3.2: a HEAD issues no code and begins no sign-in."""
+    """RFC 9110 §9.3.2: a HEAD request issues no code and starts no sign-in."""
     for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
         headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
         for sent_authorization_request in (party.new_request(), party.new_request(prompt="login")):
@@ -320,7 +320,7 @@ def test_role_check_refuses_user_without_role(world: World, browser: Browser, pe
 def test_storage_outage_is_reported_to_client(
     world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Security 9.5: once the redirect URI is known; the cause is not revealed."""
+    """Security 9.5: the redirect URI is known by then; the cause is not disclosed."""
     from identity.services.sessions import SessionService
     from identity.storage.errors import StorageUnavailable
 
@@ -345,7 +345,7 @@ def test_storage_outage_is_reported_to_client(
 def test_unexpected_error_is_reported_to_client(
     browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Service description §7: unexpected condition on the server, server_error."""
+    """Service description §7: server_error."""
 
     def fail(*args: object, **kwargs: object) -> Any:
         raise RuntimeError("db.internal:5432")
@@ -359,7 +359,7 @@ def test_unexpected_error_is_reported_to_client(
 
 
 def test_authorization_refusals_are_audited_once_a_minute(world: World, browser: Browser, party: RelyingParty) -> None:
-    """Decisions, tokens: the same application and reason at most once a minute; a page that is needed is no refusal."""
+    """Decisions, tokens: once a minute for the same application and reason; a required page is no refusal."""
 
     def events() -> list[Any]:
         return [

@@ -25,7 +25,7 @@ def person(world: World) -> HumanUser:
 
 
 def ask(party: RelyingParty, claims: Any, response_type: str = "code", **parameters: Any) -> SentAuthorizationRequest:
-    """A request for these single claims."""
+    """An authorization request for these single claims."""
     return party.new_request(
         response_type, claims=claims if isinstance(claims, str) else json.dumps(claims), **parameters
     )
@@ -56,7 +56,7 @@ def test_userinfo_returns_requested_claims_only(browser: Browser, party: Relying
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
 def test_id_token_has_requested_claims(browser: Browser, party: RelyingParty, response_type: str) -> None:
-    """Also where an access token is issued: the request names this very place (Core §5.5)."""
+    """Even if an access token is issued, because the request names the ID token (Core §5.5)."""
     request = {"id_token": {"email": {"value": "ada@example.com"}, "auth_time": {"essential": True}}}
     claims = signed_in(browser, party, request, response_type).claims
     assert claims["email"] == "ada@example.com"
@@ -141,7 +141,7 @@ def test_null_and_unknown_members_request_no_claims(browser: Browser, party: Rel
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
 def test_id_token_has_acr_and_amr(world: World, party: RelyingParty, person: HumanUser, response_type: str) -> None:
-    """RFC 8176; by the pages, and silently in the session after it."""
+    """RFC 8176; after a sign-in on the pages, and from its session without a page."""
     browser = Browser(world)
     for prompt in (None, "none"):
         authorization = party.new_request(response_type, prompt=prompt)

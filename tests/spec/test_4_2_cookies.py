@@ -43,7 +43,7 @@ def test_sign_in_sets_cookies(
 
 
 def test_over_plain_http_the_cookies_have_no_prefix(make_world: WorldFactory) -> None:
-    """Security 10.6: only with the development setting, on loopback; browsers take no Secure cookie there."""
+    """Security 10.6: only with the development setting, on loopback; browsers refuse Secure cookies there."""
     world = make_world(**{"identity.issuer_url": "http://127.0.0.1:8080", "identity.development": "true"})
     party, browser, person = RelyingParty.register(world), Browser(world), world.make_human_user()
     authorization, request_id = begun(browser, party)
@@ -71,7 +71,7 @@ def test_cookies_are_bound_to_login_host(three_host_world: World) -> None:
 def test_planted_session_cookie_is_not_adopted(
     world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str
 ) -> None:
-    """Security 10.5: pre-set ids are ignored, and sessions begin with a secret of ours."""
+    """Security 10.5: sessions start with a secret of the service; cookies set before are ignored."""
     planted = "a" * 43
     forged = "01a1fd25-1c8c-754f-b83a-b6dca1f4762c"
     anonymous_browser.cookies.store(
@@ -106,7 +106,7 @@ def test_malformed_cookies_are_ignored(world: World, party: RelyingParty, header
 
 
 def test_browser_keeps_newest_sign_ins(anonymous_browser: Browser, party: RelyingParty, login_name: str) -> None:
-    """The Cookie header must not exceed what servers accept; the current tab continues."""
+    """The Cookie header must stay below the limits of servers; the current tab continues."""
     tabs = [anonymous_browser.tab() for _ in range(15)]
     authorizations = [begun(tab, party)[0] for tab in tabs]
     assert len([name for name in anonymous_browser.cookies.names if "sign-in" in name]) == 10
@@ -126,7 +126,7 @@ def test_browser_keeps_newest_sessions(
     party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization)
     assert len(anonymous_browser.session_cookies) == 10
     assert f"__Host-session-{oldest.id}" not in anonymous_browser.session_cookies
-    # The password given again makes no session more.
+    # Entering the password again does not add a session.
     authorization, _ = begun(anonymous_browser, party, prompt="login", login_hint=login_name)
     party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization)
     assert len(anonymous_browser.session_cookies) == 10

@@ -23,7 +23,7 @@ def id_token(browser: Browser, party: RelyingParty) -> str:
 def test_id_token_hint_selects_session(
     world: World, browser: Browser, party: RelyingParty, id_token: str, person: HumanUser, other_person: HumanUser
 ) -> None:
-    """Should be given with prompt none."""
+    """Recommended with prompt=none."""
     browser.start_session(other_person)
     for prompt in ("none", None):
         assert party.sign_in_silently(browser, prompt=prompt, id_token_hint=id_token).claims["sub"] == person.id
@@ -117,7 +117,7 @@ def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) ->
 def test_foreign_id_token_hint_is_invalid_request(
     world: World, browser: Browser, party: RelyingParty, id_token: str, other_person: HumanUser
 ) -> None:
-    """Security 4.7 and 7.1: never alg-flexible, and an access token is no hint, with or without a session."""
+    """Security 4.7 and 7.1: the algorithm is fixed, and an access token is no hint, with or without a session."""
     for case, hint in hints(world, party, browser, id_token).items():
         for item in (browser, Browser(world)):
             for prompt in ("none", None):

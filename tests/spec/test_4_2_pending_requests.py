@@ -27,7 +27,7 @@ EXPIRED = "This sign-in took too long"
 
 
 def test_cross_site_post_is_answered_by_following_get(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
-    """Decisions: SameSite=Lax withholds cookies from a cross-site POST; the redirected GET has them."""
+    """Decisions: SameSite=Lax withholds cookies from a cross-site POST; the GET after the redirect has them."""
     authorization = party.new_request()
     answer = browser.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
     stored, answered = browser.answers
@@ -69,7 +69,7 @@ def test_post_leaves_no_cookie(browser: Browser, party: RelyingParty) -> None:
 def test_post_response_is_bound_to_browser(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    """Login CSRF: another user's browser cannot complete a request that an attacker began."""
+    """Login CSRF: another user's browser cannot complete a request that an attacker started."""
     authorization = party.new_request()
     attacker = Browser(world)
     stored = attacker.post_form(authorization.endpoint, dict(authorization.parameters), initiator=party.origin)
@@ -126,7 +126,7 @@ def test_pending_request_forms_are_bound_to_browser(
 
 
 def test_cookie_of_other_sign_in_is_refused(anonymous_browser: Browser, party: RelyingParty, world: World) -> None:
-    """The secret belongs to one request."""
+    """The cookie's secret belongs to one request."""
     _, first = begun(anonymous_browser, party)
     _, second = begun(anonymous_browser.tab(), party)
     (secret,) = (cookie.value for cookie in anonymous_browser.cookies if cookie.name.endswith(first))
@@ -148,7 +148,7 @@ def test_finished_request_answers_once(anonymous_browser: Browser, party: Relyin
     authorization, request_id = begun(anonymous_browser, party)
     secret = next(cookie for cookie in anonymous_browser.cookies if cookie.name.endswith(request_id))
     code = party.extract_code(anonymous_browser.sign_in(login_name), authorization)
-    # Without the cookie, which ended with it, and with it, as a restored tab could send it.
+    # Without the cookie, which ended with the request, and with it, as a restored tab could send it.
     for header in (f"{secret.name}=; Max-Age=0", f"{secret.name}={secret.value}"):
         anonymous_browser.cookies.store(
             anonymous_browser.login_url, f"{header}; Path=/; Secure", anonymous_browser.world.clock()
@@ -175,7 +175,7 @@ def test_failed_request_answers_once(anonymous_browser: Browser, party: RelyingP
 def test_concurrent_resumptions_answer_once(
     world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second has looked at the request before the first one finished it."""
+    """The second one has read the request before the first one finishes it."""
     from identity.services.sign_ins import SignInService
 
     authorization = party.new_request()
@@ -204,7 +204,7 @@ def test_concurrent_resumptions_answer_once(
 def test_tabs_are_independent(
     anonymous_browser: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
-    """Decisions: the request's id is in the address."""
+    """Decisions: the URL contains the id of the request."""
     browser = anonymous_browser.tab()
     (first, _), (second, _) = begun(anonymous_browser, party), begun(browser, party, scope="openid email")
     anonymous_browser.submit({"login_name": login_name})
@@ -226,7 +226,7 @@ def test_concurrent_sign_in_in_other_tab_is_offered(
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
 def test_request_is_resumed_by_get_only(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
-    """A HEAD must not use it up (RFC 9110 §9.3.2)."""
+    """A HEAD request must not use it up (RFC 9110 §9.3.2)."""
     authorization = party.new_request()
     stored = world.client.post(authorization.endpoint, dict(authorization.parameters))
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
@@ -244,7 +244,7 @@ def test_request_is_resumed_by_get_only(world: World, browser: Browser, party: R
 def test_pending_request_expires_after_half_an_hour(
     world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str
 ) -> None:
-    """Security 4.8: a setting."""
+    """Security 4.8: the half hour is a setting."""
     authorization, _ = begun(anonymous_browser, party)
     world.clock.advance(minutes=29, seconds=59)
     party.obtain_tokens(anonymous_browser.sign_in(login_name), authorization)
@@ -253,7 +253,7 @@ def test_pending_request_expires_after_half_an_hour(
 def test_expired_request_can_be_started_again(
     world: World, anonymous_browser: Browser, party: RelyingParty, login_name: str, person: HumanUser
 ) -> None:
-    """Pages §4.2: 410; a new request with the same parameters, in the browser that began it."""
+    """Pages §4.2: 410; a new request with the same parameters, in the browser that started it."""
     authorization, request_id = begun(anonymous_browser, party, scope="openid email", prompt="login")
     world.clock.advance(minutes=30)
     for path in (f"/login/{request_id}", f"/oauth/v2/authorize/{request_id}"):
@@ -290,7 +290,7 @@ def test_expired_and_finished_requests_are_purged(isolated_world: World) -> None
 def test_application_is_rechecked_on_resumption(
     world: World, anonymous_browser: Browser, party: RelyingParty, change: str
 ) -> None:
-    """Security 7.4: a URI that is no longer registered receives nothing."""
+    """Security 7.4: a URI that is no longer registered gets no response."""
     _, request_id = begun(anonymous_browser, party)
     title = "This application is unknown"
     if change == "deactivated":
@@ -354,7 +354,7 @@ def test_service_pages_sign_in_without_application(
 
 
 def test_service_pages_do_not_redirect_elsewhere(browser: Browser) -> None:
-    """A signed-in user is redirected at once, only on this host."""
+    """Users with a session are redirected at once, but only on this host."""
     for target in (
         "https://evil.example/",
         "//evil.example",

@@ -11,7 +11,7 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_page
 from identity.testing.world import World
 
-#: No page: the response is immediate.
+#: The response is immediate, without a page.
 ANSWER = None
 NAME, REGISTER, ACCOUNTS, CONSENT, AGAIN = "", "register", "accounts", "consent", "password"
 
@@ -62,7 +62,7 @@ def test_first_page_follows_prompt_and_sessions(
 def test_prompt_none_shows_no_page(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser, response_type: str, mode: str | None
 ) -> None:
-    """With a session the response is immediate, otherwise an error. It stores nothing."""
+    """With a session the response is immediate, otherwise an error. Nothing is stored."""
     parameters = {"prompt": "none", "response_mode": mode}
     assert party.sign_in_silently(browser, response_type, **parameters).claims["sub"] == person.id
     assert len(browser.answers) == 1
@@ -74,7 +74,7 @@ def test_prompt_none_shows_no_page(
 def test_prompt_none_with_several_sessions_is_refused(
     browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
-    """The user would have to choose, unless a hint selects a session."""
+    """The user would have to choose a session, unless a hint selects one."""
     browser.start_session(other_person)
     party.expect_error_at_once(browser, "account_selection_required", prompt="none")
     for user in (person, other_person):
@@ -117,7 +117,7 @@ def test_silent_sign_in_keeps_auth_time(world: World, browser: Browser, party: R
 def test_password_entry_updates_auth_time_and_keeps_session(
     world: World, browser: Browser, party: RelyingParty, login_name: str, parameters: dict[str, object]
 ) -> None:
-    """Security 10.5: a new secret at re-authentication; the old one is worth nothing any more."""
+    """Security 10.5: re-authentication replaces the session's secret; the old one is invalid."""
     first = party.obtain_tokens(browser.open((authorization := party.new_request()).url), authorization)
     before = {cookie.name: cookie.value for cookie in browser.cookies if cookie.name in browser.session_cookies}
     world.clock.advance(minutes=5)
@@ -163,7 +163,7 @@ def test_prompt_login_cannot_be_removed(browser: Browser, party: RelyingParty, l
 
 
 def test_prompt_login_ignores_sign_in_of_other_tab(browser: Browser, party: RelyingParty, login_name: str) -> None:
-    """prompt=login: this request needs its own password entry."""
+    """This request requires a password entry of its own."""
     first = party.open_request(browser, prompt="login")
     tab = browser.tab()
     second = party.open_request(tab, prompt="login")
@@ -180,7 +180,7 @@ def test_prompt_login_ignores_sign_in_of_other_tab(browser: Browser, party: Rely
 def test_chosen_session_is_used(
     browser: Browser, party: RelyingParty, person: HumanUser, other_person: HumanUser
 ) -> None:
-    """select_account: choose an existing session or create a new one."""
+    """The user chooses an existing session or starts a new one."""
     browser.start_session(other_person)
     for user in (person, other_person, person):
         authorization = party.open_request(browser, prompt="select_account")
@@ -205,7 +205,7 @@ def test_other_account_adds_session(
 def test_login_hint_preselects_account(
     browser: Browser, party: RelyingParty, other_person: HumanUser, person: HumanUser
 ) -> None:
-    """login_hint: preselects a user on select_account."""
+    """On the account chooser."""
     browser.start_session(other_person)
     for user in (person, other_person):
         party.open_request(browser, prompt="select_account", login_hint=user.user_name)
@@ -304,7 +304,7 @@ def test_consent_belongs_to_consenting_user(browser: Browser, party: RelyingPart
 
 @pytest.mark.shows("4.2.15")
 def test_prompt_create_registers_and_answers(world: World, party: RelyingParty) -> None:
-    """Without rights and roles, in the application's organization, the address unverified."""
+    """Without permissions and roles, in the application's organization, with an unverified address."""
     browser = Browser(world)
     authorization = party.open_request(browser, prompt="create", scope="openid profile email")
     fields = {
@@ -321,7 +321,7 @@ def test_prompt_create_registers_and_answers(world: World, party: RelyingParty) 
 
 
 def test_prompt_create_is_denied_where_registration_is_closed(world: World, browser: Browser) -> None:
-    """Decisions: a setting per organization; off: access_denied."""
+    """Decisions: a setting per organization; if off, access_denied."""
     organization = world.make_organization(registration=False)
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)
     for item in (browser, Browser(world)):
@@ -349,7 +349,7 @@ def test_prompt_create_is_denied_where_registration_is_closed(world: World, brow
 def test_ui_locales_select_language(
     world: World, party: RelyingParty, ui_locales: str | None, accepted: str, spoken: str
 ) -> None:
-    """If none is given or none matches, the browser's accept-language header is used."""
+    """If the parameter is missing or no language matches, the Accept-Language header is used."""
     browser = Browser(world, languages=accepted)
     party.open_request(browser, ui_locales=ui_locales)
     assert browser.page.html.html["lang"] == spoken

@@ -1,4 +1,4 @@
-"""Service description §4.2: redirect_uri must exactly match a registered URI; nothing is sent elsewhere."""
+"""Service description §4.2: redirect_uri must exactly match a registered URI; no other URI gets a response."""
 
 import re
 import string
@@ -22,7 +22,7 @@ UNTRUSTED = "We cannot send you back to this application"
 
 REGISTERED = "https://app.example/cb"
 
-#: Near misses of REGISTERED: a different suffix, prefix or host, or none.
+#: Near misses of REGISTERED: another suffix, prefix or host, or an empty value.
 NEAR = (
     *(f"{REGISTERED}{end}" for end in ("/", "?", "?x=1", "#", "#fragment", " ", "\n", "\t", "%20", "%00", "/..", ";x")),
     *(f"{REGISTERED}{end}" for end in ("x", ".evil", "\u200b", "\r\nLocation: https://evil.example")),
@@ -41,7 +41,7 @@ NEAR = (
 
 @pytest.mark.shows("4.2.4")
 def test_redirect_uri_must_match_exactly(browser: Browser, party: RelyingParty) -> None:
-    """Security 4.1: string equality, no decoding, no normalisation. A page, and the refused address is not on it."""
+    """Security 4.1: string equality, no decoding, no normalisation. The error page does not contain the refused URI."""
     variants = cycle(({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}))
     for uri, parameters in zip(NEAR, variants, strict=False):
         page = check_page(browser.open(party.new_request(redirect_uri=uri, **parameters).url), 400, UNTRUSTED)
@@ -70,7 +70,7 @@ def test_post_logout_uri_is_no_redirect_uri(browser: Browser, party: RelyingPart
 
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
 def test_redirect_uri_is_stored_unmodified(world: World, browser: Browser, mode: str) -> None:
-    """RFC 6749 §3.1.2: a query part is retained; ``read`` looks at every letter."""
+    """RFC 6749 §3.1.2: the query component is retained; ``read`` compares every character."""
     for uri in (
         "https://app.example/cb?tenant=a",
         "https://app.example/cb?tenant=a&x=%41%2f+%20&y=",
@@ -109,7 +109,7 @@ def test_redirect_uri_query_must_match(world: World, browser: Browser) -> None:
 
 
 def test_request_selects_one_of_several_redirect_uris(world: World, browser: Browser) -> None:
-    """And the code is good with that one alone."""
+    """The code can be redeemed only with that one."""
     uris = ("https://app.example/cb", "https://app.example/other")
     party = RelyingParty.register(world, redirect_uris=uris)
     for uri in uris:
@@ -146,7 +146,7 @@ def native(world: World) -> RelyingParty:
 
 
 def test_native_application_can_vary_loopback_port(browser: Browser, native: RelyingParty) -> None:
-    """RFC 8252 §7.3; the code is bound to the port that was used."""
+    """RFC 8252 §7.3; the code is bound to the port of the request."""
     for uri in (
         "http://127.0.0.1/cb",
         "http://127.0.0.1:1/cb",
@@ -246,7 +246,7 @@ _pieces = st.sampled_from(
 
 @st.composite
 def _variants(draw: st.DrawFn) -> str:
-    """A registered address with letters cut, doubled, turned, or something put between."""
+    """A registered URI with characters removed, doubled, case-swapped or inserted."""
     text = draw(st.sampled_from(BASES))
     for _ in range(draw(st.integers(0, 3))):
         at, to = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
@@ -264,7 +264,7 @@ def _variants(draw: st.DrawFn) -> str:
 
 @pytest.fixture
 def target(world_cache: WorldCache, storage_name: str) -> tuple[Browser, RelyingParty]:
-    """A signed-in browser and a native application; without ``world``, whose scope is no example's."""
+    """A browser with a session, and a native application. hypothesis forbids the function-scoped ``world``."""
     world = world_cache.shared_world(storage_name)
     party = RelyingParty.register(world, type=ApplicationType.NATIVE, authentication_method="none", redirect_uris=BASES)
     browser = Browser(world)
@@ -318,7 +318,7 @@ _values = (
 
 
 def test_any_request_is_answered_without_error(target: tuple[Browser, RelyingParty]) -> None:
-    """Security 12.6: any parameter value; redirects go to the registered URI only."""
+    """Security 12.6: any parameter value; redirects go only to the registered URI."""
     browser, party = target
 
     @hostile
@@ -346,7 +346,7 @@ def test_code_belongs_to_signed_in_user(world: World, party: RelyingParty, perso
 
 
 def test_redirect_uri_is_shown_to_developers_only(world: World, browser: Browser) -> None:
-    """The audit trail omits secret and long parts; the page shows the URI in development only."""
+    """The audit trail omits secret and long parts; the page shows the URI only in development."""
     sent = "https://ada:password@app.example/callback\x1b[31m\n?code=secret-of-a-person#state"
     for development in (False, True):
         party = RelyingParty.register(world, development=development)
@@ -354,7 +354,7 @@ def test_redirect_uri_is_shown_to_developers_only(world: World, browser: Browser
             page = check_page(browser.open(party.new_request(redirect_uri=uri).url), 400, UNTRUSTED)
             assert (label in page.main.get_text()) is development
             assert not [text for text in ("password", "secret-of-a-person", "\x1b") if text in page.encode().decode()]
-        # Once a minute and application.
+        # Once a minute for each application.
         [event] = [
             audit_event
             for audit_event in world.audit_events(object_id=party.client_id)

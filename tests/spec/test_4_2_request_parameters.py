@@ -98,7 +98,7 @@ def test_duplicate_client_or_redirect_uri_error_is_shown(browser: Browser, party
 def test_request_objects_are_refused_and_never_fetched(
     browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decisions, authorization endpoint; discovery announces it."""
+    """Decisions, authorization endpoint; discovery announces this."""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise AssertionError("something was fetched")
@@ -294,7 +294,7 @@ def test_body_without_form_is_refused(world: World, party: RelyingParty) -> None
 
 
 def test_post_query_string_is_ignored(world: World, party: RelyingParty) -> None:
-    """One request has one place for its parameters."""
+    """All parameters of a request are in one place."""
     authorization = party.new_request()
     answer = world.client.post(authorization.url, {"unheard_of": "1"})
     check_page(answer, 400, UNKNOWN)
@@ -332,7 +332,7 @@ def test_max_age_adds_auth_time(world: World, browser: Browser, party: RelyingPa
 
 
 def test_only_s256_challenges_are_accepted(browser: Browser, party: RelyingParty) -> None:
-    """Security 4.5: plain is refused, also as the default without a method (RFC 7636 §4.3)."""
+    """Security 4.5: plain is refused, even as the default without a method (RFC 7636 §4.3)."""
     right = pkce_challenge(VERIFIER)
     misshapen = ("x" * 42, "x" * 44, *("x" * 42 + last for last in "=+/\n"), "x" * 43 + "\n", "é" * 43)
     for challenge, method in (

@@ -41,7 +41,7 @@ def token_of(world: World, client: CredentialsOrClientId, scope: str | None = No
 
 @pytest.fixture
 def client(world: World) -> Credentials:
-    """An API application that may get tokens for itself."""
+    """An API application that may obtain tokens for itself."""
     return world.make_application(grant_types=GRANTS)
 
 
@@ -86,7 +86,7 @@ def test_application_needs_grant_enabled(world: World) -> None:
 
 
 def test_public_client_has_no_credentials(world: World) -> None:
-    """RFC 6749 §4.4: even if it came to be registered with the grant."""
+    """RFC 6749 §4.4: even if it is registered with the grant."""
     client = world.make_public_application()
     before = world.operator_services.applications.get(client)
     world.operator_services.storage.applications.update(replace(before, grant_types=GRANTS, version=before.version + 1))
@@ -119,7 +119,7 @@ def test_token_ends_with_its_secret(world: World) -> None:
 
 
 def test_token_ends_with_its_application(world: World) -> None:
-    """Security 7.9: seen by another application of the same project."""
+    """Security 7.9: another application of the same project introspects the token."""
     project = world.make_project()
     client, api = world.make_application(project.id, grant_types=GRANTS), world.make_application(project.id)
     token = token_of(world, client)
@@ -190,9 +190,9 @@ def test_default_audience_is_issuer(world: World) -> None:
     assert decode_jwt_unverified(token)[1]["aud"] == [world.issuer]
 
 
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_service_user_token_has_minimum_lifetime(make_world: WorldFactory) -> None:
-    """Decisions, lifetimes: never shorter than 10 minutes; an application's may be."""
+    """Decisions, lifetimes: at least 10 minutes, while an application's may be shorter."""
     world = make_world(**{"identity.access_token_lifetime": "1m"})
     assert (
         check_token_response(ask(world, world.make_service_user_secret(world.make_service_user_program())))[
@@ -281,7 +281,7 @@ def test_manager_secret_opens_management_api(world: World) -> None:
 
 
 def test_secret_rotation_has_no_gap(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
-    """Security 3.2. A removed secret takes along the tokens that it obtained, as a removed key does."""
+    """Security 3.2. Removing a secret revokes the tokens obtained with it, as with a key."""
     second = world.make_service_user_secret(robot)
     with pytest.raises(Conflict):
         world.make_service_user_secret(robot)
@@ -300,7 +300,7 @@ def test_secret_rotation_has_no_gap(world: World, robot: ServiceUserProgram, sec
 def test_secret_removed_during_request_is_refused(
     world: World, robot: ServiceUserProgram, secret: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The credential may be deleted between lookup and issue."""
+    """The credential may be deleted between look-up and issue."""
 
     def remove() -> None:
         with world.transaction_services() as services:
@@ -317,7 +317,7 @@ def test_secret_removed_during_request_is_refused(
 
 
 def test_service_user_revokes_its_token(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
-    """RFC 7009 §2.1: the client that obtained the token, by secret or by assertion, and no other."""
+    """RFC 7009 §2.1: only the client that obtained the token, by secret or by assertion."""
     scope = f"openid {world.audience_scope()}"
     tokens = [token_of(world, secret, scope), robot.access_token(scope)]
     stranger = world.make_service_user_secret(world.make_service_user_program())
@@ -404,7 +404,7 @@ def test_deactivated_service_user_looks_unknown(world: World, robot: ServiceUser
 def test_service_user_uses_one_authentication_method(
     world: World, robot: ServiceUserProgram, secret: Credentials
 ) -> None:
-    """Security 3.3: whichever of them is right."""
+    """Security 3.3: whichever of them is correct."""
     headers = {"Authorization": secret.header}
     in_form = {"grant_type": GRANT, "client_id": robot.id, "client_secret": secret.secret}
     check_oauth_error(world.client.request_token(in_form, headers), "invalid_request")

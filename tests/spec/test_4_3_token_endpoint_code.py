@@ -22,7 +22,7 @@ SCOPE = "openid profile offline_access"
 
 
 def replays(world: World, client: Credentials) -> list[AuditEvent]:
-    """The notes of replays by this client."""
+    """The audit events of replays by this client."""
     events = world.audit_events(event="token.replayed")
     return [event for event in events if event.detail["client_id"] == client.client_id]
 
@@ -102,7 +102,7 @@ def test_code_expires_after_sixty_seconds(world: World, client: Credentials, ses
     check_oauth_error(world.redeem(codes[1], client), "invalid_grant")
 
 
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_lifetime_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.authorization_code_lifetime": "5m"})
     client = world.make_web_application()
@@ -124,7 +124,7 @@ def test_code_replay_revokes_tokens(world: World, client: Credentials, session: 
     check_oauth_error(world.refresh(refreshed["refresh_token"], client), "invalid_grant")
     [event] = replays(world, client)
     assert (event.object_kind, event.organization_id) == ("authorization_code", _organization_of(world, client))
-    # Another sign-in at the same application has nothing to do with it.
+    # Another sign-in to the same application is not affected.
     assert world.client.fetch_userinfo(other["access_token"]).status_int == 200
 
 
@@ -149,7 +149,7 @@ def _organization_of(world: World, client: Credentials) -> str:
 
 @pytest.mark.shows("4.3.3")
 def test_redirect_uri_must_equal_request(world: World, client: Credentials, session: BrowserSession) -> None:
-    """A failed redemption uses the code up (security 5.3)."""
+    """A failed redemption consumes the code (security 5.3)."""
     for redirect_uri in (
         f"{CALLBACK_URI}/",
         CALLBACK_URI.upper(),
@@ -173,7 +173,7 @@ def test_other_registered_redirect_uri_is_refused(world: World, session: Browser
 def test_grant_type_code_and_redirect_uri_are_required(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
-    """A request that is malformed uses nothing up."""
+    """A malformed request consumes nothing."""
     for name in ("grant_type", "code", "redirect_uri"):
         code = world.make_code(client, session)
         form = {"grant_type": "authorization_code", **code.form()}
@@ -185,7 +185,7 @@ def test_grant_type_code_and_redirect_uri_are_required(
 
 
 def test_verifier_must_match_challenge(world: World, client: Credentials, session: BrowserSession) -> None:
-    """Security 4.5 and 5.3: for confidential clients, too; a failure uses the code up."""
+    """Security 4.5 and 5.3: applies to confidential clients, too; a failure consumes the code."""
     for verifier in (
         None,
         "x" * 43,
@@ -218,7 +218,7 @@ def test_confidential_client_needs_no_pkce(world: World, client: Credentials, se
 
 
 def test_verifier_without_challenge_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
-    """Security 4.5: PKCE downgrade, an attacker removed the challenge (RFC 9700 §4.8.2)."""
+    """Security 4.5: PKCE downgrade; an attacker has removed the challenge (RFC 9700 §4.8.2)."""
     code = world.make_code(client, session, code_challenge=None, code_challenge_method=None)
     check_oauth_error(world.redeem(code, client, code_verifier=CODE_VERIFIER), "invalid_grant")
 
@@ -231,7 +231,7 @@ def test_public_client_redeems_code_with_pkce(world: World, session: BrowserSess
 
 
 def test_public_client_needs_pkce(world: World, session: BrowserSession) -> None:
-    """The authorization endpoint issues none; were there one, it would be refused here too."""
+    """The authorization endpoint issues no such code; the token endpoint would refuse it, too."""
     client = world.make_public_application()
     now, text = world.clock(), "a-code-that-somebody-else-could-have-taken"
     family = make_token_family(

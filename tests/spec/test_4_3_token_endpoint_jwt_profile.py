@@ -14,7 +14,7 @@ pytestmark = pytest.mark.every_storage
 
 
 def form(robot: ServiceUserProgram, **changes: object) -> dict[str, str]:
-    """A right form, but for the changes."""
+    """The fields of a valid request with these changes."""
     right = {"grant_type": JWT_BEARER, "assertion": robot.assertion(), "scope": "openid"}
     return {name: str(value) for name, value in (right | changes).items() if value is not OMITTED}
 
@@ -26,7 +26,7 @@ def post(world: World, body: bytes, content_type: str | None = FORM_CONTENT_TYPE
 
 @pytest.mark.shows("1.3", "1.4", "4.3.9", "5.1.3")
 def test_signed_assertion_gets_token(world: World, robot: ServiceUserProgram) -> None:
-    """Success: HTTP 200, application/json, body of §2.4, never cached."""
+    """HTTP 200, application/json, body of §2.4, never cached."""
     answer = world.client.request_token(form(robot))
     check_token_response(answer)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -108,7 +108,7 @@ def test_empty_body_lacks_grant_type(world: World) -> None:
 
 
 def test_duplicate_parameter_is_refused(world: World, robot: ServiceUserProgram) -> None:
-    """RFC 6749 §3.2; also if both say the same."""
+    """RFC 6749 §3.2; even with equal values."""
     for name in ("grant_type", "assertion", "scope", "unknown"):
         pairs = [*form(robot).items(), ("unknown", "x")]
         answer = world.client.request_token([*pairs, *(pair for pair in pairs if pair[0] == name)])
@@ -116,7 +116,7 @@ def test_duplicate_parameter_is_refused(world: World, robot: ServiceUserProgram)
 
 
 def test_secrets_in_query_are_refused(world: World, robot: ServiceUserProgram) -> None:
-    """Security 3.3: addresses are logged and kept in histories."""
+    """Security 3.3: URLs appear in logs and browser histories."""
     for name in ("assertion", "client_secret", "code", "refresh_token", "token", "access_token"):
         address = f"{world.client.discovery['token_endpoint']}?{urlencode({name: robot.assertion()})}"
         for body in (form(robot), form(robot, assertion=OMITTED)):

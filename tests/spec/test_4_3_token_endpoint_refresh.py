@@ -18,7 +18,7 @@ pytestmark = pytest.mark.every_storage
 
 SCOPE = "openid profile email offline_access"
 
-#: Makes a client of one kind.
+#: Creates a client of one kind.
 Kind = Callable[[World], CredentialsOrClientId]
 KINDS: dict[str, Kind] = {
     "with a secret": lambda world: world.make_web_application(),
@@ -42,7 +42,7 @@ def check_alive(world: World, members: dict[str, Any]) -> None:
 
 
 def replays(world: World, client: Credentials) -> list[AuditEvent]:
-    """The notes of replays by this client."""
+    """The audit events of replays by this client."""
     events = world.audit_events(event="token.replayed")
     return [event for event in events if event.detail["client_id"] == client.client_id]
 
@@ -57,7 +57,7 @@ def test_refresh_issues_all_tokens(world: World, session: BrowserSession, kind: 
     assert second["scope"] == SCOPE
     assert second["refresh_token"] != first["refresh_token"]
     assert second["access_token"] != first["access_token"]
-    # The access token of before lives on until it expires.
+    # The previous access token stays valid until it expires.
     check_alive(world, first)
     check_alive(world, second)
     rotated(world, second["refresh_token"], client)
@@ -83,7 +83,7 @@ def test_refresh_token_needs_offline_access(world: World, client: Credentials, s
 
 @pytest.mark.shows("4.3.10")
 def test_grant_type_and_refresh_token_are_required(world: World, client: Credentials) -> None:
-    """A request that is malformed uses nothing up."""
+    """A malformed request consumes nothing."""
     form = {"grant_type": "refresh_token", "refresh_token": world.obtain_tokens(client)["refresh_token"]}
     for name in form:
         answer = world.post_token_request(client, {other: form[other] for other in form if other != name})
@@ -143,7 +143,7 @@ def test_wider_scope_is_refused_and_keeps_token(world: World, client: Credential
 
 
 def test_refresh_scope_must_include_openid(world: World, client: Credentials, session: BrowserSession) -> None:
-    """§2.7: in every request that names scopes."""
+    """§2.7: in every request with a scope."""
     members = world.obtain_tokens(client, session, scope=SCOPE)
     check_oauth_error(world.refresh(members["refresh_token"], client, scope="profile"), "invalid_scope")
 
@@ -154,7 +154,7 @@ def test_refresh_scope_must_include_openid(world: World, client: Credentials, se
 @pytest.mark.shows("4.3.10")
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_refresh_replay_revokes_family(world: World, session: BrowserSession, kind: Kind) -> None:
-    """Security 6.3: refused, and committed all the same; other sign-ins are not concerned."""
+    """Security 6.3: the refusal commits the revocation; other sign-ins are not affected."""
     client = kind(world)
     first, other = world.obtain_tokens(client, session), world.obtain_tokens(client, session)
     second = rotated(world, first["refresh_token"], client)
@@ -215,7 +215,7 @@ def graceful(make_world: WorldFactory) -> World:
 
 
 def test_refresh_can_be_repeated_within_grace_period(graceful: World) -> None:
-    """Decisions, tokens: the unused successor dies, and showing it does not end the family."""
+    """Decisions, tokens: the unused successor is revoked; presenting it does not revoke the family."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
     lost = rotated(world, first["refresh_token"], client)
@@ -260,7 +260,7 @@ def test_repetition_does_not_extend_grace_period(graceful: World) -> None:
 
 
 def test_older_generation_revokes_family(graceful: World) -> None:
-    """Security 6.3: R1, R2, R3, then R1 again inside the grace."""
+    """Security 6.3: R1, R2, R3, then R1 again within the grace period."""
     world, client = graceful, graceful.make_web_application()
     first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
@@ -284,7 +284,7 @@ def test_repetition_without_grace_period_is_replay(world: World, client: Credent
 
 
 def test_idle_refresh_token_expires_after_thirty_days(world: World, client: Credentials) -> None:
-    """Security 6.1. An expired one is no replay: nothing else ends."""
+    """Security 6.1. An expired token is no replay, so nothing else ends."""
     first, second = world.obtain_tokens(client), world.obtain_tokens(client)
     world.clock.advance(days=30, seconds=-1)
     rotated(world, first["refresh_token"], client)
@@ -294,7 +294,7 @@ def test_idle_refresh_token_expires_after_thirty_days(world: World, client: Cred
 
 
 def test_refresh_token_family_expires_after_ninety_days(world: World, client: Credentials) -> None:
-    """Security 6.1: the successor inherits the absolute end."""
+    """Security 6.1: successors inherit the absolute expiry."""
     members = world.obtain_tokens(client)
     for _ in range(4):
         world.clock.advance(days=22)
@@ -362,7 +362,7 @@ def test_password_change_revokes_refresh_tokens(world: World, client: Credential
     check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
-@pytest.mark.storages("memory")  # a setting; that all is revoked is tested above
+@pytest.mark.storages("memory")  # a setting; another test covers that everything is revoked
 def test_revocation_on_password_change_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.password_change_ends_access": "false"})
     client, session = world.make_web_application(), world.make_browser_session()

@@ -55,7 +55,7 @@ def test_jwt_introspection_equals_opaque_token(world: World) -> None:
 def test_introspection_is_read_only(
     world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When a secret or a personal access token was used is noted in memory."""
+    """The last use of a secret or a personal access token is kept in memory."""
     introspector, text = world.introspector, world.make_personal_access_token(robot)
     world.identity.process_state.last_used_tracker.drain()
 
@@ -76,7 +76,7 @@ def test_introspection_is_read_only(
 
 @pytest.mark.shows("4.4.5")
 def test_client_outside_audience_sees_inactive_token(world: World, robot: ServiceUserProgram, token: str) -> None:
-    """Security 7.6: active is true only if the requesting client is in the token audience."""
+    """Security 7.6: a token is active only for clients in its audience."""
     own_project = world.make_project(robot.organization)
     for client in (world.make_application(), world.make_application(own_project.id)):
         check_inactive_token(world.client.introspect(token, client))
@@ -238,9 +238,9 @@ def test_other_content_types_are_refused(world: World, token: str) -> None:
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
-@pytest.mark.parametrize("storage", ["memory"])  # every storage looks up a digest only
+@pytest.mark.parametrize("storage", ["memory"])  # every storage looks up only a digest
 def test_mutated_token_is_inactive(world_cache: WorldCache, storage: str, token_format: TokenFormat) -> None:
-    """Security 7.2: truncated, extended, flipped, case, white space."""
+    """Security 7.2: truncated, extended, flipped bits, changed case, white space."""
     world = world_cache.shared_world(storage)
     token = world.make_service_user_program(token_format=token_format).management_token()
     positions = st.integers(0, len(token) - 1)

@@ -17,7 +17,7 @@ def challenge(answer: Any) -> str:
 
 
 def check_unauthorized(answer: Any) -> None:
-    """HTTP 401 for a token that is invalid or expired, with the error in the challenge."""
+    """HTTP 401 with the error in the challenge, as for invalid and expired tokens."""
     check_oauth_error(answer, "invalid_token", status=401)
     assert challenge(answer).startswith("Bearer ")
     assert 'error="invalid_token"' in challenge(answer)
@@ -25,7 +25,7 @@ def check_unauthorized(answer: Any) -> None:
 
 @pytest.fixture
 def address(world: World) -> str:
-    """The endpoint."""
+    """The URL of the endpoint."""
     found: str = world.client.discovery["userinfo_endpoint"]
     return found
 
@@ -65,7 +65,7 @@ def test_scheme_is_case_insensitive(world: World, robot: ServiceUserProgram, add
 
 
 def test_token_in_query_is_refused(world: World, robot: ServiceUserProgram, address: str) -> None:
-    """Security 7.5, with or without one in the header."""
+    """Security 7.5, with or without a token in the header."""
     token = robot.access_token()
     for headers in ({}, bearer_headers(token)):
         answer = world.client.get(f"{address}?access_token={token}", headers)
@@ -202,7 +202,7 @@ def session(world: World) -> BrowserSession:
 
 
 def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
-    """The claims of a scope; the user name and updated_at are always known."""
+    """The claims of a scope; the user name and updated_at always have values."""
     person = session.user
     of_user = {"preferred_username": person.user_name, "updated_at": int(person.changed_at.timestamp())}
     return CLAIMS[scope] | (of_user if scope == "profile" else {})
@@ -211,7 +211,7 @@ def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
 @pytest.mark.shows("2.7.2", "4.5.4")
 @pytest.mark.parametrize("scope", CLAIMS)
 def test_each_scope_returns_its_claims_only(world: World, session: BrowserSession, scope: str) -> None:
-    """In userinfo and introspection alike; sub always."""
+    """In userinfo and introspection alike; sub is always returned."""
     client = world.make_web_application()
     token = world.obtain_tokens(client, session, scope=f"openid {scope}")["access_token"]
     expected = {"sub": session.user.id, **claims_of(session, scope)}
@@ -240,7 +240,7 @@ def test_unknown_claims_are_omitted(world: World) -> None:
 
 
 def test_profile_change_appears_at_next_request(world: World, session: BrowserSession) -> None:
-    """Security 7.4: also where the token was issued before."""
+    """Security 7.4: even for a token that was issued before."""
     token = world.obtain_tokens(world.make_web_application(), session, scope="openid email")["access_token"]
     person = world.operator_services.users.get(session.user.id)
     profile = replace(person.profile, email="countess@example.com", email_verified=False)

@@ -25,7 +25,7 @@ def check_revoked(answer: Any) -> None:
 
 @pytest.mark.shows("4.4.4")
 def test_instance_api_application_revokes_service_user_token(world: World) -> None:
-    """Decisions, tokens: a service user is no client that could authenticate here. That token alone, at every door."""
+    """Decisions, tokens: service users cannot authenticate here. Only that token is revoked, at every endpoint."""
     robot = world.make_manager_program()
     token, other = robot.management_token(), robot.management_token()
     assert world.client.call_management_api("/me", token).status_int == 200
@@ -140,7 +140,7 @@ def test_revocation_is_audited_with_client(world: World, robot: ServiceUserProgr
 
 
 def test_refresh_token_revocation_revokes_family(world: World) -> None:
-    """Access tokens of every refresh, whichever of the refresh tokens is revoked; another sign-in stays."""
+    """All access tokens of the family, whichever of its refresh tokens is revoked; another sign-in is not affected."""
     client, session = world.make_web_application(), world.make_browser_session()
     other = world.obtain_tokens(client, session)
     for index in (0, 1, 2):
@@ -167,7 +167,7 @@ def test_access_token_revocation_keeps_refresh_token(world: World) -> None:
 
 
 def test_public_client_revokes_its_tokens(world: World) -> None:
-    """RFC 7009 §2.1: it sends its client_id; tokens of other clients stay live."""
+    """RFC 7009 §2.1: it sends its client_id; tokens of other clients are not affected."""
     client, stranger = world.make_public_application(), world.make_public_application()
     address = world.client.discovery["revocation_endpoint"]
     for name in ("access_token", "refresh_token"):
@@ -179,7 +179,7 @@ def test_public_client_revokes_its_tokens(world: World) -> None:
 
 
 def test_code_cannot_be_revoked(world: World) -> None:
-    """RFC 7009 speaks of tokens alone: an unknown one, and the code can still be redeemed."""
+    """RFC 7009 is about tokens: a code counts as an unknown token, and can still be redeemed."""
     client = world.make_web_application()
     code = world.make_code(client)
     check_revoked(world.client.revoke(code.text, client))

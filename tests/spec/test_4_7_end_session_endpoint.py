@@ -71,7 +71,7 @@ def test_sign_out_without_redirect_uri_shows_page(
 
 
 def test_expired_hint_is_accepted(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
-    """RP-Initiated Logout §2: the OP accepts ID tokens whose exp has passed. Twice is as good as once."""
+    """RP-Initiated Logout §2: the OP accepts ID tokens whose exp has passed. Repeating the request changes nothing."""
     world.clock.advance(hours=11)
     for _ in range(2):
         check_sent_back(browser.open(party.logout_url(tokens.id_token)))
@@ -239,7 +239,7 @@ def test_sign_out_is_audited(world: World, browser: Browser, party: RelyingParty
 def test_sign_out_without_hint_needs_confirmation(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World
 ) -> None:
-    """Security 7.8: no logout by a cross-site GET."""
+    """Security 7.8: a cross-site GET request cannot log out."""
     answer = browser.open(party.logout_url(None, client_id=party.client_id), initiator=party.origin)
     page = check_page(answer, 200, CONFIRMATION)
     with world.read_only_services() as services:
@@ -274,7 +274,7 @@ def test_post_without_hint_needs_confirmation(browser: Browser, party: RelyingPa
 
 
 def test_confirmation_needs_same_origin(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
-    """Security 11.1: login and logout forms included."""
+    """Security 11.1: applies to sign-in and logout forms, too."""
     browser.open(party.logout_url(None, client_id=party.client_id))
     fields = dict(browser.find_form().submit_fields())
     assert browser.tab().post_form(browser.url, fields, initiator="https://evil.example").status_int == 403
@@ -341,7 +341,7 @@ def test_ui_locales_and_logout_hint_are_accepted(browser: Browser, party: Relyin
 def test_long_post_is_not_put_in_url(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, with_hint: bool
 ) -> None:
-    """It is stored as a row until the cookies or the confirmation arrive: proxies refuse long headers."""
+    """Proxies refuse long headers, so the request is stored in a row until the cookies or the confirmation arrive."""
     state = "s" * 2000
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": state, "unheard": "u" * 9000}
     form |= {"id_token_hint": tokens.id_token} if with_hint else {"logout_hint": "h" * 2000}
@@ -360,7 +360,7 @@ def test_long_post_is_not_put_in_url(
 def test_pending_post_is_bound_to_browser(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    """In another browser, and after half an hour, the user must confirm and is not redirected."""
+    """In another browser, or after half an hour, the user must confirm and is not redirected."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
     sent = party.client.app.post(ENDPOINT, form, expect_errors=True)
     assert sent.status_int == 303
@@ -377,7 +377,7 @@ def test_empty_post_needs_confirmation(
 
 
 def test_sign_in_after_sign_out_starts_new_session(world: World, party: RelyingParty, person: HumanUser) -> None:
-    """Through the pages: each time another session."""
+    """Each sign-in on the pages starts another session."""
     login_name = set_password(world, person)
     browser = Browser(world)
     session_ids = set()

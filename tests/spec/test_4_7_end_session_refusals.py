@@ -42,7 +42,7 @@ def bad_hints(tokens: ReceivedTokens) -> list[str]:
 
 
 def test_bad_hint_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World) -> None:
-    """Decisions: a signed-in user must confirm, others see a page, whatever the other parameters are."""
+    """Decisions: users with a session must confirm, others see a page, whatever the other parameters are."""
     for hint in bad_hints(tokens):
         for parameters in ({}, {"client_id": party.client_id}):
             check_page(browser.open(party.logout_url(hint, state="s", **parameters)), 200, CONFIRMATION)
@@ -66,7 +66,7 @@ NOT_REGISTERED = (
 
 
 def test_unregistered_uri_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
-    """Security 7.8: string equality. And nothing is ended."""
+    """Security 7.8: string equality. No session ends."""
     for uri in NOT_REGISTERED:
         for hint, parameters in ((tokens.id_token, {}), (None, {"client_id": party.client_id})):
             answer = browser.open(party.logout_url(hint, post_logout_redirect_uri=uri, **parameters))
@@ -142,7 +142,7 @@ def test_body_without_form_is_refused(world: World) -> None:
 def test_other_methods_do_not_sign_out(
     world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    """A link checker's HEAD is not a click."""
+    """A HEAD request of a link checker is not a click."""
     headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
     for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
         answer = world.client.request(method, party.logout_url(tokens.id_token), headers=headers)
@@ -153,7 +153,7 @@ def test_other_methods_do_not_sign_out(
 
 @pytest.fixture
 def target(world_cache: WorldCache, storage_name: str) -> tuple[Browser, RelyingParty, str]:
-    """A signed-in browser, an application, an ID token; without ``world``, whose scope is no example's."""
+    """A browser with a session, an application, and an ID token. hypothesis forbids the function-scoped ``world``."""
     world = world_cache.shared_world(storage_name)
     party, browser = RelyingParty.register(world), Browser(world)
     browser.start_session(world.make_human_user())

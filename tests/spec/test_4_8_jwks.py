@@ -13,7 +13,7 @@ from identity.testing.world import ServiceUserProgram, World
 
 #: A JWKS max-age and a minute.
 ANNOUNCEMENT = 360
-#: The longest lifetime that any token may have, and the skew.
+#: The longest lifetime of any token, and the clock skew.
 PUBLISHED_AFTER = 12 * 3600 + 30
 
 
@@ -22,7 +22,7 @@ def published(world: World) -> list[str]:
 
 
 def signing(robot: ServiceUserProgram) -> str:
-    """The kid under which tokens are signed now; ID token and access token agree."""
+    """The kid of the current signing key; ID token and access token must agree."""
     members = check_token_response(robot.request_token())
     kids = {decode_jwt_unverified(members[name])[0]["kid"] for name in ("id_token", "access_token")}
     assert len(kids) == 1
@@ -82,7 +82,7 @@ def test_other_methods_are_refused(world: World) -> None:
 
 
 def test_rotation_steps_follow_schedule(isolated_world: World) -> None:
-    """Security 8.2, each step to the second: a client that trusts the cache headers never meets an unknown kid."""
+    """Security 8.2, each step to the second: a client that follows the cache headers never meets an unknown kid."""
     world = isolated_world
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     [first] = published(world)
@@ -96,7 +96,7 @@ def test_rotation_steps_follow_schedule(isolated_world: World) -> None:
     world.clock.advance(1)
     assert signing(robot) == second
     assert published(world) == [second, first]
-    # As long as a token of the first key may live, it verifies and is live.
+    # While a token of the first key can be valid, it verifies and is active.
     world.clock.advance(3598)
     assert world.client.fetch_userinfo(last_of_first).status_int == 200
     assert first in published(world)
@@ -168,7 +168,7 @@ def test_rotation_follows_key_age(isolated_world: World) -> None:
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
 def test_rotation_of_other_node_is_loaded_before_signing(isolated_world: World) -> None:
-    """Decisions, lifetimes: nodes may cache the key list, but never longer than an emergency leaves them."""
+    """Decisions, lifetimes: nodes may cache the key set, but not longer than an emergency rotation takes."""
     published(isolated_world)
     world = World(isolated_world.settings, clock=isolated_world.clock, key_pool=isolated_world.key_pool)
     try:
@@ -179,7 +179,7 @@ def test_rotation_of_other_node_is_loaded_before_signing(isolated_world: World) 
         world.close()
 
 
-@pytest.mark.storages("memory")  # a setting, judged before any storage
+@pytest.mark.storages("memory")  # a setting, checked before any storage
 def test_key_stays_published_for_longest_token_lifetime(make_world: WorldFactory) -> None:
     """Security 7.3 and 8.2: a token of 12 h verifies until its last second."""
     world = make_world(**{"identity.access_token_lifetime": "12h"})

@@ -74,7 +74,7 @@ def test_token_without_manager_role_is_refused(world: World, robot: ServiceUserP
 
 
 def test_me_needs_audience_but_no_role(world: World, robot: ServiceUserProgram) -> None:
-    """Who am I, even without a role."""
+    """The caller's own identity, even without a role."""
     me = world.client.call_management_api("/me", robot.management_token()).json
     assert (me["id"], me["organization"]["id"], me["roles"]) == (robot.id, robot.organization.id, [])
 
@@ -100,7 +100,7 @@ def test_token_in_query_or_body_is_ignored(world: World, owner: ServiceUserProgr
 
 @pytest.mark.shows("5.2.3")
 def test_roles_are_read_at_request_time(world: World, robot: ServiceUserProgram) -> None:
-    """Security 14.3: given and taken roles count at the next request, with the same token."""
+    """Security 14.3: added and removed roles count at the next request, with the same token."""
     token = robot.management_token()
     check_api_error(world.client.call_management_api("/instance", token), 403, "forbidden")
     manager = world.assign_manager_role(robot, "ORG_OWNER")

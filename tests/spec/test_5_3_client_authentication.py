@@ -29,7 +29,7 @@ def ask(world: World, header: str | None, endpoint: str = "introspection_endpoin
 
 
 def check_unauthenticated(answer: Any) -> None:
-    """HTTP 401, error invalid_client, and the scheme to use (RFC 6749 §5.2)."""
+    """HTTP 401, error invalid_client, and the authentication scheme (RFC 6749 §5.2)."""
     check_oauth_error(answer, "invalid_client", status=401)
     assert answer.headers["WWW-Authenticate"].startswith('Basic realm="')
 
@@ -61,7 +61,7 @@ def test_scheme_is_case_insensitive(world: World, client: Credentials) -> None:
 
 
 def test_basic_credentials_can_be_form_encoded(world: World, client: Credentials) -> None:
-    """RFC 6749 §2.3.1: needlessly encoded credentials are the same credentials."""
+    """RFC 6749 §2.3.1: encoding is accepted even if it is unnecessary."""
 
     def encode(text: str) -> str:
         return "".join(f"%{ord(character):02x}" for character in text)
@@ -141,7 +141,7 @@ def test_several_authentication_methods_are_refused(world: World, client: Creden
         check_oauth_error(ask(world, client.header, **{name: client.secret}), "invalid_request")
 
 
-# --- the other methods ------------------------------------------------------------------------------------------------
+# --- other methods ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_form_failures_equal_header_failures(world: World, posting: Credentials)
 
 
 def test_public_client_sends_client_id(world: World) -> None:
-    """Where no authentication is required: it can revoke tokens, but not introspect them (RFC 7662 §2.1)."""
+    """It needs no authentication: it can revoke tokens, but not introspect them (RFC 7662 §2.1)."""
     client = world.make_public_application()
     assert ask(world, None, "revocation_endpoint", client_id=client).status_int == 200
     check_unauthenticated(ask(world, None, client_id=client))
@@ -199,7 +199,7 @@ def test_application_must_use_registered_method(world: World, client: Credential
 def test_authentication_methods_cannot_be_mixed(
     world: World, client: Credentials, posting: Credentials, endpoint: str
 ) -> None:
-    """Security 3.3: whichever of them is right."""
+    """Security 3.3: whichever of them is correct."""
     in_form = {"client_id": posting.client_id, "client_secret": posting.secret}
     for header in (client.header, posting.header, basic_auth_header("nobody:wrong"), "Basic"):
         check_oauth_error(ask(world, header, endpoint, **in_form), "invalid_request")
@@ -209,7 +209,7 @@ def test_authentication_methods_cannot_be_mixed(
 
 
 def test_client_id_beside_other_header_is_refused(world: World) -> None:
-    """The client sent the header on purpose, so it is not ignored."""
+    """The client sent the header deliberately, so it is not ignored."""
     for header in ("Bearer token", "Digest x", "Basi", "x"):
         client = world.make_public_application()
         check_unauthenticated(ask(world, header, "revocation_endpoint", client_id=client))

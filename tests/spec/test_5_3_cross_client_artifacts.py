@@ -27,11 +27,11 @@ class CrossClientScenario:
     members: dict[str, Any]
 
     def revoke(self, token: str, client: CredentialsOrClientId) -> Any:
-        """The response of the revocation endpoint."""
+        """The response of the revocation endpoint to the client."""
         return self._ask("revocation_endpoint", token, client)
 
     def introspect(self, token: str, client: CredentialsOrClientId) -> Any:
-        """The response of the introspection endpoint."""
+        """The response of the introspection endpoint to the client."""
         return self._ask("introspection_endpoint", token, client)
 
     def _ask(self, endpoint: str, token: str, client: CredentialsOrClientId) -> Any:
@@ -48,12 +48,12 @@ def scene(world: World, request: pytest.FixtureRequest) -> CrossClientScenario:
 
 @pytest.fixture
 def strangers(world: World) -> list[CredentialsOrClientId]:
-    """Clients B of every kind, each of which may do all that A may."""
+    """Clients B of every kind, with the same permissions as A."""
     return [make(world) for make in KINDS.values()]
 
 
 def test_code_of_other_client_is_refused(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
-    """Security 5.3: B does not use it up, with a correct or a wrong verifier."""
+    """Security 5.3: B does not consume it, with a correct or a wrong verifier."""
     for stranger in strangers:
         check_oauth_error(scene.world.redeem(scene.code, stranger), "invalid_grant")
         check_oauth_error(scene.world.redeem(scene.code, stranger, code_verifier="x" * 43), "invalid_grant")
@@ -123,7 +123,7 @@ def test_client_id_of_other_client_is_refused(scene: CrossClientScenario, strang
     owner = scene.owner if isinstance(scene.owner, str) else scene.owner.client_id
     answer = scene.world.client.request_token({**form, "client_id": owner}, headers)
     if isinstance(client, str) and isinstance(scene.owner, str):
-        # Anybody can send the id of a public client; the verifier proves that it began the flow.
+        # The id of a public client is no secret; the verifier proves that the client started the flow.
         check_token_response(answer)
         return
     assert answer.json["error"] in ("invalid_request", "invalid_client")

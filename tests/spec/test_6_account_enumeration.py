@@ -80,7 +80,7 @@ def test_anonymous_requests_do_not_reveal_accounts(
     assert (named(scene, people[0])[0].path.endswith("/upstream")) is straight
 
     def measure(ask: Ask, account: AccountCase) -> tuple[list[NormalizedResponse], RequestCost]:
-        # Events that are recorded once a minute are recorded for each account.
+        # Events that are recorded at most once a minute are recorded for each account.
         world.clock.advance(minutes=2)
         with work(monkeypatch) as done:
             answers = ask(scene, account)

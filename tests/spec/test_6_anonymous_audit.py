@@ -1,4 +1,4 @@
-"""Anonymous clients can neither put texts into the audit trail nor flood it."""
+"""Anonymous clients can neither write texts into the audit trail nor flood it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,7 +30,7 @@ def random_text() -> str:
 
 @pytest.fixture
 def world(make_world: WorldFactory) -> Iterator[World]:
-    """Anonymous events are counted over the whole service, so the world is isolated."""
+    """An isolated world, because anonymous events are counted for the whole service."""
     return make_world()
 
 
@@ -54,12 +54,12 @@ def redeem(world: World, client: CredentialsOrClientId) -> Any:
 
 
 def ask_for(scope: str) -> Callable[[World, Credentials], object]:
-    """A token request with an additional random scope."""
+    """A token request with a random additional scope."""
     return lambda world, client: authorize(world, client, scope=f"openid {scope.format(random_text())}")
 
 
 def opened(address: str) -> Callable[[World, Credentials], object]:
-    """A GET of this URL, with a new random text each time."""
+    """A GET request of this URL, with a new random text each time."""
     return lambda world, client: Browser(world).open(address.format(random_text(), client.client_id))
 
 
@@ -132,7 +132,7 @@ def test_anonymous_input_is_not_audited(world: World, client: Credentials) -> No
         for _ in range(TIMES):
             attempt(world, client)
         events = rows(world)
-        # The application's managers may see the unregistered URI, and nothing more.
+        # The application's managers may see the unregistered URI, but nothing else.
         audit_events = [replace(event, detail={**event.detail, "redirect_uri": ""}) for event in events]
         assert not [event for event in audit_events if "mallory" in repr(event)], case
         refused = [event for event in events[: len(events) - before] if event.result == "refused"]

@@ -25,7 +25,7 @@ NEW = "correct horse battery staple"
 
 
 def refusals(world: World, **filters: Any) -> list[tuple[str | None, str | None]]:
-    """Who was refused and why, oldest first."""
+    """The user and reason of each refusal, oldest first."""
     events = world.audit_events(event="authentication.refused", **filters)
     assert all(event.result == "refused" for event in events)
     return [(event.object_id, event.reason) for event in reversed(events)]
@@ -74,7 +74,7 @@ def test_repeated_refusal_is_audited_once_a_minute(world: World, robot: ServiceU
 
 
 def test_refusals_differing_in_lateness_are_merged(world: World, robot: ServiceUserProgram) -> None:
-    """Otherwise an attacker fills the trail, one event a second."""
+    """Otherwise an attacker could fill the trail with one event a second."""
     world.clock.advance(60 - world.clock.seconds % 60)
     for seconds in range(40, 50):
         robot.request_token(iat=world.clock.seconds - 300, exp=world.clock.seconds - seconds)
@@ -100,7 +100,7 @@ def test_token_issue_is_not_audited(isolated_world: World) -> None:
 
 
 def test_events_are_in_order(isolated_world: World) -> None:
-    """Security 9.2: by a sequence of the database."""
+    """Security 9.2: ordered by a sequence of the database."""
     for _ in range(5):
         isolated_world.make_organization()
     sequence = [event.sequence for event in isolated_world.audit_events()]
@@ -114,7 +114,7 @@ def test_change_fails_without_audit_event(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.2."""
-    # Made before anything fails: the first test to ask for it makes it.
+    # Created before storage fails, because the first test that needs the client creates it.
     token, client = robot.management_token(), world.introspector
 
     def fail(self: AuditRecorder, *args: object, **kwargs: object) -> None:
@@ -160,7 +160,7 @@ def test_secrets_are_not_logged_or_audited(make_world: WorldFactory, caplog: pyt
 
 @pytest.fixture
 def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Browser, str]:
-    """A browser in which the user signed in to the application by password, and the session id."""
+    """A browser with a session from a password sign-in to the application, and the session id."""
     browser = Browser(world)
     login_name = set_password(world, person)
     browser.open(party.new_request().url, initiator=party.origin)
@@ -173,7 +173,7 @@ def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Bro
 def test_sign_in_event_names_user_and_application(
     world: World, person: HumanUser, party: RelyingParty, signed_in: tuple[Browser, str]
 ) -> None:
-    """As actor and as object, so that a search for a user finds it either way, also in the API."""
+    """As actor and as object, so that searches find the user either way, in the API too."""
     browser, session_id = signed_in
     [event] = world.audit_events(event="session.started", object_id=person.id)
     assert event.actor == Actor(
@@ -280,7 +280,7 @@ def test_revocation_event_names_client(world: World, robot: ServiceUserProgram) 
 
 
 def _use_everything(world: World) -> set[str]:
-    """Right and wrong requests at every endpoint; returns the secrets that the client has not noted itself."""
+    """Correct and wrong requests at every endpoint; returns the secrets that the client has not recorded itself."""
     secrets: set[str] = set()
     for token_format in TokenFormat:
         robot = world.make_service_user_program(token_format=token_format)

@@ -44,7 +44,7 @@ def token(robot: ServiceUserProgram) -> str:
 
 @pytest.fixture
 def storage_away(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The storage cannot be reached; its complaint names host and user."""
+    """The storage is unavailable; its error names host and user."""
     monkeypatch.setattr(world.identity.backend, "read_session", away)
     monkeypatch.setattr(world.identity.backend, "join_transaction", away)
     monkeypatch.setattr(world.identity.backend, "check", away)
@@ -81,7 +81,7 @@ def test_discovery_and_keys_survive_storage_outage(world: World) -> None:
 
 
 def test_keys_are_served_from_cache_for_five_minutes(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Security 9.5: a last-known copy, at most 5 minutes old."""
+    """Security 9.5: a cached copy, at most 5 minutes old."""
     kids = isolated_world.client.fetch_jwks().json
     monkeypatch.setattr(isolated_world.identity.backend, "read_session", away)
     isolated_world.clock.advance(299)
@@ -126,7 +126,7 @@ def test_unstored_token_is_not_returned(
 
 
 class Objecting:
-    """Takes part in a transaction and lets it fail at the last moment."""
+    """A transaction participant that fails at the last moment."""
 
     def __init__(self, transactions: object) -> None:
         self.transaction_manager = transactions
@@ -169,7 +169,7 @@ def joined_by(kind: type[Objecting], world: World, monkeypatch: pytest.MonkeyPat
 
 
 def test_failed_rollback_is_503(world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Security 9.1: the state that caused the refusal may be rolled back, as when writers share a failing commit."""
+    """Security 9.1: the state that led to the refusal may be rolled back, as when writers share a failing commit."""
     assertion = robot.assertion(jti="replayed")
     check_token_response(world.client.exchange_assertion(assertion))
     with joined_by(FailingToAbort, world, monkeypatch):
@@ -238,7 +238,7 @@ def test_undecodable_path_is_not_found(world: World) -> None:
 
 
 def test_errors_are_plain_json(world: World, robot: ServiceUserProgram) -> None:
-    """No charset, no markup, nothing that a browser would run."""
+    """No charset, no markup, nothing that a browser would execute."""
     answer = robot.request_token(aud='"><script>')
     assert answer.headers["Content-Type"] == "application/json"
     assert json.loads(answer.body) == answer.json
@@ -248,7 +248,7 @@ def test_errors_are_plain_json(world: World, robot: ServiceUserProgram) -> None:
 def test_background_jobs_continue_after_failed_commit(
     world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread whose commit failed can begin again."""
+    """A thread whose commit failed can start another transaction."""
 
     class Failing(ExplicitTransactionManager):
         def begin(self) -> Any:

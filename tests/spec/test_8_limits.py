@@ -21,7 +21,7 @@ def test_endpoints_refuse_more_than_64_kilobytes(world: World, endpoint: str) ->
 def test_assertion_over_8_kilobytes_is_refused(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.7."""
     length = len(robot.assertion(filler=""))
-    # Three bytes of claims are four characters of the assertion.
+    # Three bytes of claims become four characters of the assertion.
     fitting = robot.assertion(filler="x" * ((8192 - length) // 4 * 3))
     assert 8186 <= len(fitting) <= 8192
     check_token_response(world.client.exchange_assertion(fitting))

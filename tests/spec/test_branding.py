@@ -1,4 +1,4 @@
-"""Branding: set by API and state files, shown on sign-in pages, served safely, deleted with its owner."""
+"""Branding: set by API and state files, shown on sign-in pages, served safely, and deleted with its owner."""
 
 import base64
 import io
@@ -75,7 +75,7 @@ def sign_in_page(world: World, party: RelyingParty, *, language: str = "en", **p
 
 
 def address(page: Any, selector: str, name: str) -> str:
-    """Where something on the page is served; empty if it has none."""
+    """The URL of an element on the page; empty if the page has no such element."""
     found = page.html.select(selector)
     return str(found[-1][name]) if found else ""
 
@@ -256,7 +256,7 @@ def test_application_branding_precedes_organization_branding(
     assert page.html.select_one(".brand img")["alt"] == "Bills"
     assert style_of(page) != style_of(before)
     assert "#8fdcb8" not in served(world, style_of(page)).text, "colours are chosen together"
-    # Another application of the organization has nothing of it.
+    # Another application of the organization does not have it.
     relying_party = RelyingParty.register(
         world, name="Other", project_id=world.make_project(party_organization(world, party)).id
     )
@@ -349,7 +349,7 @@ def test_logo_has_media_type_and_strict_policy(
     assert b"onload" not in answer.body
     again = world.client.get(world.identity.settings.login_url + path, {"If-None-Match": answer.headers["ETag"]})
     assert (again.status_int, again.body) == (304, b"")
-    # Another logo has another address, and the former one leads nowhere.
+    # Another logo has another URL, and the previous URL is not found.
     image = io.BytesIO()
     Image.new("RGB", (90, 30), "navy").save(image, "PNG")
     api.patch(of_organization, {"logo": base64.b64encode(image.getvalue()).decode()})
@@ -498,7 +498,7 @@ def test_state_file_problems_name_their_path(world: World, organization: Organiz
     assert set(refused.value.fields) == {f"organizations[0].branding.{name}" for name in ("accent", "logo")}
 
 
-# --- several at once --------------------------------------------------------------------------------------------------
+# --- concurrency ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.storages("postgresql")
@@ -521,7 +521,7 @@ def test_concurrent_branding_changes_are_atomic(
     branding = api.get(of_organization)
     winner = colours.index(branding["accent"])
     assert winner in done
-    # Colour and picture are of one and the same change, and the picture is served.
+    # Colour and logo come from the same change, and the logo is served.
     assert f"M{winner} 0".encode() in base64.b64decode(branding["logo"])
     assert served(world, logo_of(sign_in_page(world, party))).status_int == 200
     assert len(world.audit_events(event="branding.changed", object_id=organization.id)) == len(done)

@@ -1,4 +1,4 @@
-"""From a service to its statement there are few calls of ours: each costs as much as a good part of a statement."""
+"""Only a few function calls lie between a service and its statement, since each costs a good part of a statement."""
 
 import asyncio
 import re
@@ -21,9 +21,9 @@ from identity.testing.world import World
 
 pytestmark = pytest.mark.every_storage
 
-#: Frames of ours from a method of a service to the driver.
+#: The maximum number of our frames between a method of a service and the driver.
 MOST = 8
-#: The same for a statement that requests share on PostgreSQL: each calls its part of them.
+#: The same for a batched statement on PostgreSQL, where each request runs its part.
 MOST_SHARED = 10
 _SHARED = "plugins/sql/query_batching.py:execute"
 
@@ -33,12 +33,12 @@ _SERVICES = str(Path(_OURS, "services"))
 
 
 class InThisThread:
-    """Runs the ASGI application in an event loop of this thread, with ``beside`` requests at the same time."""
+    """Runs the ASGI application in an event loop of this thread, together with ``beside`` requests."""
 
     def __init__(self, application: AsgiApplication) -> None:
         self.registry = application.registry
         self.loop = asyncio.new_event_loop()
-        #: From the body of a request that of another one.
+        #: Makes the body of another request from the body of a request.
         self.beside: Callable[[bytes], bytes] | None = None
         self._application = application
 
@@ -57,7 +57,7 @@ class InThisThread:
 
 @pytest.fixture(params=["threads", "greenlets"], autouse=True)
 def transport(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The application in this thread, because calls are traced in one thread only. Greenlets share statements."""
+    """The application in this thread, because tracing covers one thread only. Greenlets share statements."""
     if request.param == "greenlets" and not world.identity.backend.max_greenlets:
         pytest.skip("its endpoints run in threads")
     wsgi_app: Any = world.app if request.param == "threads" else InThisThread(AsgiApplication(world.app))
@@ -69,7 +69,7 @@ def transport(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.
 
 @contextmanager
 def statements() -> Iterator[list[list[str]]]:
-    """For each statement that services send, the frames of ours from the first service down."""
+    """Our frames from the first service down, for each statement that services send."""
     found: list[list[str]] = []
 
     def look(frame: FrameType, event: str, argument: Any) -> None:

@@ -9,7 +9,7 @@ from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.response_checks import check_inactive_token, check_token_response
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("memory")  # time behaves alike in all storages
+pytestmark = pytest.mark.storages("memory")  # time behaves the same in all storages
 
 STEPS = pytest.mark.parametrize("hours", [-24, -1, 1])
 
@@ -41,7 +41,7 @@ def test_oldest_key_signs_before_first_key_is_active(
 
 
 def test_key_created_by_fast_clock_signs(isolated_world: World) -> None:
-    """A year ahead a new key took over and the old one was removed; then the clock was set right."""
+    """With the clock a year ahead, a key was created and the old one was removed; then the clock was corrected."""
     robot = isolated_world.make_service_user_program()
     isolated_world.clock.advance(days=365)
     isolated_world.identity.background_jobs.rotate_signing_key_if_due()
@@ -50,7 +50,7 @@ def test_key_created_by_fast_clock_signs(isolated_world: World) -> None:
     [left] = isolated_world.client.fetch_jwks().json["keys"]
     isolated_world.clock.reset()
     assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == left["kid"]
-    # A rotation without the wait of a year works as well.
+    # A rotation instead of waiting a year.
     isolated_world.operator_services.signing_keys.rotate(emergency=True)
     isolated_world.clock.advance(minutes=1)
     assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) != left["kid"]

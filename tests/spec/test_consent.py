@@ -1,4 +1,4 @@
-"""Decisions, consent: users consent once before an application of another organization gets data, and can revoke it."""
+"""Decisions, consent: users consent once to an application of another organization, and can revoke the consent."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_consent_page_names_application_and_scopes_once(scene: ConsentScenario) 
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
 def test_nothing_is_issued_before_consent(scene: ConsentScenario, response_type: str) -> None:
-    """OpenID Connect Core §3.1.2.6: consent_required, where no page is allowed."""
+    """OpenID Connect Core §3.1.2.6: consent_required if no page is allowed."""
     scene.refused("consent_required", response_type=response_type, prompt="none")
     authorization = scene.ask(response_type=response_type)
     assert scene.asks
@@ -143,7 +143,7 @@ def test_consent_form_without_decision_is_ignored(scene: ConsentScenario, decisi
 
 
 def test_consent_is_bound_to_user(scene: ConsentScenario) -> None:
-    """A user chosen in another window was not asked."""
+    """Another user, chosen in a second window, was not asked."""
     stranger = scene.world.make_human_user()
     scene.ask(prompt="consent")
     form = dict(scene.browser.find_form().submit_fields()) | {"account": stranger.id, "decision": "allow"}

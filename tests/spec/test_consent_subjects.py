@@ -1,4 +1,4 @@
-"""Decisions, consent: who must consent: by rule, by project grants, and before an application manages for a user."""
+"""Decisions, consent: who must consent, by rule, by project grants, and before an application manages for a user."""
 
 import pytest
 
@@ -25,15 +25,15 @@ def test_project_grant_to_user_organization_needs_no_consent(scene: ConsentScena
     grant = scene.world.make_project_grant(scene.project, scene.home)
     tokens = scene.silently("openid offline_access")
     scene.world.operator_services.project_grants.deactivate(grant.id)
-    # The application belongs to another organization now.
+    # The application now belongs to another organization.
     check_oauth_error(scene.party.refresh(tokens.refresh_token), "invalid_grant")
     scene.agreed("openid offline_access")
     again = scene.party.refresh(tokens.refresh_token)
     assert again.status_int == 200
 
 
-#: Manager roles, in the user's organization, of the manager who creates the project grant or uses it, in addition to
-#: full rights in the project → whether that organization accepts the grant.
+#: The manager roles in the user's organization, besides full rights in the project, of the manager who creates or uses
+#: the project grant → whether that organization accepts the grant.
 TAKING_PART: dict[tuple[str, ...], bool] = {
     (): False,
     ("ORG_OWNER_VIEWER",): False,
@@ -71,7 +71,7 @@ def test_project_grant_used_by_grantee_needs_no_consent(world: World, roles: tup
     assert api.ask("POST", f"/project-grants/{grant['id']}/user-grants", user_grant).status_int == 201
     assert by_owner.ask("GET", f"/project-grants/{grant['id']}").json["accepted"] == TAKING_PART[roles]
     events = world.audit_events(event="project_grant.accepted", object_id=grant["id"])
-    # The trail of each side has it.
+    # The audit trails of both organizations contain it.
     sides = {scene.home.id, scene.project.organization_id} if TAKING_PART[roles] else set()
     assert sorted(str(event.organization_id) for event in events) == sorted(sides)
     scene.ask()
@@ -79,7 +79,7 @@ def test_project_grant_used_by_grantee_needs_no_consent(world: World, roles: tup
 
 
 def _with_the_project(scene: ConsentScenario, roles: tuple[str, ...]) -> ApiClient:
-    """The API for an owner of the application's organization with these roles in the user's organization."""
+    """The API of an owner of the application's organization with these roles in the user's organization."""
     robot = scene.world.make_service_user_program(scene.owner)
     scene.world.assign_manager_role(robot, "ORG_OWNER")
     for role in roles:
@@ -102,7 +102,7 @@ def test_application_consent_rule_applies(world: World, rule: ConsentRule, at_ho
 
 
 def test_refused_user_sees_no_consent_page(scene: ConsentScenario) -> None:
-    """By the project's role check, or for a scope that cannot be granted."""
+    """Refused by the project's role check, or for a scope that cannot be granted."""
     scene.refused("invalid_scope", f"openid {scene.world.audience_scope(scene.world.make_project().id)}")
     scene.world.operator_services.projects.change(scene.project.id, ChangeProject(check_roles=True))
     scene.refused("access_denied")
@@ -110,7 +110,7 @@ def test_refused_user_sees_no_consent_page(scene: ConsentScenario) -> None:
 
 
 def test_prompt_consent_shows_page_despite_consent(world: World) -> None:
-    """Also in the application's organization, and with consent rule "never"."""
+    """Even in the application's organization, and with the consent rule "never"."""
     for members in ({}, {"consent": ConsentRule.NEVER}):
         scene = ConsentScenario(world, **members)
         for _ in range(2):
@@ -136,7 +136,7 @@ def test_management_access_always_needs_consent(world: World, rule: ConsentRule,
     assert world.client.introspect(tokens.access_token, world.introspector).json["active"] is True
     scene.silently(scope, prompt="none")
     assert MANAGES in scene.browser.open("/account/applications").text
-    # Without the scope there is no management access to consent to, nor an audience.
+    # Without the scope there is neither management access to consent to nor an audience.
     if at_home and rule is not ConsentRule.ALWAYS:
         scene.disconnect()
         tokens = scene.silently("openid")
@@ -144,7 +144,7 @@ def test_management_access_always_needs_consent(world: World, rule: ConsentRule,
 
 
 def test_management_consent_revocation_is_immediate(world: World) -> None:
-    """Security 7.4: with the mark, and with the consent."""
+    """Security 7.4: revoked with the application's mark or with the consent."""
     scene = ConsentScenario(world, may_manage=True)
     world.assign_manager_role(scene.person, "ORG_OWNER")
     scope = f"openid offline_access {world.audience_scope()}"
@@ -161,7 +161,7 @@ def test_management_consent_revocation_is_immediate(world: World) -> None:
 
 
 def test_instance_application_manages_with_audience_scope_only(world: World) -> None:
-    """The instance's project is not in the audience by default: the user would not have agreed to it."""
+    """The instance's project is not in the audience by default, because the user has not consented to it."""
     organization = world.operator_services.organizations.get(world.instance.organization_id)
     scene = ConsentScenario(world, organization=organization)
     scene.party = RelyingParty.register(
@@ -174,10 +174,10 @@ def test_instance_application_manages_with_audience_scope_only(world: World) -> 
     assert world.client.call_management_api("/me", tokens.access_token).status_int == 200
 
 
-@pytest.mark.storages("memory")  # a choice of plugins
+@pytest.mark.storages("memory")  # the plugins matter, not the storage
 @pytest.mark.parametrize("parameters", [{}, {"prompt": "consent"}])
 def test_missing_consent_page_refuses_request(make_world: WorldFactory, parameters: dict[str, str]) -> None:
-    """Like sign-in: without a plugin that asks, consent is refused."""
+    """As with a missing sign-in page: without a plugin that asks, the request is refused."""
     plugins = " ".join(item for item in DEFAULT_PLUGINS.split() if item not in ("login", "account", "console"))
     scene = ConsentScenario(make_world(**{"identity.plugins": f"memory {plugins}"}))
     scene.refused("consent_required", **parameters)

@@ -1,4 +1,4 @@
-"""Decisions, namespaces: only instance managers let an application act beyond its organization."""
+"""Decisions, namespaces: only instance managers can allow an application access beyond its organization."""
 
 import inspect
 import json
@@ -42,11 +42,11 @@ class Tenant:
 
     @property
     def application(self) -> Application:
-        """As it is stored."""
+        """The stored application."""
         return self.world.operator_services.applications.get(self.client.client_id)
 
     def principal(self, services: Services, user_id: str | None = None) -> Principal:
-        """The owner, or another user."""
+        """A principal of the owner, or of another user."""
         subject = services.storage.users.find_subject(user_id or self.robot.id)
         assert subject is not None
         return services.access_control.load_principal(subject)
@@ -59,7 +59,7 @@ def tenant(world: World) -> Tenant:
 
 @pytest.mark.parametrize("beyond", BEYOND)
 def test_organization_owner_cannot_enable_cross_organization_access(tenant: Tenant, beyond: str) -> None:
-    """At the API, registering or changing; instance.write can."""
+    """Neither by registering nor by changing it in the API; instance.write allows it."""
     members, before = BEYOND[beyond], tenant.application
     new = ("POST", f"/projects/{tenant.project.id}/applications", {"name": "Mine", "type": "api", **members})
     change = ("PATCH", f"/applications/{tenant.client.client_id}", members)
@@ -72,13 +72,13 @@ def test_organization_owner_cannot_enable_cross_organization_access(tenant: Tena
         answer = owner.ask(*request)
         assert answer.status_int in (200, 201)
         assert {name: answer.json[name] for name in members} == members
-    # Every manager who may change the application can revoke it; only instance managers can enable it.
+    # Every manager who may change the application can disable it; only instance managers can enable it.
     answer = api.ask("PATCH", f"/applications/{tenant.client.client_id}", {"consent": "always"})
     assert answer.status_int == (403 if beyond == "managing" else 200)
 
 
 def test_managing_application_is_changed_by_instance_manager_only(tenant: Tenant) -> None:
-    """A manager who could redirect its codes could manage in the name of every consenting user."""
+    """Whoever redirected its codes could manage on behalf of every consenting user."""
     with tenant.world.transaction_services() as services:
         marked = ChangeApplication(may_manage=True)
         services.applications.change(tenant.client.client_id, marked, principal=Principal.OPERATOR)
@@ -151,7 +151,7 @@ def _document(values: dict[str, Any]) -> OrganizationDocument:
 
 @pytest.mark.parametrize("beyond", BEYOND)
 def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: str) -> None:
-    """A manager who may create organizations can import everything else of an export."""
+    """A manager who may create organizations can import everything else in an export."""
     importer = tenant.world.make_manager_program("IAM_ORG_MANAGER", resource=Resource.INSTANCE)
     with tenant.world.transaction_services() as services:
         command = ChangeApplication(**BEYOND[beyond])
@@ -180,7 +180,7 @@ def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: 
 
 
 def test_application_services_take_a_principal() -> None:
-    """So that no new door forgets."""
+    """A required argument, so that no new caller forgets it."""
     reading = {"find_client", "get", "is_web_origin", "list_secrets", "authenticate", "type_defaults"}
     for name, method in inspect.getmembers(ApplicationService, inspect.isfunction):
         if not name.startswith("_") and name not in reading:

@@ -39,7 +39,7 @@ def database_of(world: World) -> Iterator[sqlite3.Connection]:
 
 
 def take_everything(world: World) -> None:
-    """Drops triggers and NOT NULL constraints, so that rows can hold what a failing disk leaves."""
+    """Drops triggers and NOT NULL constraints, so that rows can have what a failing disk leaves."""
     with database_of(world) as database:
         for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             database.execute(f"DROP TRIGGER {trigger}")
@@ -59,7 +59,7 @@ def damage_of(column: Column[Any]) -> tuple[object, ...]:
 
 
 class DamagedRowScenario:
-    """One of every entity, requests that read it, and an unrelated user."""
+    """One entity of every kind, requests that read them, and an unrelated user."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -131,7 +131,7 @@ class DamagedRowScenario:
             yield "login name", stranger.submit({"login_name": self.login_name}).status_int
 
     def jobs(self) -> None:
-        """Runs the background jobs; none stops because of one row."""
+        """Runs the background jobs; a single row must not stop any."""
         identity = self.world.identity
         identity.background_jobs.purge()
         identity.background_jobs.rotate_signing_key_if_due()

@@ -1,4 +1,4 @@
-"""Resources that a plugin denies (identity_deny) are absent from lists, searches, choices and exports."""
+"""Resources that a plugin denies (identity_deny) do not appear in lists, searches, choices and exports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData,
 
 @dataclass(frozen=True)
 class DenyHookScenario:
-    """``hidden``: level → id and name of a resource in the estate or beside it."""
+    """``hidden`` maps levels to id and name of a resource of the estate or beside it."""
 
     world: World
     estate: ApiFixtureData
@@ -27,7 +27,7 @@ class DenyHookScenario:
     hidden: dict[ManagerLevel, tuple[str, ...]]
 
     def exposed_in(self, level: ManagerLevel) -> set[str]:
-        """Paths whose response contains a text of the hidden resource, except its own paths."""
+        """Paths whose response contains a text of the hidden resource; its own paths do not count."""
         return {address for address, text in self._answers() if any(hidden in text for hidden in self.hidden[level])}
 
     def _answers(self) -> Iterable[tuple[str, str]]:
@@ -71,7 +71,7 @@ def scene(make_world: WorldFactory) -> DenyHookScenario:
     )
 
 
-#: Paths that are authorized at a level above the hidden resource and name it: events belong to the organization, and a
+#: Paths that name the hidden resource but are authorized at a level above: events belong to the organization, and a
 #: grant of a readable project names its grantee.
 ABOVE = {
     ManagerLevel.ORGANIZATION: {

@@ -25,7 +25,7 @@ from tests.plugins.login.conftest import LoginUser
 from tests.spec.factor_cases import ROWS, FactorCase, settings_of, word_installed
 
 PERSON, MANAGER, OWNER = "person", "org manager", "iam owner"
-#: Of whom each rule asks a second factor.
+#: The users from whom each rule requires a second factor.
 ROLES_BY_RULE = {
     SecondFactorRule.OFF: (),
     SecondFactorRule.OFFERED: (),
@@ -102,7 +102,7 @@ def role(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def every_factor(world_cache: WorldCache, database_factory: DatabaseFactory, storage_name: str) -> Iterator[World]:
-    """A service with all factors; the rules of its instance are taken back afterwards."""
+    """A service with all factors; the rules of its instance are reset afterwards."""
     with word_installed():
         world = world_cache.shared_world(storage_name, settings_of(database_factory, storage_name))
         assert world.app
@@ -186,7 +186,7 @@ def by_code(case: FactorMatrixCase) -> None:
 
 
 def by_client_credentials(case: FactorMatrixCase) -> None:
-    """The token belongs to the application; a user's password does not authenticate a client."""
+    """The token is the application's; a user's password authenticates no client."""
     grant = {"grant_type": "client_credentials", "scope": "openid"}
     answer = case.world.post_token_request(case.party.credentials, grant)
     assert answer.status_int == 200
@@ -197,7 +197,7 @@ def by_client_credentials(case: FactorMatrixCase) -> None:
 
 
 def by_assertion(case: FactorMatrixCase) -> None:
-    """Human users have no keys, and a service user's key signs in nobody else."""
+    """Human users have no keys, and a service user's key authenticates no other user."""
     robot = case.world.make_service_user_program(case.person.organization)
     assert robot.request_token(iss=case.person.user.id, sub=case.person.user.id).json["error"] == "invalid_grant"
     assert robot.request_token(sub=case.person.user.id).json["error"] == "invalid_grant"
@@ -224,7 +224,7 @@ def at_the_api(case: FactorMatrixCase) -> None:
 
 
 def by_password_and_factor(case: FactorMatrixCase) -> None:
-    """Wrong input proves nothing and correct input proves the factor: only then do tokens name two factors."""
+    """Wrong input proves nothing and correct input proves the factor; only then do tokens name two factors."""
     # Another code can be mailed by then, and the earlier challenge has expired.
     case.world.clock.advance(hours=2)
     for factor_case in case.enrolled:

@@ -88,7 +88,7 @@ header_names = st.sampled_from(["alg", "kid", "typ", "crit", "jwk", "jku", "x5c"
 
 
 def check_protocol_answer(answer: Any) -> None:
-    """Granted or a protocol error, never a server error."""
+    """A success or a protocol error, never a server error."""
     assert answer.status_int < 500, answer
     if answer.status_int == 200 or not answer.body:
         return
@@ -105,7 +105,7 @@ def check_protocol_answer(answer: Any) -> None:
 
 @pytest.fixture
 def robot(world_cache: WorldCache, storage_name: str) -> ServiceUserProgram:
-    """A service user; made without ``world``, whose scope is that of a function and so of no example."""
+    """A service user. hypothesis forbids the function-scoped ``world``."""
     return world_cache.shared_world(storage_name).make_service_user_program()
 
 
@@ -140,9 +140,7 @@ client_values = st.sampled_from(["authorization_code", "refresh_token", CALLBACK
 
 
 def test_any_form_of_known_client_is_answered(robot: ServiceUserProgram) -> None:
-    """A client allowed to use codes and refresh tokens, but without any, obtains nothing; its own credentials stay
-    valid.
-    """
+    """A client that may use codes and refresh tokens, but has none, obtains nothing; its own credentials stay valid."""
     world = robot.world
     client, public = world.make_web_application(), world.make_public_application()
     members = world.obtain_tokens(client)

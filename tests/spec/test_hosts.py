@@ -91,7 +91,7 @@ def test_forwarded_address_is_ignored(world: World) -> None:
 
 
 def test_probes_answer_on_any_host(three_host_world: World) -> None:
-    """Security 9.9: who probes knows an address, not a name."""
+    """Security 9.9: probes use an IP address instead of a host name."""
     for path in ("/healthz", "/readyz"):
         answer = three_host_world.client.request(
             "GET", f"https://id.example.com{path}", environ={"HTTP_HOST": "10.0.0.7:8080"}

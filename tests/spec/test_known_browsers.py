@@ -1,4 +1,4 @@
-"""Security 10.4: an account under attack stays usable in browsers that its owner signed in from."""
+"""Security 10.4: under attack, an account stays usable in browsers in which its owner has signed in."""
 
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from identity.testing.jwt_assertions import base64url
 from identity.testing.world import World
 from tests.spec.password_attempts import at_password, enters, known, leave, lock, login_name, make_password_user, tried
 
-# The storage contract tests the stores, and the journeys race them.
+# The storage contract tests the storages, and the journeys test races.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
 
 HOLDS = "its password works only in a browser that has signed in to it before"
@@ -22,7 +22,7 @@ HOLDS = "its password works only in a browser that has signed in to it before"
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Isolated: the clock moves, and address limits are used up."""
+    """An isolated world, because the clock moves and address limits are used up."""
     return isolated_world
 
 
@@ -139,7 +139,7 @@ def _of_a_former_password(world: World, browser: Browser, person: HumanUser) -> 
 
 
 def _sealed_elsewhere(world: World, browser: Browser, person: HumanUser) -> None:
-    """By another service, or before its key was lost."""
+    """The cookie of another service, or from before the key was lost."""
     with world.read_only_services() as services:
         services.known_browsers._sealer = Sealer((MasterKey("1", token_bytes(32)),))
         name, text = services.known_browsers.remember(person.id)

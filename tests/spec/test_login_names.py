@@ -20,7 +20,7 @@ OTHER_PASSWORD = "the password of somebody else"
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Isolated: bare names are shared by all organizations."""
+    """An isolated world, because all organizations share bare names."""
     return isolated_world
 
 
@@ -50,7 +50,7 @@ def proved(world: World, person: HumanUser) -> HumanUser:
 
 
 def signed_in(world: World, login_name: str, password: str = PASSWORD) -> str | None:
-    """Id of the user who is signed in to the service's pages, or None."""
+    """The id of the user with a session on the service's pages; None without a session."""
     browser = Browser(world)
     browser.open("/login")
     browser.sign_in(login_name, password)
@@ -153,7 +153,7 @@ def test_registered_user_gets_bare_name_after_verification(world: World) -> None
 
 @pytest.mark.parametrize("scope_kind", ["application", "scope"])
 def test_bare_user_name_belongs_to_application_organization(world: World, scope_kind: str) -> None:
-    """The organization of the scope, else the application's; also where others have had the name for longer."""
+    """The organization of the scope, else of the application; even if others have had the name for longer."""
     make_user_with_password(world, world.instance.organization_id, password=OTHER_PASSWORD)
     organization, other_organization = world.make_organization(), world.make_organization()
     party = RelyingParty.register(
@@ -171,7 +171,7 @@ def test_bare_user_name_belongs_to_application_organization(world: World, scope_
 
 @pytest.mark.parametrize("user_name", ["ada", "nobody"])
 def test_password_page_names_organization_for_any_name(world: World, user_name: str) -> None:
-    """Security 10.4. The link to a new password takes the whole name along."""
+    """Security 10.4. The link to reset the password keeps the full name."""
     organization = world.make_organization()
     make_user_with_password(world, organization.id)
     party = RelyingParty.register(world, project_id=world.make_project(organization).id)

@@ -1,6 +1,6 @@
 """Security 14.1: permissions of every role at every path of the management API, on own and foreign resources.
 
-The expected tables are written here and not read from the service.
+The expected tables are written here and not derived from the service.
 """
 
 import json
@@ -18,9 +18,9 @@ from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData,
 
 pytestmark = pytest.mark.storages("memory")
 
-#: Permitted with any manager role.
+#: Any manager role is sufficient.
 ANY = "any manager"
-#: Permitted with any token for this service, also without a role.
+#: Any token for this service is sufficient, even without a role.
 EVERYBODY = "signed in"
 
 #: Permission → operations; the path determines the level at which it is checked.
@@ -149,10 +149,10 @@ ROLES = {
     "PROJECT_GRANT_OWNER_VIEWER": "project_grant_manager.read user_grant.read project_grant.read",
 }
 
-#: The grantee's permissions on a project grant, as far as the role has them.
+#: The grantee's permissions on a project grant, if the role has them.
 HOLDER = "project_grant.read project_grant_manager.* user_grant.*"
 
-#: Lists that can be seen in part, with the permission at an entity inside the organization.
+#: Lists that may be filtered, with the permission on an entity inside the organization.
 OF_PARTS = {"/organizations/{organization}/projects", "/organizations/{organization}/granted-projects"}
 
 #: Paths at the level of a project.
@@ -165,7 +165,7 @@ LEVELS = ("instance", "organization", "project", "project_grant")
 
 @dataclass(frozen=True)
 class Cell:
-    """One operation, the level at which its permission is judged, and the permission."""
+    """An operation, the level at which it is authorized, and its permission."""
 
     method: str
     path: str
@@ -222,7 +222,7 @@ def expected(role: str, cell: Cell, *, is_own: bool) -> int:
 
 
 _PROBED = {"probe": "This is not known here."}
-#: The preview needs a subject.
+#: The error for a token preview without a subject.
 _ASKED_NOTHING = {"user_id": "Choose a user, an application or both."}
 
 
@@ -248,7 +248,7 @@ def response_status(api: ApiClient | None, world: World, estate: ApiFixtureData,
 
 @pytest.fixture(autouse=True)
 def nothing_outside(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Domain checks make no outbound requests."""
+    """Domain checks send no requests."""
     monkeypatch.setattr(world.identity.domain_verifier, "find_proof", lambda domain: None)
 
 
@@ -352,7 +352,7 @@ def held_by_other(role: str) -> dict[Cell, int]:
 def test_project_grant_opens_nothing_of_the_grantee(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str
 ) -> None:
-    """The same for managers of the granting organization, the project or the grant."""
+    """The same for managers of the granting organization, of the project and of the grant."""
     project = world.make_project(own_estate.organization, roles=["reader"])
     api_fixture_data = replace(
         own_estate, project=project, grant=world.make_project_grant(project, foreign.organization, roles=["reader"])
@@ -379,7 +379,7 @@ def test_role_without_audience_scope_is_refused(world: World, own_estate: ApiFix
 
 
 def test_audience_scope_without_role_is_refused(world: World, own_estate: ApiFixtureData) -> None:
-    """Security 14.3: a user without a role learns nothing but their own identity."""
+    """Security 14.3: without a role, users can read only their own identity."""
     api = ApiClient.for_user(world.make_service_user_program(own_estate.organization))
     assert differences(api, world, own_estate, without_a_role()) == {}
     check_api_error(api.ask("GET", "/projects/nothing"), 403, "forbidden")

@@ -36,7 +36,7 @@ SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
     ),
     "issue_password_link": ({"password_link"}, {}),
     "set_one_time_password": ({"one_time_password"}, {}),
-    # No secrets, but personal data, which is exported anew each time.
+    # No secrets, but personal data, which each request exports again.
     "export_organization": ({"format", "version", "instance", "organization"}, {}),
 }
 
@@ -56,7 +56,7 @@ def test_one_time_members_are_listed() -> None:
 
 @pytest.mark.parametrize("name", SHOWN_ONCE)
 def test_one_time_secrets_are_never_stored(world: World, name: str) -> None:
-    """Not even sealed: a replay has status and location only."""
+    """Not even sealed: a replayed response has only status and location."""
     estate, (operation,) = make_fixture_data(world), [operation for operation in OPERATIONS if operation.name == name]
     manager = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE)
     api, path, (once, members) = ApiClient.for_user(manager), estate.address(operation.path), SHOWN_ONCE[name]
@@ -138,7 +138,6 @@ def test_malformed_idempotency_key_is_refused(api: ApiClient, projects: str) -> 
 
 
 def test_replay_needs_permission(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
-    """A replay needs the permission as well."""
     path = f"/service-users/{owner.id}/secrets"
     api.post(path, Idempotency_Key="k4")
     program = world.make_manager_program("ORG_OWNER")

@@ -116,7 +116,7 @@ def test_service_users_of_held_organization_stay(isolated_world: World) -> None:
 
 
 def test_organization_manager_cannot_use_holds(world: World, owner: ServiceUserProgram) -> None:
-    """Held managers could lift their own hold."""
+    """A manager under legal hold could lift it."""
     person = world.make_human_user(owner.organization)
     members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
     check_api_error(ApiClient.for_user(owner).ask("POST", HOLDS, members), 403, "forbidden")

@@ -1,4 +1,4 @@
-"""The API behaves as its OpenAPI document says, checked by schemathesis."""
+"""The API conforms to its OpenAPI document, as schemathesis checks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -64,7 +64,7 @@ class SchemathesisCaller:
         self.answered = 0
 
     def ask(self, mode: GenerationMode, checks: tuple[str, ...], *, without: tuple[str, ...] = ()) -> None:
-        """Bounded and deterministic."""
+        """A limited number of examples, the same in every run."""
         quick = settings(
             max_examples=_EXAMPLES,
             derandomize=True,

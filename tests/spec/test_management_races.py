@@ -1,4 +1,4 @@
-"""Every POST of the management API, sent several times at once (security 5.2, 12.6): done or refused, never a 500."""
+"""Concurrent identical POST requests to the management API (security 5.2, 12.6): success or refusal, never a 500."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from identity.plugins.management.operation_table import OPERATIONS
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import ROLE, ApiClient, ApiFixtureData, make_fixture_data
 
-# Other storages have a single writer.
+# The other storages have a single writer.
 pytestmark = pytest.mark.storages("postgresql")
 
 AT_ONCE = 4
@@ -92,7 +92,7 @@ def test_concurrent_posts_succeed_or_conflict(world: World, rounds: int, operati
 
 @pytest.mark.parametrize("path", ["/service-users/{service_user}/secrets", "/applications/{application}/secrets"])
 def test_concurrent_secrets_stay_within_limit(world: World, rounds: int, path: str) -> None:
-    """Security 3.2: one existed before; each response names its own secret."""
+    """Security 3.2: one secret existed before; each response contains its own secret."""
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):

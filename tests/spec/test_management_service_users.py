@@ -56,7 +56,7 @@ def test_people_are_no_service_users(
 
 @pytest.mark.shows("2.2.4")
 def test_key_file_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
-    """Service description §2.2 and §5.1, by the API alone."""
+    """Service description §2.2 and §5.1, with the API only."""
     created = api.post(f"{path}/keys", {"expires_at": "2100-01-01T00:00:00+01:00"})
     file = created.pop("key_file")
     assert list(file) == ["type", "keyId", "key", "userId"]

@@ -30,7 +30,7 @@ def exported(api: ApiClient, organization_id: str) -> Any:
 
 
 def from_other_instance(document: Any, domain: str) -> Any:
-    """The document as from another instance, with this primary domain."""
+    """A document as from another instance, with this primary domain."""
     organization = {**document["organization"], "primary_domain": domain}
     return {**document, "instance": "01980000-0000-7000-8000-000000000000", "organization": organization}
 
@@ -41,7 +41,7 @@ def make_document(**members: Any) -> Any:
 
 
 def names(organization: Any) -> Any:
-    """The names, which stay the same under new ids."""
+    """The names, which stay the same with new ids."""
     projects = [
         (item["name"], item["roles"], [application["name"] for application in item["applications"]])
         for item in organization["projects"]

@@ -1,4 +1,4 @@
-"""Security 20.6: an organization that exhausts a limited resource does not block another one."""
+"""Security 20.6: an organization that exhausts a limited resource does not block other organizations."""
 
 import threading
 from collections.abc import Iterator
@@ -32,12 +32,12 @@ def stack() -> Iterator[ExitStack]:
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Isolated: its capacity is used up."""
+    """An isolated world, whose capacity is used up."""
     return isolated_world
 
 
 def fill(shares: FairSemaphore, organization_id: str, stack: ExitStack) -> None:
-    """Take all that one organization can have, from networks all over the world."""
+    """Acquire everything that one organization can get, from many networks."""
     for number in range(100):
         with client_network_scope(f"192.{number}.2.0/24"), FairSemaphore.organization_scope(organization_id):
             try:
@@ -106,7 +106,7 @@ def _waiting(world: World, organization: Organization) -> Any:
 
 
 def test_silent_name_servers_of_one_organization_do_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lookup times out, but occupies its slot until the system gives it up."""
+    """A look-up times out, but occupies its slot until the resolver gives up."""
     go_on = threading.Event()
 
     def look_up(host: str, seconds: float) -> list[str]:

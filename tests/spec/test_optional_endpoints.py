@@ -1,4 +1,4 @@
-"""A service without the plugins of introspection, revocation and logout starts, and says nothing of them."""
+"""A service without the plugins for introspection, revocation and logout starts, and does not announce them."""
 
 import pytest
 
@@ -10,9 +10,9 @@ from identity.testing.response_checks import check_page
 from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("memory")  # a choice of plugins
+pytestmark = pytest.mark.storages("memory")  # the plugins matter, not the storage
 
-#: Plugin, discovery member and path of what can be left out.
+#: The discovery member and path of each optional plugin.
 OPTIONAL = {
     "introspection": ("introspection_endpoint", "/oauth/v2/introspect"),
     "revocation": ("revocation_endpoint", "/oauth/v2/revoke"),

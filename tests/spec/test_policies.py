@@ -1,4 +1,4 @@
-"""Issue and decisions, Policies: rules of the instance, below which organizations are tighter; remembered browsers."""
+"""Policies: rules of the instance, and stricter ones of organizations; remembered browsers (decisions, Policies)."""
 
 from typing import Any
 
@@ -130,9 +130,7 @@ def test_organization_cannot_exceed_instance_policy(world: World, ada: LoginUser
 
 
 def test_disallowed_factor_is_refused(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
-    """Neither for new sign-ins nor for existing sessions; a client that has proved nothing learns nothing of the
-    policy.
-    """
+    """Neither for new sign-ins nor for existing sessions; before authentication the policy is not disclosed."""
     inside = Browser(world)
     inside.start_session(ada.user)
     opened(browser, party)

@@ -1,4 +1,4 @@
-"""Security 18.2 and 19.9: every policy rule, through every grant and at every other place that could apply it.
+"""Security 18.2 and 19.9: every policy rule, with every grant and at every other place that could apply it.
 
 A user has signed in, and an application has tokens. Then the organization sets a rule, and time passes. The table
 lists the outcomes that differ from those without a rule; a rule, grant or response type without a row fails the
@@ -35,13 +35,13 @@ pytestmark = pytest.mark.storages("memory")  # the rules are in the services
 #: Time between the sign-in and the check.
 MEANWHILE = timedelta(minutes=6)
 SHORTER = timedelta(minutes=5)
-#: Sixteen characters, and easy to guess.
+#: Sixteen characters, but easy to guess.
 WEAK = "monkeymonkey1234"
 
 
 @dataclass
 class PolicyMatrixScenario:
-    """Users of one organization, one for each effect that would disturb others, and an application."""
+    """Users of one organization, each for effects that would disturb the others, and an application."""
 
     world: World
     organization: Organization
@@ -51,9 +51,9 @@ class PolicyMatrixScenario:
     tokens: ReceivedTokens
     code: str
     request: SentAuthorizationRequest
-    #: For the management API.
+    #: A token for the management API.
     managing: str
-    #: Has an app, and a browser that is remembered.
+    #: A user with an app, whose browser is remembered.
     bert: LoginUser
     remembered: Browser
 
@@ -124,7 +124,7 @@ def by_client_credentials(scene: PolicyMatrixScenario) -> str:
     return answered(scene.world.post_token_request(scene.party.credentials, form))
 
 
-#: By grant type.
+#: Checks by grant type.
 GRANTS: Mapping[str, Callable[[PolicyMatrixScenario], str]] = {
     "authorization_code": lambda scene: answered(scene.party.redeem(scene.code, scene.request)),
     "refresh_token": lambda scene: answered(scene.party.refresh(scene.tokens.refresh_token)),
@@ -139,7 +139,7 @@ def at_the_api(scene: PolicyMatrixScenario) -> str:
 
 
 def by_password(scene: PolicyMatrixScenario) -> str:
-    """Ada, at another browser."""
+    """Ada's sign-in in another browser."""
     browser = Browser(scene.world)
     opened(browser, scene.party)
     browser.sign_in(scene.ada.login_name)
@@ -147,7 +147,7 @@ def by_password(scene: PolicyMatrixScenario) -> str:
 
 
 def where_she_was(scene: PolicyMatrixScenario) -> str:
-    """Looked at after she has signed in elsewhere."""
+    """Her previous session, after she has signed in elsewhere."""
     scene.browser.open("/account/profile")
     return "signed in" if scene.browser.sign_in_step is None else "asked"
 
@@ -189,7 +189,7 @@ def deleting(scene: PolicyMatrixScenario) -> str:
 
 
 def without_a_wait(scene: PolicyMatrixScenario) -> str:
-    """Number of wrong passwords before the first wait."""
+    """The number of wrong passwords before the first delay."""
     name, free = LoginUser(scene.world, scene.organization).login_name, 0
     try:
         while True:
@@ -203,7 +203,7 @@ def without_a_wait(scene: PolicyMatrixScenario) -> str:
 
 
 def in_the_end(scene: PolicyMatrixScenario) -> str:
-    """State of an account after six failures, with a wait after each."""
+    """The state of an account after six failures, waiting after each."""
     person = LoginUser(scene.world, scene.organization)
     try:
         for _ in range(6):
@@ -238,7 +238,7 @@ def by_password_and_address(scene: PolicyMatrixScenario) -> str:
     return "known" if browser.sign_in_step != "password" else "unknown"
 
 
-#: Where else rules count, in the order in which they are looked at.
+#: Checks of all other effects, in the order in which they run.
 POLICY_CHECKS: Mapping[str, Callable[[PolicyMatrixScenario], str]] = {
     "management API": at_the_api,
     "password": by_password,
@@ -253,7 +253,7 @@ POLICY_CHECKS: Mapping[str, Callable[[PolicyMatrixScenario], str]] = {
     "free attempts": without_a_wait,
     "six failures": in_the_end,
 }
-#: Outcomes without a rule, where they are not "granted".
+#: Outcomes without a rule, if they are not "granted".
 OTHERWISE = {
     "password": "signed in",
     "password of a manager": "signed in",

@@ -46,7 +46,7 @@ def party_of(world: World, organization: Organization) -> RelyingParty:
 
 
 def offered(world: World, party: RelyingParty) -> bool:
-    """Whether the login page leads to the form."""
+    """Whether the login page links to the form."""
     browser = Browser(world)
     opened(browser, party)
     return "Create an account" in browser.page.text
@@ -135,7 +135,7 @@ def test_policy_does_not_open_closed_organization(world: World) -> None:
 
 
 def test_organization_can_only_close_registration(world: World) -> None:
-    """API, state files and exports."""
+    """In the API, state files and exports."""
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     organization = world.make_organization()
     path = f"/organizations/{organization.id}/policy"
@@ -157,11 +157,11 @@ def test_organization_can_only_close_registration(world: World) -> None:
         )
 
 
-# --- after a reset ----------------------------------------------------------------------------------------------------
+# --- after a password reset -------------------------------------------------------------------------------------------
 
 
 def after_sign_in(world: World, login_name: str, password: str) -> str | None:
-    """Which page follows the password that a manager has set."""
+    """The page after a sign-in with the password that a manager has set."""
     browser = Browser(world)
     browser.open("/account")
     browser.sign_in(login_name, password)

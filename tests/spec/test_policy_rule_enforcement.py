@@ -1,4 +1,4 @@
-"""Security 19.9: the effect of each policy rule at the next request that needs it."""
+"""Security 19.9: each policy rule takes effect at the next request that depends on it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -85,7 +85,7 @@ def test_single_session_policy_ends_other_sessions(world: World, person: HumanUs
     rules(single_session=True)
     third = _browser(world, person)
     assert [signed_in(browser) for browser in (first, second, third)] == [False, False, True]
-    # Signing in once more at the same browser is not another one.
+    # Signing in again in the same browser does not count as another one.
     fourth = _browser(world, world.make_human_user())
     assert [signed_in(browser) for browser in (third, fourth)] == [True, True]
 
@@ -112,7 +112,7 @@ def test_consent_policy_covers_own_applications(
 
 
 def attempts(world: World, login_name: str, number: int) -> list[int | None]:
-    """The wait before each of this many attempts at one moment."""
+    """The wait before each of this many simultaneous attempts."""
     waits: list[int | None] = []
     for _ in range(number):
         try:
@@ -271,7 +271,7 @@ def test_policy_change_reaches_other_processes_before_response(
     assert found == "always", "the instance's rules hold for all organizations"
 
 
-@pytest.mark.storages("sqlite", "postgresql")  # memory keeps no version of the rules, and reads them each time
+@pytest.mark.storages("sqlite", "postgresql")  # memory caches no rules
 def test_cached_policy_costs_no_query(world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = _browser(world, person)
     statements: list[str] = []

@@ -1,4 +1,4 @@
-"""Security 20.3: organizations do not control the sign-in of users who hold an instance role."""
+"""Security 20.3: organizations do not control the sign-in of users with an instance role."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def organization(world: World) -> Organization:
 
 @pytest.fixture
 def ada(world: World, organization: Organization) -> LoginUser:
-    """A user of the organization who holds an instance role."""
+    """A user of the organization with an instance role."""
     person = LoginUser(world, organization)
     world.assign_manager_role(person.user, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE)
     return person
@@ -128,7 +128,7 @@ def test_second_factor_disallowed_by_instance_is_not_required_of_holder(
 
 
 def test_upstream_second_factor_is_not_required_of_holder(isolated_world: World) -> None:
-    """Managers of the organization could remove it, and a holder cannot sign in there."""
+    """Managers of the organization could remove the factor, and these users cannot sign in there."""
     organization = isolated_world.make_organization()
     provider = isolated_world.make_upstream_provider(organization)
     with isolated_world.transaction_services() as services:
@@ -144,7 +144,7 @@ def test_upstream_second_factor_is_not_required_of_holder(isolated_world: World)
 
 @pytest.mark.parametrize("level", ["instance", "organization"])
 def test_unsatisfiable_rules_are_refused(isolated_world: World, level: str) -> None:
-    """No mail server is configured, so codes by mail are no way."""
+    """No mail server is configured, so codes by email are not available."""
     owner = OF_INSTANCE if level == "instance" else isolated_world.make_organization().id
     for rules in (
         {"factors": ("totp",)},

@@ -21,11 +21,11 @@ NOTHING = "01980000-0000-7000-8000-000000000000"
 
 @dataclass(frozen=True)
 class ProjectGrantScenario:
-    """A project grant with managers of both sides, of which each has changed something."""
+    """A project grant with managers on both sides, each of whom has made a change."""
 
     world: World
     estate: ApiFixtureData
-    #: The first of each manages the organization, the second the grant alone.
+    #: The first of each pair manages the organization, the second only the grant.
     owner: tuple[HumanUser, HumanUser]
     holder: tuple[HumanUser, HumanUser]
     robots: dict[str, ServiceUserProgram]
@@ -110,7 +110,7 @@ SIDES = ["owner", "holder"]
 
 @pytest.mark.parametrize("side", SIDES)
 def test_api_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) -> None:
-    """Every list and resource of the own organization, of the other one, and of the grant."""
+    """Every list and resource of the own and the other organization, and of the grant."""
     private_texts, grant = shared.private_texts(shared.other(side)), shared.grant.id
     organization = shared.estate.organization if side == "owner" else shared.estate.holder
     other = shared.estate.holder if side == "owner" else shared.estate.organization
@@ -138,7 +138,7 @@ def test_api_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) 
 
 
 def grant_manager(shared: ProjectGrantScenario, side: str) -> ServiceUserProgram:
-    """A service user of that side who manages the grant alone."""
+    """A service user of that side who manages only the grant."""
     home = shared.estate.organization if side == "owner" else shared.estate.holder
     robot = shared.world.make_service_user_program(home, display_name=f"Grant-robot-of-{side}")
     resource = project_grant_resource(shared.grant, shared.project)
@@ -148,7 +148,7 @@ def grant_manager(shared: ProjectGrantScenario, side: str) -> ServiceUserProgram
 
 @pytest.mark.parametrize("side", SIDES)
 def test_console_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) -> None:
-    """Pickers too, by whole names, addresses and ids."""
+    """Including pickers, searched by full names, addresses and ids."""
     world, grant = shared.world, shared.grant.id
     private_texts = shared.private_texts(shared.other(side))
     organization = shared.estate.organization if side == "owner" else shared.estate.holder
@@ -187,7 +187,7 @@ def test_each_side_lists_its_managers_and_counts_others(shared: ProjectGrantScen
     api, path = shared.api(side), f"/project-grants/{shared.grant.id}"
     listed = api.get(f"{path}/managers")
     expected = {shared.owner[1].id} if side == "owner" else {shared.holder[1].id, shared.robots["holder"].id}
-    # The estate has a viewer at everything.
+    # The estate has a viewer at every resource.
     found = {item["user_id"] for item in listed["items"]}
     assert expected <= found
     assert not found & {item.id for item in shared.people(shared.other(side))}
@@ -265,7 +265,7 @@ def test_grant_events_are_in_both_audit_trails(shared: ProjectGrantScenario) -> 
 
 
 def test_manager_of_both_sides_is_visible_on_both(shared: ProjectGrantScenario) -> None:
-    """A manager of the project who belongs to the holder acts by name in the owner's trail."""
+    """A manager of the project from the grantee's organization is named in the owner's audit trail."""
     robot = shared.world.make_service_user_program(shared.estate.holder)
     shared.world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(shared.project))
     ApiClient.for_user(robot).patch(f"/project-grants/{shared.grant.id}", {"roles": []})

@@ -51,7 +51,7 @@ LISTS = (
 
 @dataclass(frozen=True)
 class RecreatedNameScenario:
-    """An organization with one of every resource, all in use. ``path_values`` are the ids of the current resources."""
+    """An organization with one resource of every kind, all in use. ``path_values`` are their current ids."""
 
     world: World
     api: ApiClient
@@ -67,7 +67,7 @@ class RecreatedNameScenario:
     managing: str
 
     def works(self) -> set[str]:
-        """The old credentials that still work, also against the recreated resources."""
+        """The old credentials that still work, tried against the recreated resources, too."""
         world, client, path_values = self.world, self.world.client, self.path_values
         browser = Browser(world)
         browser.open(f"{world.issuer}/login")
@@ -156,7 +156,7 @@ def _a_robot(world: World, api: ApiClient, organization_id: str) -> ServiceUserP
     return world.add_service_user_key(ServiceUserProgram(world, user, organization, "", world.key_pool.next()))
 
 
-# --- each kind: gone, and there again ---------------------------------------------------------------------------------
+# --- deletion and recreation of each kind -----------------------------------------------------------------------------
 
 
 def user(scene: RecreatedNameScenario) -> None:
@@ -170,7 +170,7 @@ def service_user(scene: RecreatedNameScenario) -> None:
 
 
 def organization(scene: RecreatedNameScenario) -> None:
-    """With its domain, and all that was in it."""
+    """Recreated with its domain and everything in it."""
     current = scene.api.get(f"/organizations/{scene.path_values['organization']}")
     scene.api.delete(f"/organizations/{scene.path_values['organization']}")
     members = {name: current[name] for name in ("name", "primary_domain", "registration")}
@@ -202,7 +202,7 @@ def role(scene: RecreatedNameScenario) -> None:
 
 
 def key(scene: RecreatedNameScenario) -> None:
-    """The very same key, uploaded once more."""
+    """The same public key, uploaded again."""
     path = f"/service-users/{scene.path_values['service_user']}/keys"
     scene.api.delete(f"{path}/{scene.robot.key_id}")
     scene.api.post(path, {"public_key": RsaPublicKey(scene.robot.key.public_key()).to_pem()})

@@ -1,4 +1,4 @@
-"""Decisions: registration is a setting per organization, off by default; an address is verified by its link alone."""
+"""Decisions: registration is a setting per organization, off by default; only its link verifies an address."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ ADDRESS = "ada@people.example"
 #: Members that claim a verified email.
 CLAIMED_MEMBERS = {"email": ADDRESS, "email_verified": True}
 
-#: Makes an organization with these members; returns its id.
+#: Creates an organization with these members; returns its id.
 Make = Callable[[World, dict[str, Any]], str]
 
 
@@ -112,7 +112,7 @@ def changed(world: World, organization_id: str, user_name: str) -> None:
 
 
 def registered(world: World, organization_id: str, user_name: str) -> None:
-    """Where no mail can be sent, the account is made at once."""
+    """Without a mail server the account is created at once."""
     with world.transaction_services() as services:
         command = RegisterUser(user_name=user_name, given_name="Ada", family_name="Lovelace", email=ADDRESS)
         organization = services.organizations.get(organization_id)

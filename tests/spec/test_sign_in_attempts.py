@@ -1,6 +1,4 @@
-"""Password attempts (security 10.3, 10.4): only verified failures count, and an attacker cannot lock users out of their
-own browser.
-"""
+"""Password attempts (security 10.3, 10.4): only verified failures count, and known browsers are never locked out."""
 
 import re
 import unicodedata
@@ -20,7 +18,7 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.spec.password_attempts import at_password, enters, leave, lock, login_name, make_password_user, tried
 
-# The storage contract tests the stores, and the journeys race them; these tests go through all layers.
+# The storage contract tests the storages, and the journeys test races; these tests go through all layers.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
 everywhere = pytest.mark.every_storage
 
@@ -29,7 +27,7 @@ HOLDS = "its password works only in a browser that has signed in to it before"
 
 @pytest.fixture
 def world(isolated_world: World) -> World:
-    """Isolated: the clock moves, and address limits are used up."""
+    """An isolated world, because the clock moves and address limits are used up."""
     return isolated_world
 
 
@@ -38,7 +36,7 @@ def world(isolated_world: World) -> World:
 
 @pytest.mark.thorough
 def test_successful_sign_ins_do_not_exhaust_address_limit(world: World) -> None:
-    """A hundred and fifty right passwords within ten minutes from one address, some typed wrong at first."""
+    """A hundred and fifty correct passwords within ten minutes from one address, some mistyped at first."""
     office = Browser(world).address
     people = [make_password_user(world) for _ in range(5)]
     for number in range(150):
@@ -61,7 +59,7 @@ def test_success_resets_account_failures(world: World, ada: HumanUser) -> None:
 
 
 def test_success_returns_its_attempt_only(make_world: WorldFactory) -> None:
-    """Signing in to an own account gives no more guesses at others."""
+    """Signing in to an own account allows no more guesses at others."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     mine = make_password_user(world)
     stranger = at_password(world, mine)
@@ -107,7 +105,7 @@ def test_unverified_attempt_is_not_counted(world: World, ada: HumanUser, monkeyp
 
 
 def test_unfinished_attempt_counts_as_failure(world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process dies between reserving and looking."""
+    """The process dies between reserving the attempt and verifying the password."""
 
     class Killed(BaseException):
         pass
@@ -134,7 +132,7 @@ def _rename(world: World, person: HumanUser, user_name: str) -> None:
 
 
 def _another(world: World, before: HumanUser) -> HumanUser:
-    """Another user who has the name now."""
+    """Another user, who now has the name."""
     command = CreateHumanUser(user_name=before.user_name, given_name="A", family_name="B")
     person = world.operator_services.users.create(before.organization_id, command)
     set_password(world, person)
@@ -152,7 +150,7 @@ def _removed(world: World, person: HumanUser) -> HumanUser:
 
 
 def _renamed_to(world: World, person: HumanUser) -> HumanUser:
-    """The name belonged to no account, and an attacker had tried it."""
+    """The name belonged to no account when an attacker tried it."""
     name = person.user_name
     _rename(world, person, f"{name}-before")
     stranger = Browser(world)
@@ -186,7 +184,7 @@ def test_lockout_follows_account_across_renames(world: World, ada: HumanUser) ->
     grace = make_password_user(world, world.operator_services.organizations.get(ada.organization_id))
     lock(world, ada)
     ada_name, grace_name = ada.user_name, grace.user_name
-    # They swap their names.
+    # The two users swap their names.
     _rename(world, ada, "meanwhile")
     _rename(world, grace, ada_name)
     _rename(world, ada, grace_name)
@@ -202,7 +200,7 @@ def test_lockout_follows_account_across_renames(world: World, ada: HumanUser) ->
 
 
 def spellings(name: str, domain: str) -> dict[str, str]:
-    """One login name in many spellings."""
+    """Different spellings of one login name."""
     full = f"{name}@{domain}"
     wide = "".join(chr(ord(item) + 0xFEE0) if "!" <= item <= "~" else item for item in full)
     return {
@@ -262,7 +260,7 @@ def _responses(browser: Browser, *names: str) -> tuple[str, str | None, str]:
 
 
 def test_bare_and_full_name_share_a_count(world: World) -> None:
-    """Whether or not anybody has it: the organization in question is known, and so is its domain."""
+    """Even if no user has the name: the organization is known, and so is its domain."""
     project = world.make_project()
     organization = world.operator_services.storage.organizations.find(project.organization_id)
     party = RelyingParty.register(world, project_id=project.id)
@@ -332,7 +330,7 @@ ALL = 8
 
 
 def failures_until_held(world: World, address: str) -> int:
-    """How many names can be tried from an address; ALL for no end that is seen here."""
+    """The number of names that can be tried from an address; ALL if the test reaches no limit."""
     for number in range(ALL):
         browser = Browser(world)
         browser.address = address
@@ -353,7 +351,7 @@ def test_address_limit_is_a_setting(make_world: WorldFactory, setting: str, expe
 
 
 def test_ipv6_network_counts_as_one_address(make_world: WorldFactory) -> None:
-    """A client with one address of a network has 2^64 of them."""
+    """A client on one network has 2^64 addresses."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     assert failures_until_held(world, "2001:db8:1:2::1") == 3
     assert failures_until_held(world, "2001:db8:1:2:ffff::2") == 0
@@ -363,7 +361,7 @@ def test_ipv6_network_counts_as_one_address(make_world: WorldFactory) -> None:
 
 
 def test_proxy_without_forwarded_address_is_not_limited(make_world: WorldFactory) -> None:
-    """Otherwise one attacker's failures would block all users."""
+    """Otherwise the failures of one attacker would block all users."""
     world = make_world(**{"identity.attempts_per_address": "3", "identity.trusted_proxy": "10.0.0.2"})
     assert failures_until_held(world, "10.0.0.2") == ALL
     assert failures_until_held(world, "127.0.0.1") == 3

@@ -30,7 +30,7 @@ from identity.testing.world import World
 from tests.plugins.login.conftest import LoginUser, opened
 from tests.spec.factor_cases import ROWS
 
-# Serializable transactions would fail until nobody retries: the storage contract races them.
+# Serializable transactions would fail because nothing retries here; the storage contract races them.
 pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql", "mariadb")
 
 TOGETHER, ROUNDS = 4, 3
@@ -38,7 +38,7 @@ TOGETHER, ROUNDS = 4, 3
 
 @dataclass
 class Race:
-    """The action of each competitor, and whether it succeeded, or how often it did where responses do not show it."""
+    """The action of each competitor, and whether it succeeded, or how often if responses do not show it."""
 
     use: Callable[[], bool]
     counted: Callable[[Sequence[bool]], int] = sum
@@ -64,7 +64,7 @@ def make_link_race_factory(kind: OneTimeLinkKind) -> Prepare:
 
 
 def make_password_reset_race(world: World) -> Race:
-    """By the link that was mailed for it."""
+    """A reset by the mailed link."""
     person = world.make_human_user()
     with world.transaction_services() as services:
         code = services.passwords.issue_reset_link(person.id).rpartition("/")[2]
@@ -90,7 +90,7 @@ def make_form_token_race(world: World) -> Race:
 
 
 def make_upstream_state_race(world: World) -> Race:
-    """With the nonce that lies beside it."""
+    """The state together with its nonce."""
     provider, space = world.make_upstream_provider(), RecordNamespace("upstream")
     with world.transaction_services() as services:
         records, login_url = services.record_service(space), world.identity.settings.login_url
@@ -112,7 +112,7 @@ def make_upstream_state_race(world: World) -> Race:
 
 
 def make_unlinked_identity_race(world: World) -> Race:
-    """An upstream identity that is linked after the user proves to be the account's owner."""
+    """An upstream identity that is linked once the user proves ownership of the account."""
     provider, space = world.make_upstream_provider(), RecordNamespace("upstream")
     with world.transaction_services() as services:
         pending, _ = services.sign_ins.begin({})
@@ -204,7 +204,7 @@ def make_account_deletion_race(world: World) -> Race:
 
 
 def make_factor_race_factory(factor: str) -> Prepare:
-    """The same form, sent from several windows of the browser to which it belongs."""
+    """The same form, sent from several windows of its browser."""
 
     def prepare(world: World) -> Race:
         person, party, browser = LoginUser(world), RelyingParty.register(world), Browser(world)
@@ -253,7 +253,7 @@ def world(make_world: WorldFactory) -> World:
 
 
 def patiently(use: Callable[[], bool]) -> bool:
-    """Again where the database undoes a transaction that was in another's way (a deadlock), as for a request."""
+    """Retry after a deadlock, as a request does."""
     for _ in range(TOGETHER):
         with suppress(TransientError):
             return use()

@@ -63,7 +63,7 @@ def policy(world: World, owner: str, **rules: Any) -> None:
 def test_step_up_requires_missing_factor(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
-    """Not the password again; the session keeps its id and gets a new secret."""
+    """Without the password; the session keeps its id and gets a new secret."""
     session = browser.start_session(ada.user)
     began = world.clock.seconds
     world.clock.advance(minutes=5)
@@ -163,7 +163,7 @@ def test_enrolled_factor_precedes_enrolment(
 def test_reauthentication_requires_all_factors(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    """max_age and prompt=login are about every factor that counts."""
+    """max_age and prompt=login apply to every factor that counts."""
     browser.start_session(ada.user)
     opened(browser, party, acr_values=TWO)
     browser.submit({"code": app.code()})

@@ -41,14 +41,14 @@ RESPONSE_TYPES = ("code", "id_token", "id_token token")
 
 @dataclass(frozen=True)
 class TenantLinkCase:
-    """A tenant's application, and the owner of the instance at a browser, who follows its link."""
+    """A tenant's application, and an instance owner who follows its link in a browser."""
 
     world: World
     party: RelyingParty
     browser: Browser
 
     def follow(self, scope: str, response_type: str = "code", **parameters: str) -> str:
-        """The error that the application receives; it receives nothing else."""
+        """The error that the application receives; it must receive nothing else."""
         authorization = self.party.new_request(response_type, scope=scope, **parameters)
         members = self.party.check_response(self.browser.open(authorization.url), authorization)
         assert not members.keys() & {"code", "access_token", "id_token"}, members
@@ -101,7 +101,7 @@ def test_instance_application_token_omits_instance_project(world: World, type: A
 
 
 def test_stored_token_of_tenant_manages_nothing(world: World) -> None:
-    """An earlier version issued such tokens; security 7.4: checked at every use."""
+    """An earlier version issued such tokens; security 7.4: every use is checked."""
     manager, client, own_project = world.make_human_user(), world.make_web_application(), world.instance.project_id
     world.assign_manager_role(manager, "ORG_OWNER")
     token = stored_token(world, manager, client, audience=(client.client_id, own_project))
@@ -150,7 +150,7 @@ class TenantScenario:
         return parse_qs(urlsplit(answer.headers["Location"]).query).get("error", [None])[0]
 
     def roles(self, token: str) -> set[str]:
-        """The roles in the project that userinfo and introspection return for a token; both must agree."""
+        """The roles in the project according to userinfo and introspection, which must agree."""
         claim = f"urn:service:iam:org:project:{self.project.id}:roles"
         in_userinfo = self.world.client.fetch_userinfo(token).json.get(claim, {})
         assert self.world.client.introspect(token, self.client).json.get(claim, {}) == in_userinfo
@@ -191,7 +191,7 @@ def test_project_audience_needs_user_and_application_access(world: World, shared
 
 
 def test_regranted_project_is_not_in_earlier_tokens(world: World, shared: TenantScenario) -> None:
-    """Security 18.3: for grants to the user's and to the application's organization. Later tokens have it."""
+    """Security 18.3: for grants to the user's and to the application's organization. Later tokens have the project."""
     api = world.make_application(shared.project.id)
     holders = {shared.of_user: ["reader", "writer"], shared.of_client: ["writer", "auditor"]}
     grants = {
@@ -290,7 +290,7 @@ def own_project(world: World) -> OwnProjectScenario:
 def test_instance_application_is_changed_by_instance_manager_only(
     world: World, own_project: OwnProjectScenario, role: str
 ) -> None:
-    """Its holder sees everybody's managing tokens, and revokes them."""
+    """The application's owner could see and revoke the managing tokens of all users."""
     api = ApiClient.for_user(world.make_manager_program(role, resource=own_project.resource(role)))
     before = own_project.state()
     assert api.get(f"/applications/{own_project.application.id}")["name"] == own_project.application.name
@@ -307,7 +307,7 @@ def test_instance_owner_changes_instance_applications(world: World, own_project:
 
 @pytest.mark.parametrize("role", NEARLY)
 def test_console_refuses_instance_application_changes(world: World, own_project: OwnProjectScenario, role: str) -> None:
-    """Pages omit the button, and posting the form is refused."""
+    """Pages omit the button, and submitting the form is refused."""
     person = world.make_human_user()
     world.assign_manager_role(person, role, resource=own_project.resource(role))
     browser, before = Browser(world), own_project.state()
@@ -331,7 +331,7 @@ def test_console_refuses_instance_application_changes(world: World, own_project:
 def test_state_file_cannot_change_instance_applications(
     world: World, own_project: OwnProjectScenario, role: str
 ) -> None:
-    """Or refused earlier, if the caller may not change the organization."""
+    """It may be refused earlier, if the caller may not change the organization."""
     robot = world.make_manager_program(role, resource=own_project.resource(role))
     before = own_project.state()
     described = (

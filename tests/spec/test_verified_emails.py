@@ -1,4 +1,4 @@
-"""No sequence of manager actions verifies another user's email address as if by its own link."""
+"""No sequence of actions by a manager verifies another user's email address as if by the user's own link."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ VICTIM, MANAGER_EMAIL = "victim@mailbox.example", "manager@evil.example"
 
 
 class ManagerActor:
-    """A manager of a user, who reads mail to ``MANAGER_EMAIL`` only."""
+    """A manager of a user, who reads only the mail to ``MANAGER_EMAIL``."""
 
     def __init__(self, services: Services, person: HumanUser) -> None:
         self.services, self.person = services, person
@@ -52,7 +52,7 @@ class ManagerActor:
             self.resets.append(link)
 
     def mail_link_while_the_address_changes(self) -> None:
-        """The address changes between the read of the user and the creation of the link."""
+        """The address changes between reading the user and creating the link."""
         link = self.services.users.issue_password_link(
             self.person.id, principal=Principal.OPERATOR, mailed_to=MANAGER_EMAIL
         )
@@ -72,7 +72,7 @@ class ManagerActor:
         self.addresses.append(self.services.users.issue_email_link(self.person.id, MANAGER_EMAIL))
 
     def trust(self) -> None:
-        """As a provider of theirs that is trusted for the domain does."""
+        """The result of a sign-in by the manager's own provider, which is trusted for the domain."""
         self.services.users.change_profile(
             self.person.id,
             ChangeProfile(email=VICTIM),
@@ -118,7 +118,7 @@ def test_manager_actions_never_verify_foreign_email(world: World, actions: list[
 
 
 def test_manager_can_verify_own_email(world: World) -> None:
-    """The deeds above are able to prove something."""
+    """The actions above can verify an address."""
     person = world.make_human_user()
     with world.transaction_services() as services:
         manager = ManagerActor(services, person)

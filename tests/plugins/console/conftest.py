@@ -20,7 +20,7 @@ def organization(world: World) -> Organization:
 
 @pytest.fixture
 def sign_in(world: World, organization: Organization) -> SignIn:
-    """A browser of a new person with this role, by default at the organization."""
+    """A browser of a new user with this role, by default at the organization."""
 
     def sign_in(
         role: str | None = "ORG_OWNER", *, resource: Resource | None = None, home: Organization | None = None

@@ -269,7 +269,7 @@ def test_uris_are_checked_while_typed(world: World, owner: Browser, project: Pro
 
 @pytest.fixture
 def client(world: World, project: Project) -> Credentials:
-    """A web application with its one secret."""
+    """A web application with one secret."""
     credentials = world.make_web_application(project.id, post_logout_redirect_uris=("https://shop.test/bye",))
     _rename(world, credentials.client_id, "Shop")
     return credentials

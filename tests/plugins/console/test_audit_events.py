@@ -1,4 +1,4 @@
-"""Audit events in the console: the list of an organization and of all, filters, and all about one."""
+"""Audit events in the console: of an organization, of the instance and of one object; filters."""
 
 import re
 from typing import Any
@@ -284,7 +284,7 @@ def test_instance_list_requires_instance_manager(
 
 
 def test_object_of_other_organization_has_no_link(world: World, owner: Browser, organization: Organization) -> None:
-    """People consent to applications of other organizations, whose pages their managers cannot open."""
+    """Users consent to applications of other organizations, whose pages their managers cannot open."""
     person = world.make_human_user(organization)
     projects = (world.make_project(), world.make_project(organization))
     client_ids = [world.make_application(project.id).client_id for project in projects]

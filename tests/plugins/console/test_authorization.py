@@ -1,7 +1,7 @@
-"""Security 14.1: who may see what in the console, on own and on foreign things.
+"""Security 14.1: who may open which console pages, in their own and in other organizations.
 
-The table of pages is written down here, and not read from the console: what is expected follows from it, and from what
-tests/spec/test_management_authorization.py says of roles.
+The table of pages is written here and not derived from the console. With the roles in
+tests/spec/test_management_authorization.py it gives the expected statuses.
 """
 
 import re
@@ -172,7 +172,7 @@ def foreign(
 
 
 def make_browser(world: World, estate: ApiFixtureData, role: str | None, resource: Resource | None = None) -> Browser:
-    """A browser of a new person of the estate's organization, with this role."""
+    """A browser of a new user of the estate's organization, with this role."""
     person = world.make_human_user(estate.organization)
     if role is not None:
         world.assign_manager_role(person, role, resource=resource or level_of(world, estate, role))

@@ -1,4 +1,4 @@
-"""Branding in the console: set, previewed, refused with a colour that passes, and the logo."""
+"""Branding in the console: editing, preview, colours with too little contrast, and the logo."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""Actions that all kinds of resources share: deactivate, delete, stale edit, create once, list search."""
+"""Actions of all kinds of resources: deactivation, deletion, stale edits, creation only once, and search in lists."""
 
 from dataclasses import dataclass
 from urllib.parse import urlencode

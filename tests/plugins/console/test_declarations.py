@@ -1,4 +1,4 @@
-"""What the console's resources declare is reachable: each list, form and action has a route."""
+"""Each list, form and action that the console declares has a route."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -21,7 +21,7 @@ DECLARATIONS = (Action, CreateForm, EditForm, ResourceList, ResourcePages)
 
 
 def declared() -> Iterator[tuple[str, Any]]:
-    """Each declaration at the top of a module of the console, with its name."""
+    """Each declaration in a console module, with its name."""
     for module in (*_MODULES, user_factors):
         for name, value in vars(module).items():
             for item in value if isinstance(value, tuple) else (value,):

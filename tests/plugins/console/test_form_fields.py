@@ -1,4 +1,4 @@
-"""Fields of entities appear in forms and on pages with their labels, or named after themselves."""
+"""Entity fields appear in forms and on pages with their labels, or else with their names."""
 
 from datetime import timedelta
 from enum import StrEnum

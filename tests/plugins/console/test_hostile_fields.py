@@ -1,4 +1,4 @@
-"""Security 18.9: a crawl over all pages, with every stored text hostile: nothing of it becomes markup or a template."""
+"""Security 18.9: no stored text becomes markup or a template on any page, as a crawl with hostile texts shows."""
 
 import json
 import re
@@ -165,7 +165,7 @@ def test_sign_in_pages_escape_stored_texts(make_world: Callable[..., World], tex
 
 @with_texts
 def test_consent_pages_escape_stored_texts(make_world: Callable[..., World], text: str) -> None:
-    """Names of one tenant's application, project and organization, shown to people of another."""
+    """Names of one tenant's application, project and organization, shown to users of another tenant."""
     world = make_world()
     owner, home = world.make_organization(registration=True), world.make_organization()
     project, other = world.make_project(owner), world.make_project(owner)

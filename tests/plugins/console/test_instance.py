@@ -1,4 +1,4 @@
-"""The page of the instance (pages.md §5.2)."""
+"""The console page of the instance (pages.md §5.2)."""
 
 import pytest
 

@@ -132,7 +132,7 @@ def test_viewer_sees_holds_without_buttons(world: World, sign_in: SignIn, organi
 
 
 def test_lifted_hold_is_not_found(world: World, instance_owner: Browser, organization: Organization) -> None:
-    """A new hold on the same person has another id."""
+    """A new hold on the same user has another id."""
     person = world.make_human_user(organization)
     placed = hold(world, LegalHoldKind.USER, person.id)
     instance_owner.open(f"{LIST}/{placed.id}/lift")

@@ -18,7 +18,7 @@ def project(world: World, organization: Organization) -> Project:
 
 @pytest.fixture
 def roles(project: Project) -> str:
-    """The address of its roles."""
+    """The path of its roles."""
     return f"/console/projects/{project.id}/roles"
 
 

@@ -37,7 +37,7 @@ def _new(owner: Browser, organization: Organization, **fields: str) -> Browser:
 
 @pytest.mark.shows("2.1.1", "2.1.2", "2.1.3", "2.2.2", "2.2.9", "5.1.1")
 def test_service_user_with_key_gets_token(world: World, owner: Browser, organization: Organization) -> None:
-    """New → user name, display name → KEYS → New → expiration date → Add; the file signs what the endpoint takes."""
+    """New → user name, display name → KEYS → New → expiration date → Add; the downloaded key obtains a token."""
     assert "No service users yet" in owner.open(_list(organization))
     owner.click("service user")
     page = owner.submit({"user_name": "ci-runner", "display_name": "CI runner"}, form="page-form")
@@ -99,7 +99,7 @@ def test_invalid_expiration_date_is_refused(owner: Browser, robot: ServiceUserPr
 
 
 def test_key_expires_at_the_end_of_its_day(world: World, owner: Browser, robot: ServiceUserProgram) -> None:
-    """A key works until the end of its day, and none means for ever."""
+    """A key works until the end of its day, and without a date forever."""
     owner.open(f"/console/service-users/{robot.id}/keys/new")
     form = owner.find_form("page-form")
     sent = {name: form[name].value for name in ("csrf_token", "once")} | {"expiration_date": "2030-05-17"}

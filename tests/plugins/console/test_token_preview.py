@@ -1,4 +1,4 @@
-"""The token preview matches what is issued, claims and refusals, and issues nothing."""
+"""The token preview shows the same claims and refusals as the endpoints, and issues nothing."""
 
 import itertools
 from collections.abc import Mapping
@@ -102,7 +102,7 @@ def claims_of_response(members: Mapping[str, Any], world: World, client: Credent
 def issued_claims(
     world: World, person: HumanUser, client: CredentialsOrClientId, scope: str, response_type: str
 ) -> CarriedClaims:
-    """The claims that the application really gets."""
+    """The claims that the application really receives."""
     session = world.make_browser_session(person)
     answer = session.authorize(client, response_type=response_type, scope=scope, nonce="nonce")
     assert answer.status_int == 303, answer
@@ -119,7 +119,7 @@ def issued_claims(
 
 
 def make_user_and_project(world: World, **project: bool) -> tuple[HumanUser, Project]:
-    """A person with a role in a project."""
+    """A user with a role in a project."""
     organization = world.make_organization()
     person, found = (
         world.make_human_user(organization),
@@ -303,7 +303,7 @@ def test_preview_explains_claims(world: World) -> None:
 
 
 def test_previewed_tokens_are_worthless(world: World) -> None:
-    """They are signed by an unpublished key and not stored."""
+    """They are signed with an unpublished key and not stored."""
     robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     before = len(list(world.all_audit_events()))
     with world.read_only_services() as services:
@@ -313,7 +313,7 @@ def test_previewed_tokens_are_worthless(world: World) -> None:
     assert len(list(world.all_audit_events())) == before
 
 
-@pytest.mark.storages("memory")  # No storage is asked.
+@pytest.mark.storages("memory")  # The preview does not use the storage.
 @pytest.mark.parametrize(
     ("rule", "grant_type"),
     [
@@ -325,7 +325,7 @@ def test_previewed_tokens_are_worthless(world: World) -> None:
 def test_preview_runs_the_endpoints_rules(
     world: World, monkeypatch: pytest.MonkeyPatch, rule: str, grant_type: str | None
 ) -> None:
-    """A rule added to an endpoint is in the preview, which signs with no real key and stores nothing."""
+    """The preview applies a rule that was added to an endpoint, signs with no real key, and stores nothing."""
     person, project = make_user_and_project(world)
     client = make_application(world, project, access_token_type=TokenFormat.JWT)
 
@@ -437,7 +437,7 @@ def test_preview_page_for_service_user(world: World, owner: Browser, organizatio
 
 
 def test_preview_options_are_searched(world: World, owner: Browser, organization: Organization) -> None:
-    """With more options than are listed, and without scripts."""
+    """With more options than the page lists, and without scripts."""
     person, robot = world.make_human_user(organization), world.make_service_user_program(organization)
     project = world.make_project(organization)
     client, credentials = world.make_web_application(project.id), world.make_web_application(project.id)

@@ -1,4 +1,4 @@
-"""Identity providers in the console: registration with the redirect URI first, then saving."""
+"""Identity providers in the console: registration, which starts with the redirect URI, and changes."""
 
 import re
 from typing import Any

@@ -27,7 +27,7 @@ def person(world: World, organization: Organization) -> HumanUser:
 
 @pytest.fixture
 def user_grant(world: World, person: HumanUser, project: Project) -> UserGrant:
-    """The person's role in the project."""
+    """The user's role in the project."""
     return world.make_user_grant(person, project, "reader")
 
 

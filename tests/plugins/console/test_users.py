@@ -1,4 +1,4 @@
-"""Users in the console: people's accounts, how they get in, where they are signed in."""
+"""Users in the console: accounts, credentials and sessions."""
 
 import re
 from collections.abc import Iterator
@@ -146,7 +146,7 @@ def test_user_list_sort_field_persists_in_search(world: World, owner: Browser, o
 
 
 def add_people(world: World, organization: Organization) -> None:
-    """Add three people besides the signed-in owner."""
+    """Add three users besides the signed-in owner."""
     for user_name, given_name, family_name, email, display_name in (
         ("countess", "Augusta", "Byron", "a@acme.example", "The Countess"),
         ("grace", "Grace", "Hopper", "grace@bolt.example", ""),

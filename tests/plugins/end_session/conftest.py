@@ -1,5 +1,3 @@
-"""Fixtures of logout tests: those of a sign-in."""
-
 from tests.plugins.login.conftest import ada, browser, party
 
 __all__ = ["ada", "browser", "party"]

@@ -1,4 +1,4 @@
-"""Pages of a logout that an application requests."""
+"""The pages of a logout requested by an application."""
 
 from urllib.parse import urlencode
 

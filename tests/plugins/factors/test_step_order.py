@@ -46,7 +46,6 @@ VALUES = {
     "version": ("1",),
 }
 
-#: A stored passkey.
 PASSKEY = {
     **dict.fromkeys(("id", "public_key", "user_handle"), "AAAA"),
     **dict.fromkeys(("backup_eligible", "backed_up", "user_verified"), False),

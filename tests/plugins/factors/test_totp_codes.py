@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from identity.plugins.totp.factor import new_secret, otpauth_uri, verify_code
 
-#: RFC 6238 appendix B, SHA-1 rows: our six digits are the last of its eight.
+#: RFC 6238 appendix B, SHA-1 rows: our six digits are the last six of its eight.
 SECRET = base64.b32encode(b"12345678901234567890").decode()
 TABLE = {
     59: "94287082",

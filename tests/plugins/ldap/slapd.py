@@ -96,7 +96,7 @@ class Slapd:
         self._run("ldapmodify", ldif)
 
     def person(self, uid: str, password: str = PASSWORD, **attributes: str) -> str:
-        """Add a person; returns the distinguished name."""
+        """Add an entry for a user; returns the distinguished name."""
         dn = f"uid={uid},{PEOPLE}"
         values = {"cn": uid, "sn": "Lovelace", "givenName": "Ada", "userPassword": password} | attributes
         lines = [f"dn: {dn}", "objectClass: inetOrgPerson", f"uid: {uid}"]

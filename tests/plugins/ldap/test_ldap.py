@@ -1,4 +1,4 @@
-"""Signing in with the password of a directory: Debian's slapd (security 19.8)."""
+"""Sign-in with the password of an LDAP directory: Debian's slapd (security 19.8)."""
 
 import itertools
 from collections.abc import Iterator
@@ -431,7 +431,7 @@ def test_linked_user_signs_in_by_current_name_only(scene: LdapScenario, binds: l
 
 
 def test_linked_user_is_looked_up_by_entry_id(scene: LdapScenario) -> None:
-    """Another entry with the same name is another person."""
+    """Another entry with the same name is another user."""
     name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)

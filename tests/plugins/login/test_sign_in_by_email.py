@@ -1,4 +1,4 @@
-"""Sign-in with email address: same as by login name, without disclosing whether an address exists."""
+"""Sign-in by email address works like sign-in by login name, and does not disclose whether an address exists."""
 
 from collections.abc import Callable
 from dataclasses import replace

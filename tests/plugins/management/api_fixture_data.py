@@ -194,7 +194,7 @@ def level_of(world: World, estate: ApiFixtureData, role: str) -> Any:
 
 
 def make_public_key(world: World) -> str:
-    """The public half of some key, as PEM."""
+    """The public half of an arbitrary key, as PEM."""
     return RsaPublicKey(world.key_pool.next().public_key()).to_pem()
 
 

@@ -1,4 +1,4 @@
-"""A service with metrics, and a parser of their text format."""
+"""A service with metrics, and a parser of the Prometheus text format."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -34,7 +34,7 @@ class ReadMetrics:
 
     @property
     def counted(self) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
-        """The samples that are not zero."""
+        """The samples other than zero."""
         return {item for item, value in self.samples.items() if value}
 
     def value(self, name: str, **labels: str) -> float:

@@ -192,7 +192,7 @@ def test_metrics_sum_includes_ended_processes(begin_process: BeginProcess, tmp_p
     first.files.close()
     fourth = begin_process()
     assert fourth.sum() == third.sum() == 6
-    # A process goes on with the files of one that ended, so the folder does not grow.
+    # A new process reuses the file of one that has ended, so the folder does not grow.
     assert sorted(path.name for path in tmp_path.glob("counter_*")) == ["counter_0.db", "counter_1.db"]
 
 
@@ -247,7 +247,7 @@ def test_busy_process_publishes_pool_usage(
     watching, busy = begin_process(), Process(tmp_path)
     busy.publisher.start()
     try:
-        # It first waits for something else and uses no pool.
+        # The request first waits for something other than a pool.
         busy.counters.request_started()
         wait_for(lambda: busy.publications, lambda found: found > 5)
         for waiting in (3, 5):

@@ -153,7 +153,6 @@ def test_passkey_page_explains_missing_script(ada: PasskeyUser, party: RelyingPa
 
 
 def test_passkey_satisfies_prompt_login(ada: PasskeyUser, party: RelyingParty) -> None:
-    """A passkey satisfies prompt=login, too."""
     ada.add()
     ada.forget_browser()
     ada.browser.start_session(ada.user)
@@ -285,7 +284,7 @@ def test_passkey_of_another_user_is_no_second_factor(world: World, ada: PasskeyU
     for handle in (software_credential.user_handle, credential.user_handle):
         ada.answer(credential=software_credential, user_handle=handle)
         assert REFUSED in ada.browser.page.text
-    # The own credential id with the key of another user.
+    # The user's own credential id, with the key of another user.
     ada.browser.submit(
         {
             "answer": bert.device.get(options_of(ada.browser), credential=software_credential).replace(

@@ -181,7 +181,7 @@ def test_logout_omits_id_token_hint_that_is_too_long(scene: UpstreamScenario) ->
     assert "id_token_hint" not in sign_out(scene, tokens.id_token)
 
 
-@pytest.mark.storages("memory")  # a choice of plugins
+@pytest.mark.storages("memory")  # the plugins matter, not the storage
 def test_own_sign_out_passes_provider_without_the_end_session_plugin(make_world: WorldFactory) -> None:
     plugins = " ".join(name for name in DEFAULT_PLUGINS.split() if name != "end_session")
     world = make_world(**{"identity.plugins": f"memory {plugins}"})

@@ -1,6 +1,7 @@
-"""An independent provider over real HTTP: oidc-provider from npm, which others have certified.
+"""A third-party provider over real HTTP: oidc-provider from npm, which is OpenID certified.
 
-Where it lies the variable OIDC_PROVIDER says; ``.ci/run`` installs it: ``npm install --prefix FOLDER oidc-provider``.
+The environment variable OIDC_PROVIDER names its folder; ``.ci/run`` installs it there: ``npm install --prefix FOLDER
+oidc-provider``.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""Security 20.4: users with an instance role may sign in only by providers that the instance manages, because a
-provider is a credential of its linked accounts. No redirect happens without another choice.
+"""Security 20.4: users with an instance role sign in only by providers that the instance manages.
+
+A provider is a credential of its linked accounts. The redirect page always offers another method.
 """
 
 import pytest

@@ -12,7 +12,7 @@ def policy(scene: UpstreamScenario, **rules: object) -> None:
 
 
 def test_policy_allows_or_forbids_upstream_sign_in(scene: UpstreamScenario) -> None:
-    """Also for users who signed in that way before."""
+    """Also for users who have already signed in by the provider."""
     scene.ask()
     scene.sign_in()
     assert scene.browser.session_cookies
