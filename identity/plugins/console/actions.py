@@ -10,13 +10,13 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.api.plugins import cached_property
-from identity.domain.deletion_impact import DeletionTarget
+from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.errors import Invalid
+from identity.domain.messages import Message, ngettext_lazy
 from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
 from identity.plugins.console.form_page import ConsoleFormPage
-from identity.plugins.console.impact_labels import impact_labels
 from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
 from identity.plugins.console.routes import ConsoleRoute
 
@@ -70,19 +70,15 @@ class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
     """Asks for confirmation and lists the impact. The title is a question that names the entity."""
 
     template = "console/action.html"
-    action: Action[EntityT]
+    title = ""
 
     def __init__(
         self, context: RouteContext, request: Request, *, resource_type: ResourceType[EntityT], action: Action[EntityT]
     ) -> None:
         super().__init__(context, request, resource_type=resource_type)
-        self.action, self.is_creation = action, bool(action.already_done)
+        self.action, self.title, self.is_creation = action, action.title, bool(action.already_done)
         if action.confirm is not None:
             self.fields = ("confirm_name",)
-
-    @property
-    def title(self) -> str:
-        return self.action.title
 
     @property
     def submit_label(self) -> str:
@@ -185,4 +181,24 @@ class Deletion(Action[IdentifiedT]):
 
     def sentences(self, page: ResourcePage[IdentifiedT], entity: IdentifiedT) -> Sequence[str]:
         impact = page.services.deletion_impact(self.target, entity.id)
-        return [*super().sentences(page, entity), *impact_labels(impact)]
+        return [*super().sentences(page, entity), *_impact_labels(impact)]
+
+
+def _impact_labels(effects: DeletionImpact) -> list[Message]:
+    """One line with a count for each affected kind."""
+    lines = (
+        ngettext_lazy("{n} user", "{n} users", effects.users),
+        ngettext_lazy("{n} service user", "{n} service users", effects.service_users),
+        ngettext_lazy("{n} project", "{n} projects", effects.projects),
+        ngettext_lazy("{n} application", "{n} applications", effects.applications),
+        ngettext_lazy("{n} role", "{n} roles", effects.roles),
+        ngettext_lazy("{n} project grant", "{n} project grants", effects.project_grants),
+        ngettext_lazy("{n} user grant", "{n} user grants", effects.user_grants),
+        ngettext_lazy("{n} manager role", "{n} manager roles", effects.managers),
+        ngettext_lazy("{n} key", "{n} keys", effects.keys),
+        ngettext_lazy("{n} client secret", "{n} client secrets", effects.secrets),
+        ngettext_lazy("{n} personal access token", "{n} personal access tokens", effects.personal_access_tokens),
+        ngettext_lazy("{n} session", "{n} sessions", effects.sessions),
+        ngettext_lazy("{n} live token", "{n} live tokens", effects.live_tokens),
+    )
+    return [line for line in lines if line.values["n"]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,7 +17,6 @@ from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.console_page import ConsolePage, find_child
-from identity.plugins.console.expiring_credentials import ALREADY_CREATED_MESSAGE, last_used_label
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import TableSection
 from identity.plugins.console.resource_types import AnyResourceType, ResourcePage, ResourceType
@@ -24,6 +24,7 @@ from identity.plugins.console.routes import ConsoleRoute
 from identity.services.access_control import Principal
 from identity.services.container import Services
 
+ALREADY_CREATED_MESSAGE = _("This was already added; its secret was shown then. Add a new one if you did not save it.")
 #: Two, so that secrets can be rotated.
 _MAX_SECRETS = 2
 
@@ -139,3 +140,9 @@ class CreateClientSecretPage(ResourcePage[Any], ConsoleFormPage):
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
         secret = self.secrets.service(self.services).add_secret(self.entity.id, principal=self.principal)[1]
         return self.render_secret(_("Client secret added"), secret, self.entity.id)
+
+
+def last_used_label(moment: datetime | None) -> str:
+    if moment is None:
+        return _("It was never used.")
+    return _("Last used {when} UTC.", when=moment.strftime("%Y-%m-%d %H:%M"))

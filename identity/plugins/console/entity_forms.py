@@ -40,6 +40,8 @@ class CreatePage(ConsoleFormPage):
     """
 
     is_creation = True
+    title = lead = submit_label = ""
+    is_instance_page = False
     #: The id that was sent with the form.
     submission_id: str = ""
 
@@ -53,27 +55,13 @@ class CreatePage(ConsoleFormPage):
         parent: AnyResourceType,
     ) -> None:
         self.form, self.resource_list, self.parent, self.form_fields = form, resource_list, parent, form.fields
+        self.title, self.lead, self.submit_label = form.title, form.lead, form.submit_label
         super().__init__(context, request)
-
-    @property
-    def title(self) -> str:
-        return self.form.title
-
-    @property
-    def lead(self) -> str:
-        return self.form.lead
-
-    @property
-    def submit_label(self) -> str:
-        return self.form.submit_label
+        self.is_instance_page = parent.is_instance_page(self)
 
     @property
     def section(self) -> str:
         return self.resource_list.section_of(self, self.parent)
-
-    @property
-    def is_instance_page(self) -> bool:
-        return self.parent.is_instance_page(self)
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:
@@ -119,6 +107,8 @@ class EditForm(Generic[EntityT, CommandT]):
 class EditPage(ResourcePage[EntityT], ConsoleFormPage):
     """Changes an entity and redirects to its page."""
 
+    title = ""
+
     def __init__(
         self,
         context: RouteContext,
@@ -127,12 +117,8 @@ class EditPage(ResourcePage[EntityT], ConsoleFormPage):
         resource_type: ResourceType[EntityT],
         form: EditForm[EntityT, Any],
     ) -> None:
-        self.form, self.form_fields = form, form.fields
+        self.form, self.form_fields, self.title = form, form.fields, form.title
         super().__init__(context, request, resource_type=resource_type)
-
-    @property
-    def title(self) -> str:
-        return self.form.title
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         return self.entity_values(self.entity)

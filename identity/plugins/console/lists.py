@@ -96,24 +96,19 @@ class ListPage(ConsolePage):
     """``parent`` is the type of the entity to which the rows belong."""
 
     template = "console/list.html"
+    title = ""
+    is_instance_page = False
 
     def __init__(
         self, context: RouteContext, request: Request, *, resource_list: ResourceList[Any], parent: AnyResourceType
     ) -> None:
         super().__init__(context, request)
-        self.resource_list, self.parent = resource_list, parent
-
-    @property
-    def title(self) -> str:
-        return self.resource_list.title
+        self.resource_list, self.parent, self.title = resource_list, parent, resource_list.title
+        self.is_instance_page = parent.is_instance_page(self)
 
     @property
     def section(self) -> str:
         return self.resource_list.section_of(self, self.parent)
-
-    @property
-    def is_instance_page(self) -> bool:
-        return self.parent.is_instance_page(self)
 
     @property
     def breadcrumbs(self) -> Breadcrumbs:

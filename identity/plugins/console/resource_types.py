@@ -139,25 +139,17 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
         return self.resource_type.name(self, self.entity)
 
     @cached_property
-    def _section(self) -> str:
-        return self.resource_type.section_of(self, self.entity)
-
-    @property
     def section(self) -> str:
-        return self._section
+        return self.resource_type.section_of(self, self.entity)
 
     @property
     def is_instance_page(self) -> bool:
         return self.resource_type.is_instance_page(self)
 
     @cached_property
-    def _message_values(self) -> Mapping[str, object]:
+    def message_values(self) -> Mapping[str, object]:
         values = self.resource_type.message_values
         return {"name": self.entity_name} if values is None else values(self, self.entity)
-
-    @property
-    def message_values(self) -> Mapping[str, object]:
-        return self._message_values
 
     @property
     def resource_path(self) -> str:
@@ -168,12 +160,8 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
         return self.resource_type.parents_of(self, self.entity)
 
     @cached_property
-    def _trail(self) -> Breadcrumbs:
-        return self.resource_type.breadcrumbs(self, self.entity)
-
-    @property
     def breadcrumbs(self) -> Breadcrumbs:
-        return self._trail
+        return self.resource_type.breadcrumbs(self, self.entity)
 
     @property
     def cancel_path(self) -> str:

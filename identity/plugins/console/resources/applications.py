@@ -1,26 +1,44 @@
-"""Applications of a project: list, detail page, deactivate and delete."""
+"""Applications of a project: list, registration in two steps, detail page, edit, deactivate and delete."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from markupsafe import Markup
+from pyramid.response import Response
 
-from identity.domain.applications import Application, ApplicationType
+from identity.api.plugins import cached_property
+from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_error
 from identity.domain.deletion_impact import DeletionTarget
-from identity.domain.entity import EntityField
+from identity.domain.entity import EntityField, entity_fields
+from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.projects import Project
+from identity.domain.users import TokenFormat
+from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
-from identity.plugins.console.client_secrets import ClientSecrets
-from identity.plugins.console.console_page import ConsolePage
-from identity.plugins.console.fields.applications import APPLICATION_FIELDS, APPLICATION_TYPE_OPTIONS
+from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, ClientSecrets
+from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
+from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
+from identity.plugins.console.fields.applications import (
+    APPLICATION_FIELDS,
+    APPLICATION_TYPE_OPTIONS,
+    REDIRECT_URI_EXAMPLES,
+)
+from identity.plugins.console.form_fields import FormField, form_fields, format_minutes, split_lines
+from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge, format_value
-from identity.plugins.console.resource_types import APPLICATION, PROJECT
+from identity.plugins.console.resource_types import APPLICATION, PROJECT, ResourcePage
 from identity.plugins.console.resources.branding import branding_section
 from identity.provider.endpoints import metadata
+from identity.services.commands import Decoded
+from identity.services.commands.applications import ChangeApplication, RegisterApplication
+
+_MINUTE = timedelta(minutes=1)
 
 #: URLs that applications are configured with, by their names in the discovery document.
 _ENDPOINT_LABELS = {
@@ -173,13 +191,213 @@ def _format_value(
         return page.template_macros.code(value)
     if setting.type is not timedelta:
         return format_value(page, application, setting, value)
-    minute = timedelta(minutes=1)
     if isinstance(value, timedelta):
-        return page.translator.ngettext("{n} minute", "{n} minutes", value // minute)
+        return page.translator.ngettext("{n} minute", "{n} minutes", value // _MINUTE)
     usual = getattr(page.request.registry.application.settings, setting.name)
-    text = page.translator.ngettext("{n} minute", "{n} minutes", usual // minute)
+    text = page.translator.ngettext("{n} minute", "{n} minutes", usual // _MINUTE)
     return text + " " + page.render_placeholder(_("(default)"))
 
+
+#: The query parameter with the type in step 2 of the registration.
+TYPE_PARAM = "type"
+
+_URI_FIELDS = ("redirect_uris", "post_logout_redirect_uris")
+_MAX_LIFETIME_MINUTES = MAX_TOKEN_LIFETIME // _MINUTE
+#: In the error summary each message names its lifetime.
+_LIFETIME_ERRORS = {
+    "access_token_lifetime": _(
+        "Enter the lifetime of access tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES
+    ),
+    "id_token_lifetime": _("Enter the lifetime of ID tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES),
+}
+_INHERITED_LIFETIME_HINT = _("In minutes. If empty: {n}, the default.")
+
+
+_FIELDS = tuple(
+    replace(form_field, required=True) if form_field.name == "redirect_uris" else form_field
+    for form_field in form_fields(Application, APPLICATION_FIELDS)
+)
+
+
+class ApplicationFormPage(ConsoleFormPage):
+    """Leaves out fields that do not apply to the application's type, or that the caller may not decide."""
+
+    template = "console/application_form.html"
+    form_fields = _FIELDS
+    #: The stored consent rule and lifetimes, when editing.
+    stored_consent: ConsentRule | None = None
+    stored_lifetimes: Mapping[str, timedelta | None] = {}
+
+    @property
+    def application_type(self) -> ApplicationType | None:
+        """None until a type is chosen."""
+        raise NotImplementedError
+
+    @cached_property
+    def can_set_consent_rule(self) -> bool:
+        """True if the caller may turn consent off."""
+        return bool(self.services.applications.can_set_privileged_fields(self.principal))
+
+    def visible_fields(self) -> Sequence[FormField]:
+        known, kind = entity_fields(Application), self.application_type
+        useful = (form_field for form_field in self.form_fields if known[form_field.command_member].applies_to(kind))
+        permitted = (
+            form_field
+            for form_field in useful
+            if self.can_set_consent_rule or not known[form_field.command_member].options.permission
+        )
+        return [replace(form_field, hint=self._field_hint(form_field)) for form_field in permitted]
+
+    def _field_hint(self, form_field: FormField) -> str:
+        kind = self.application_type
+        if form_field.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
+            return _(
+                "Where people return after signing in, one address per line, exactly as the "
+                "application sends it. For example {example}",
+                example=REDIRECT_URI_EXAMPLES[kind],
+            )
+        if form_field.name == "name":
+            signs_in = _("Shown to people who sign in to it.")
+            return _("Shown in lists and in audit events.") if kind is ApplicationType.API else signs_in
+        if form_field.name in _LIFETIME_ERRORS:
+            usual = format_minutes(getattr(self.request.registry.application.settings, form_field.name))
+            return self.translator.gettext(_INHERITED_LIFETIME_HINT, n=usual)
+        return form_field.hint
+
+    def template_variables(self) -> Mapping[str, object]:
+        kind = self.application_type
+        first = {
+            "type": kind,
+            "type_label": "" if kind is None else self.translator.gettext(APPLICATION_TYPE_OPTIONS[kind].label),
+            "types": APPLICATION_TYPE_OPTIONS,
+            "first_step": self.form_action() if self.is_creation else "",
+            "check": True,
+        }
+        return first if kind is None else {**super().template_variables(), **first}
+
+    def validate(self, form: Form) -> None:
+        """Check URIs and lifetimes. Raises Invalid."""
+        problems = self._redirect_uri_errors(form)
+        for name, sentence in _LIFETIME_ERRORS.items():
+            if form.text(name) and self._parse_lifetime(form, name) is None:
+                problems[name] = sentence
+        if problems:
+            raise Invalid(problems)
+
+    def parse_form(self, form: Form) -> dict[str, object]:
+        values = super().parse_form(form)
+        return {**values, **{name: self._parse_lifetime(form, name) for name in _LIFETIME_ERRORS if name in values}}
+
+    def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
+        """Raises Invalid with all errors at once."""
+        problems: dict[str, str] = {}
+        try:
+            self.validate(form)
+        except Invalid as refused:
+            problems |= refused.fields
+        try:
+            command = super().build_command(kind, form, **known)
+        except Invalid as refused:
+            raise Invalid({**refused.fields, **problems}) from None
+        if problems:
+            raise Invalid(problems)
+        return command
+
+    def _redirect_uri_errors(self, form: Form) -> dict[str, str]:
+        problems: dict[str, str] = {}
+        kind, development = self.application_type, bool(form.text("development"))
+        if kind is None:
+            return problems
+        for name in _URI_FIELDS:
+            for uri in split_lines(form.text(name)):
+                problem = redirect_uri_error(uri, type=kind, development=development)
+                if problem is not None:
+                    problems.setdefault(name, problem)
+        return problems
+
+    def _parse_lifetime(self, form: Form, name: str) -> timedelta | None:
+        """The lifetime; None if empty or malformed. A stored lifetime that is not in whole minutes is kept if
+        unchanged.
+        """
+        text, stored = form.text(name).strip(), self.stored_lifetimes.get(name)
+        if stored is not None and text == format_minutes(stored):
+            return stored
+        if not text.isascii() or not text.isdecimal() or len(text) > 5:
+            return None
+        typed = int(text) * _MINUTE
+        return typed if timedelta() < typed <= MAX_TOKEN_LIFETIME else None
+
+
+class RegisterApplicationPage(ResourcePage[Project], ApplicationFormPage):
+    """Step 1: choose the type. Step 2: the other settings, with defaults for the type."""
+
+    is_creation = True
+    title = _("New application")
+    submit_label = _("Register")
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [*super().breadcrumbs, (_("Applications"), f"{self.resource_path}/applications")]
+
+    @property
+    def application_type(self) -> ApplicationType | None:
+        named = self.request.GET.get(TYPE_PARAM, "")
+        return ApplicationType(named) if named in {*ApplicationType} else None
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        if self.application_type is None:
+            return {}
+        usual = self.services.applications.type_defaults(self.application_type)
+        chosen = {
+            form_field.name: tuple(sorted(usual.get(form_field.command_member, ())))
+            for form_field in self.form_fields
+            if form_field.is_multi_valued
+        }
+        return {
+            **chosen,
+            "authentication_method": usual["authentication_method"],
+            "access_token_type": TokenFormat.OPAQUE.value,
+            "consent": ConsentRule.WHEN_FOREIGN.value,
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Register it. The client secret is shown in this response only, so there is no redirect."""
+        if self.application_type is None:
+            return self.redirect(self.form_action())
+        command = self.build_command(RegisterApplication, form, type=self.application_type)
+        self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
+        application, secret = self.services.applications.register_with_secret(
+            self.entity.id, command, principal=self.principal
+        )
+        href = APPLICATION.path_of(application)
+        if secret is None:
+            return self.redirect(self.path_with_flash(href))
+        return self.render_secret(_("Application registered"), secret, application.id, href)
+
+
+class ApplicationEditPage(EditPage[Application], ApplicationFormPage):
+    """The type cannot be changed."""
+
+    @property
+    def application_type(self) -> ApplicationType:
+        return self.entity.type
+
+    @property
+    def stored_consent(self) -> ConsentRule:  # type: ignore[override]
+        return self.entity.consent
+
+    @property
+    def stored_lifetimes(self) -> Mapping[str, timedelta | None]:  # type: ignore[override]
+        return {name: getattr(self.entity, name) for name in _LIFETIME_ERRORS}
+
+
+_EDIT = EditForm[Application, ChangeApplication](
+    fields=_FIELDS,
+    command=ChangeApplication,
+    change=lambda page, application, command, version: page.services.applications.change(
+        application.id, command, expected_version=version, principal=page.principal
+    ),
+)
 
 _PAGES = ResourcePages(
     type=APPLICATION,
@@ -195,4 +413,10 @@ _PAGES = ResourcePages(
     format_value=_format_value,
 )
 
-ROUTES = (list_route(APPLICATIONS, PROJECT), *_PAGES.routes(), *_SECRETS.routes())
+ROUTES = (
+    PROJECT.page_route("/applications/new", RegisterApplicationPage, "application.write"),
+    edit_route(APPLICATION, _EDIT, ApplicationEditPage),
+    list_route(APPLICATIONS, PROJECT),
+    *_PAGES.routes(),
+    *_SECRETS.routes(),
+)

@@ -1,6 +1,7 @@
-"""Project grants: a project, with some of its roles, granted to another organization."""
+"""Project grants: a project, with some of its roles, granted to another organization, as both organizations see it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -11,6 +12,7 @@ from identity.domain.messages import ngettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant
+from identity.http import route_contexts
 from identity.pages.forms import Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Reactivation
 from identity.plugins.console.badges import EntityLink, state_badge
@@ -19,7 +21,13 @@ from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge
-from identity.plugins.console.resource_types import PROJECT, PROJECT_GRANT, ResourcePage, holder_organization
+from identity.plugins.console.resource_types import (
+    ORGANIZATION,
+    PROJECT,
+    PROJECT_GRANT,
+    ResourcePage,
+    holder_organization,
+)
 from identity.plugins.console.resources.managers import MANAGERS
 from identity.plugins.console.resources.organizations import fetch_visible_organizations
 from identity.plugins.console.resources.user_grants import USER_GRANTS
@@ -266,9 +274,47 @@ _PAGES = ResourcePages(
     actions_title=_("Deactivate or withdraw"),
 )
 
+
+def _received_rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequence[Cells]:
+    storage = page.services.storage
+    projects = storage.projects.find_many({grant.project_id for grant in grants})
+    owners = storage.organizations.find_many({project.organization_id for project in projects.values()})
+    rows = []
+    for grant in grants:
+        project = projects.get(grant.project_id)
+        if project is not None and project.organization_id in owners:
+            rows.append(
+                (
+                    page.template_macros.named(project.name, PROJECT_GRANT.path_of(grant)),
+                    owners[project.organization_id].name,
+                    page.render_role_names(grant.roles) or page.render_placeholder(_("None")),
+                    page.render_badge(state_badge(grant.active, page.translator)),
+                    page.template_macros.when(grant.created_at),
+                )
+            )
+    return rows
+
+
+#: One row per project, newest grant first.
+GRANTED_PROJECTS = ResourceList(
+    path="/granted-projects",
+    permission="project_grant.read",
+    section="granted-projects",
+    title=_("Granted projects"),
+    lead=_("Projects of other organizations, with the roles that you can grant to your own users."),
+    columns=(_("Project"), _("Owner"), _("Roles"), _("State"), _("Since")),
+    fetch=lambda page, request: page.services.project_grants.page_received(
+        page.entity_of(Organization).id, request, principal=page.principal
+    ),
+    rows=_received_rows,
+    empty_title=_("No granted projects"),
+    empty_text=_("No other organization has granted you a project."),
+)
+
 ROUTES = (
     list_route(PROJECT_GRANTS, PROJECT),
     PROJECT.page_route("/grants/new", ProjectGrantCreatePage, "project_grant.write"),
     edit_route(PROJECT_GRANT, _EDIT, ProjectGrantEditPage),
     *_PAGES.routes(),
+    replace(list_route(GRANTED_PROJECTS, ORGANIZATION), context_factory=route_contexts.organization_or_child_context),
 )

@@ -21,8 +21,7 @@ from identity.plugins.console.resource_pages import DetailPage, ResourcePages, S
 from identity.plugins.console.resource_types import ORGANIZATION, SERVICE_USER
 from identity.plugins.console.resources.audit_events import user_events_section
 from identity.plugins.console.resources.held_grants import HELD_GRANTS
-from identity.plugins.console.resources.service_user_keys import KEYS
-from identity.plugins.console.resources.service_user_secrets import PERSONAL_ACCESS_TOKENS, SECRETS
+from identity.plugins.console.resources.service_user_credentials import KEYS, PERSONAL_ACCESS_TOKENS, SECRETS
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import PageRequest, ResultPage
 from identity.storage.stores.users import UserKind

@@ -26,10 +26,9 @@ from identity.plugins.console.page_sections import ActionSection, Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, format_value
 from identity.plugins.console.resource_types import ORGANIZATION, USER
 from identity.plugins.console.resources.audit_events import user_events_section
-from identity.plugins.console.resources.connected_applications import connected_applications_section
 from identity.plugins.console.resources.held_grants import HELD_GRANTS
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
-from identity.plugins.console.resources.sessions import SESSIONS
+from identity.plugins.console.resources.sessions import SESSIONS, connected_applications_section
 from identity.plugins.console.resources.user_credentials import CREDENTIAL_ACTIONS, user_subject
 from identity.plugins.console.resources.user_factors import RESET_FACTORS, factors_section
 from identity.services.commands.users import ChangeHumanUser
