@@ -93,7 +93,7 @@ class TestCalled:
         worker.stop()
         assert other == []
 
-    def test_runs_again_after_the_span_that_it_asked_for(self) -> None:
+    def test_job_runs_again_after_its_returned_delay(self) -> None:
         spans: list[timedelta | None] = [timedelta(milliseconds=20), timedelta(milliseconds=1), None]
         done = threading.Event()
 
@@ -109,7 +109,7 @@ class TestCalled:
         worker.stop()
         assert worker._seconds_until_wake() is None
 
-    def test_is_not_lost_while_the_job_is_at_it(self) -> None:
+    def test_call_during_a_run_is_not_lost(self) -> None:
         begun, go_on, again = threading.Event(), threading.Event(), threading.Event()
 
         def run() -> None:
@@ -126,7 +126,7 @@ class TestCalled:
         again.wait()
         worker.stop()
 
-    def test_failing_one_is_tried_again_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failing_job_is_retried(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(worker_module, "_RETRY_DELAY", timedelta(milliseconds=5))
         runs: list[int] = []
         done = threading.Event()
@@ -151,10 +151,10 @@ class TestCalled:
         assert worker._thread is None
 
 
-class TestAlone:
+class TestOwnThread:
     """Jobs in threads of their own, because they wait for other machines, such as a webhook receiver that hangs."""
 
-    def test_holds_up_nobody(self) -> None:
+    def test_blocked_job_delays_no_other(self) -> None:
         hanging, ran, other = threading.Event(), threading.Event(), threading.Event()
         go_on = threading.Event()
 
@@ -178,7 +178,7 @@ class TestAlone:
         go_on.set()
         worker.stop()
 
-    def test_is_woken_by_requests_too(self, monotonic: WorkerClock) -> None:
+    def test_requests_wake_jobs_with_own_thread(self, monotonic: WorkerClock) -> None:
         ran = threading.Event()
         worker = BackgroundWorker([BackgroundJob("job", HOUR, lambda: ran.set(), has_own_thread=True)])
         monotonic.now += 2
@@ -186,7 +186,7 @@ class TestAlone:
         assert ran.wait(10)
         worker.stop()
 
-    def test_does_not_hold_up_the_end_for_ever(self) -> None:
+    def test_stop_does_not_wait_forever(self) -> None:
         hanging, go_on = threading.Event(), threading.Event()
         stopped: list[bool] = []
 

@@ -191,7 +191,7 @@ def test_context_values_are_freed_at_the_end() -> None:
     asyncio.run(main())
 
 
-def test_await_brings_result_and_error_and_lets_others_continue(log: list[str]) -> None:
+def test_await_returns_result_or_error_while_others_continue(log: list[str]) -> None:
     async def answer(error: Exception | None) -> int:
         await asyncio.sleep(0.01)
         if error is not None:

@@ -59,7 +59,7 @@ def test_greedy_networks_leave_a_permit_free(stack: ExitStack, limit: int) -> No
     assert acquired(shares, stack, network="198.51.100.0/24", organization="next") > 0
 
 
-def test_known_browsers_have_places_of_their_own(stack: ExitStack) -> None:
+def test_known_browsers_have_reserved_permits(stack: ExitStack) -> None:
     shares = FairSemaphore(16)
     for number in range(100):
         acquired(shares, stack, network=f"192.{number}.0.0/24", organization=str(number))
@@ -67,7 +67,7 @@ def test_known_browsers_have_places_of_their_own(stack: ExitStack) -> None:
     assert acquired(shares, stack, network="198.51.100.0/24", organization="new", known=True) > 0
 
 
-def test_internal_work_is_limited_by_the_semaphore_alone() -> None:
+def test_internal_work_uses_all_permits() -> None:
     shares = FairSemaphore(8)
 
     def fill() -> None:
@@ -80,7 +80,7 @@ def test_internal_work_is_limited_by_the_semaphore_alone() -> None:
     Context().run(fill)
 
 
-def test_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> None:
+def test_part_of_an_organization_gets_half_of_its_share(stack: ExitStack) -> None:
     shares = FairSemaphore(32)
     with client_network_scope(""), FairSemaphore.organization_scope("acme"):
         for part in ("one", "one", "one", "one", "two"):

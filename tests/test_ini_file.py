@@ -82,7 +82,7 @@ def test_variables_without_default_reach_application_and_server(ini: str, start:
     assert server == {"use": "egg:gunicorn#main", "bind": "127.0.0.1:1"}
 
 
-def test_variable_that_left_the_file_stops_no_reload(ini: str) -> None:
+def test_removed_variable_does_not_stop_reload(ini: str) -> None:
     """Variables given on the command line were checked at the start."""
     settings, _ = load_wsgi_app(ini, {**VARIABLES, "gone": "x"})
     assert settings["word"] == "hello"

@@ -54,7 +54,7 @@ DISGUISES = [
 
 
 @pytest.mark.parametrize("host", DISGUISES)
-def test_no_disguise_leads_to_a_private_address(canary: WebServer, host: str) -> None:
+def test_disguised_private_address_is_refused(canary: WebServer, host: str) -> None:
     with pytest.raises(OSError):  # noqa: PT011 - some of them the system itself does not understand
         OutboundHttpClient().send("GET", f"https://{host}:{canary.port}/", headers={})
     assert canary.connections == 0
@@ -64,7 +64,7 @@ def test_no_disguise_leads_to_a_private_address(canary: WebServer, host: str) ->
     "address",
     ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.1.2.3", "169.254.169.254", "fd00::1", "fe80::1%lo", "0.0.0.0"],  # noqa: S104
 )
-def test_name_that_leads_to_a_private_address_is_refused(canary: WebServer, address: str) -> None:
+def test_name_of_private_address_is_refused(canary: WebServer, address: str) -> None:
     outbound_http_client = OutboundHttpClient(resolve=lambda host, seconds: [address])
     with pytest.raises(ForbiddenDestination):
         outbound_http_client.send("GET", f"https://{HOST}:{canary.port}/", headers={})
@@ -129,7 +129,7 @@ def client(canary: WebServer) -> OutboundHttpClient:
     )
 
 
-def test_network_that_is_named_is_reached(canary: WebServer, client: OutboundHttpClient) -> None:
+def test_configured_network_is_allowed(canary: WebServer, client: OutboundHttpClient) -> None:
     canary.files[HOST, "/file?a=b"] = (200, {}, b"found")
     answer = client.send("GET", f"https://{HOST}:{canary.port}/file?a=b", headers={})
     assert (answer.status, answer.body) == (200, b"found")

@@ -44,7 +44,7 @@ def test_hash_of_another_cost_is_outdated(hasher: PasswordHasher) -> None:
     dearer.close()
 
 
-def test_beyond_the_queue_it_is_busy(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_queue_is_refused(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the queue full, the next caller is refused at once; afterwards there is room again."""
     go_on = threading.Event()
     monkeypatch.setattr(password_hashing, "hash_password", lambda password, cost: go_on.wait(30) and "$hash$")
@@ -85,7 +85,7 @@ def test_waiting_hash_yields_to_other_greenlets(hasher: PasswordHasher, monkeypa
     assert steps == ["aside", "back"]
 
 
-def test_failure_gives_the_place_back(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_hash_releases_its_slot(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(password: str, cost: Argon2Cost) -> str:
         raise MemoryError
 

@@ -41,7 +41,7 @@ def test_file_of_a_process(world, tmp_path):
         told = f"print({world.make_service_user_program().access_token()!r})"
         subprocess.run([sys.executable, "-c", told], stdout=output, check=True)
 
-def test_errors_of_a_process_that_nobody_asks_for(world):
+def test_unread_process_errors_are_searched(world):
     told = f"import sys; print({world.make_service_user_program().access_token()!r}, file=sys.stderr)"
     subprocess.run([sys.executable, "-c", told], check=True)
 

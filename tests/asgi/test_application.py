@@ -60,7 +60,7 @@ def application(world: World) -> AsgiApplication:
         ([(b"host", b"a")], {"http_version": "0.9"}, 505),
     ],
 )
-def test_what_can_be_read_in_two_ways_is_refused(
+def test_ambiguous_request_is_refused(
     application: AsgiApplication, headers: Headers, scope: dict[str, Any], status: int
 ) -> None:
     client = AsgiTestClient(application, "/healthz", headers, **scope)
@@ -69,20 +69,18 @@ def test_what_can_be_read_in_two_ways_is_refused(
     assert client.header("connection") == "close"
 
 
-def test_old_clients_need_no_host(application: AsgiApplication) -> None:
+def test_http_1_0_needs_no_host(application: AsgiApplication) -> None:
     assert AsgiTestClient(application, "/healthz", [], http_version="1.0").ask().status == 200
 
 
-def test_paths_are_read_as_wsgi_servers_do(application: AsgiApplication, host: Headers) -> None:
+def test_paths_are_decoded_as_in_wsgi(application: AsgiApplication, host: Headers) -> None:
     for raw in (b"/healthz", b"/%68ealthz", b"http://other/healthz", b"/healthz?x"):
         assert AsgiTestClient(application, "/", host, raw_path=raw, method="GET").ask().status == 200, raw
     for raw in (b"/healthz%2F", b"//healthz", b"*"):
         assert AsgiTestClient(application, "/", host, raw_path=raw, method="GET").ask().status == 404, raw
 
 
-def test_a_body_over_the_limit_is_refused_unread_and_then_discarded(
-    application: AsgiApplication, host: Headers
-) -> None:
+def test_oversized_body_is_refused_and_discarded(application: AsgiApplication, host: Headers) -> None:
     headers = [*host, (b"content-type", FORM), (b"content-length", b"100000")]
     for path in ("/oauth/v2/token", "/management/v1/organizations"):
         client = AsgiTestClient(application, path, headers)
@@ -96,7 +94,7 @@ def test_a_body_over_the_limit_is_refused_unread_and_then_discarded(
         assert client.received == 100_000
 
 
-def test_who_waits_to_send_is_not_asked_for_a_refused_body(application: AsgiApplication, host: Headers) -> None:
+def test_refused_body_gets_no_100_continue(application: AsgiApplication, host: Headers) -> None:
     headers = [*host, (b"expect", b"100-continue"), (b"content-length", b"100000")]
     client = AsgiTestClient(application, "/oauth/v2/token", headers)
     client.begin().result(30)
@@ -114,7 +112,7 @@ def test_chunks_over_the_limit_are_refused(application: AsgiApplication, host: H
     running.result(30)
 
 
-def test_a_slow_body_is_given_up(application: AsgiApplication, host: Headers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_body_times_out(application: AsgiApplication, host: Headers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.asgi.request_body.BODY_TIMEOUT", 0.05)
     for path in ("/oauth/v2/token", "/login"):
         client = AsgiTestClient(application, path, [*host, (b"content-length", b"10")])
@@ -123,14 +121,14 @@ def test_a_slow_body_is_given_up(application: AsgiApplication, host: Headers, mo
         assert client.status == 408
 
 
-def test_a_client_that_leaves_before_its_body_is_not_answered(application: AsgiApplication, host: Headers) -> None:
+def test_disconnect_before_body_gets_no_response(application: AsgiApplication, host: Headers) -> None:
     client = AsgiTestClient(application, "/oauth/v2/token", [*host, (b"content-length", b"10")])
     client.leave()
     client.begin().result(30)
     assert client.sent == []
 
 
-def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
+def test_forwarded_address_needs_trusted_proxy(make_world: Any) -> None:
     world = make_world(**{"identity.trusted_proxy": "192.0.2.9"})
     application = AsgiApplication(world.app)
     requests: list[tuple[str, str | None]] = []
@@ -161,7 +159,7 @@ def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
 
 
 @pytest.mark.parametrize("trusted", ["192.0.2.9", "none"])
-def test_a_server_that_believes_proxies_by_itself_is_refused(make_world: Any, trusted: str) -> None:
+def test_server_with_own_proxy_headers_is_refused(make_world: Any, trusted: str) -> None:
     """uvicorn reads forwarding headers itself without --no-proxy-headers."""
     world = make_world(**{"identity.trusted_proxy": trusted})
     host = (b"host", world.issuer.removeprefix("https://").encode())
@@ -266,7 +264,7 @@ def test_requests_wait_for_threads_in_a_short_queue_and_healthz_waits_for_nothin
     assert pages.begun == most
 
 
-def test_a_thread_that_waits_gives_its_place_away(
+def test_waiting_thread_releases_its_slot(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = client_factory("/healthz")
@@ -287,7 +285,7 @@ async def _loop_of(application: AsgiApplication) -> Any:
     return application._loop_state()
 
 
-def test_who_leaves_cancels_nothing_that_has_begun(
+def test_disconnect_does_not_cancel_started_request(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
     clients = [client_factory("/try/wait", method="GET") for _ in range(MAX_REQUEST_THREADS + 1)]
@@ -299,7 +297,7 @@ def test_who_leaves_cancels_nothing_that_has_begun(
     wait_for(lambda: client_factory("/try/wait", method="GET").ask().status == 200)
 
 
-def test_what_is_streamed_arrives_whole_and_is_closed(
+def test_streamed_response_is_complete_and_closed(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
     client = client_factory("/try/stream", method="GET").ask()
@@ -308,7 +306,7 @@ def test_what_is_streamed_arrives_whole_and_is_closed(
     assert pages.closed == ["stream"]
 
 
-def test_a_stream_ends_when_its_reader_leaves(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
+def test_stream_ends_when_client_disconnects(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     client = client_factory("/try/stream", method="GET")
     client.leave()
     client.begin().result(30)
@@ -316,7 +314,7 @@ def test_a_stream_ends_when_its_reader_leaves(pages: StubPages, client_factory: 
     assert pages.closed == ["stream"]
 
 
-def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
+def test_stream_ends_when_client_stops_reading(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("identity.asgi.wsgi_adapter.CHUNK_TIMEOUT", 0.05)
@@ -327,9 +325,7 @@ def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
     assert pages.closed == ["stream"]
 
 
-def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(
-    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
-) -> None:
+def test_cancelled_stream_is_closed(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     client = client_factory("/try/stream", method="GET", query_string=b"wait=1")
     running = client.begin()
     wait_for(lambda: pages.begun == 1)
@@ -341,7 +337,7 @@ def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(
     wait_for(lambda: pages.closed == ["stream"])
 
 
-def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(
+def test_failed_stream_is_not_terminated_normally(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
     client = client_factory("/try/fail", method="GET")
@@ -351,7 +347,7 @@ def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(
     assert client.sent[-1]["more_body"]
 
 
-def test_a_header_of_two_lines_is_not_sent(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
+def test_header_with_line_break_is_not_sent(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     client = client_factory("/try/split", method="GET")
     client.send()
     with pytest.raises(ValueError, match="line break"):
@@ -360,7 +356,7 @@ def test_a_header_of_two_lines_is_not_sent(pages: StubPages, client_factory: Cal
 
 
 @pytest.mark.parametrize("framing", [(b"content-length", b"150000"), (b"transfer-encoding", b"chunked")])
-def test_a_document_is_read_once_a_view_takes_it(
+def test_large_body_is_read_when_the_view_requests_it(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
 ) -> None:
     client = client_factory("/try/take", framing)
@@ -370,9 +366,7 @@ def test_a_document_is_read_once_a_view_takes_it(
     assert (client.status, client.body) == (200, b"150000")
 
 
-def test_a_document_that_nobody_takes_is_not_read(
-    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
-) -> None:
+def test_unrequested_large_body_is_not_read(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     client = client_factory("/try/take", (b"content-length", b"150000"), query_string=b"refuse=1")
     running = client.begin()
     wait_for(lambda: len(client.sent) == 2)
@@ -382,7 +376,7 @@ def test_a_document_that_nobody_takes_is_not_read(
 
 
 @pytest.mark.parametrize("framing", [(b"content-length", b"300000"), (b"transfer-encoding", b"chunked")])
-def test_a_document_over_its_limit_is_refused(
+def test_large_body_over_its_limit_is_refused(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
 ) -> None:
     client = client_factory("/try/take", framing)
@@ -392,7 +386,7 @@ def test_a_document_over_its_limit_is_refused(
     assert client.status == 413
 
 
-def test_a_document_is_read_in_full_though_its_sender_leaves(
+def test_large_body_is_read_completely_after_disconnect(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient]
 ) -> None:
     """Security 20.12: applies even if the server cancels the task."""
@@ -406,9 +400,7 @@ def test_a_document_is_read_in_full_though_its_sender_leaves(
     wait_for(lambda: pages.read == [150_000])
 
 
-def test_documents_on_their_way_in_are_shared_fairly(
-    pages: StubPages, client_factory: Callable[..., AsgiTestClient]
-) -> None:
+def test_large_body_uploads_are_shared_fairly(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     """Security 20.6: bodies of slow clients occupy disk space."""
 
     def sender(network: int) -> AsgiTestClient:
@@ -436,7 +428,7 @@ def test_documents_on_their_way_in_are_shared_fairly(
     assert {client.status for client in slow} == {200}
 
 
-def test_slow_bodies_hold_no_thread(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
+def test_slow_bodies_block_no_thread(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
     slow = [client_factory("/try/wait", (b"content-length", b"2")) for _ in range(300)]
     for client in slow:
@@ -453,7 +445,7 @@ def test_slow_bodies_hold_no_thread(pages: StubPages, client_factory: Callable[.
     assert pages.begun == 0
 
 
-def test_slow_readers_hold_no_thread(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
+def test_slow_readers_block_no_thread(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
     slow = [client_factory("/try/stream", method="GET") for _ in range(300)]
     for client in slow:
@@ -504,7 +496,7 @@ def test_endpoints_run_in_threads_where_the_storage_blocks(
         assert names.pop().startswith(expected)
 
 
-def test_the_lifespan_is_that_of_the_process(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lifespan_follows_the_process(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     monkeypatch.setattr(type(isolated_world.identity), "close", lambda _: steps.append("closed"))
     application = AsgiApplication(isolated_world.app)

@@ -98,7 +98,7 @@ def subject(world: World, token: str) -> Any:
 
 
 @pytest.mark.parametrize("cancels", [True, False], ids=["cancelled", "disconnected"])
-def test_what_began_ends_and_others_get_their_own_answers(
+def test_started_requests_complete_and_responses_are_not_mixed_up(
     world: World, application: AsgiApplication, cancels: bool
 ) -> None:
     """Some servers cancel the task of a client that disconnects; others only send http.disconnect."""
@@ -158,7 +158,7 @@ def test_what_began_ends_and_others_get_their_own_answers(
     check_nothing_is_lost(world, application)
 
 
-def test_a_refresh_whose_client_left_has_rotated_its_token(world: World, application: AsgiApplication) -> None:
+def test_refresh_is_completed_after_disconnect(world: World, application: AsgiApplication) -> None:
     """Otherwise a retry would look like a replay, or two refresh tokens would be valid."""
     client = world.make_web_application()
     tokens = [world.obtain_tokens(client)["refresh_token"] for _ in range(6)]

@@ -57,7 +57,7 @@ def blocking(blocked_call: BlockedCall, function: Any) -> Any:
     return wait
 
 
-def test_pages_that_wait_for_a_thread_hold_up_no_program(
+def test_queued_pages_do_not_delay_endpoints(
     isolated_world: World, host: Headers, blocked_call: BlockedCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refused authorization request is answered by a page, which is rendered in a thread."""
@@ -77,7 +77,7 @@ def test_pages_that_wait_for_a_thread_hold_up_no_program(
     assert not application._loop_state()._is_busy
 
 
-def test_what_asks_no_storage_does_not_wait_for_those_that_do(
+def test_endpoint_without_storage_does_not_wait_for_storage(
     isolated_world: World, host: Headers, blocked_call: BlockedCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = isolated_world.identity.backend
@@ -97,7 +97,7 @@ def test_what_asks_no_storage_does_not_wait_for_those_that_do(
 
 
 @pytest.mark.storages("memory", "sqlite", "postgresql")
-def test_a_script_that_asks_does_not_have_the_loop_wait_for_a_storage_that_blocks(
+def test_cross_origin_request_does_not_block_the_loop(
     isolated_world: World, host: Headers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The endpoint itself needs no storage, but checking the origin of a cross-origin request does."""
@@ -123,7 +123,7 @@ def test_a_script_that_asks_does_not_have_the_loop_wait_for_a_storage_that_block
     assert ("greenlet" in threads) is (backend.max_greenlets > 0)
 
 
-def test_who_steps_aside_twice_gives_one_place_away() -> None:
+def test_nested_slot_release_frees_one_slot() -> None:
     async def main() -> None:
         threads, may_end, aside = RequestThreadPool(1, 8), threading.Event(), threading.Event()
 
@@ -149,7 +149,7 @@ def test_who_steps_aside_twice_gives_one_place_away() -> None:
     asyncio.run(main())
 
 
-def test_a_greenlet_steps_aside_as_a_thread_does() -> None:
+def test_greenlet_releases_its_slot_like_a_thread() -> None:
     async def main() -> None:
         greenlets, may_end = concurrency.GreenletPool(1), concurrency.Event()
 

@@ -81,9 +81,7 @@ def _post(path: str, form: Mapping[str, str], **headers: str) -> Ask:
         "/nothing",
     ],
 )
-def test_any_method_at_any_address(
-    clients: tuple[ServiceTestClient, ServiceTestClient], method: str, path: str
-) -> None:
+def test_methods_and_paths_match(clients: tuple[ServiceTestClient, ServiceTestClient], method: str, path: str) -> None:
     alike(clients, lambda: (method, path, {}, b""))
     alike(clients, lambda: (method, path, {"Origin": "https://app.example", "Accept": "text/html"}, b""))
     preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
@@ -112,12 +110,12 @@ def test_any_method_at_any_address(
         "/static/%2e%2e/x",
     ],
 )
-def test_odd_paths_lead_to_the_same(clients: tuple[ServiceTestClient, ServiceTestClient], raw: str) -> None:
+def test_unusual_paths_match(clients: tuple[ServiceTestClient, ServiceTestClient], raw: str) -> None:
     alike(clients, lambda: ("POST", raw, {"Content-Type": FORM_CONTENT_TYPE}, b"grant_type=x"))
     alike(clients, lambda: ("GET", raw, {}, b""))
 
 
-def test_tokens_and_what_is_asked_of_them(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
+def test_token_endpoints_match(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
     robot: ServiceUserProgram = world.make_service_user_program()
     client = world.introspector
     person = world.obtain_tokens(world.make_web_application())
@@ -157,7 +155,7 @@ def test_tokens_and_what_is_asked_of_them(clients: tuple[ServiceTestClient, Serv
     )
 
 
-def test_codes_and_pages_of_authorization(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
+def test_authorization_responses_match(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
     client, session = world.make_web_application(), world.make_browser_session()
     query = (
         f"client_id={client.client_id}&redirect_uri=https%3A%2F%2Fapp.example%2Fcallback&response_type=code"
@@ -180,7 +178,7 @@ def test_codes_and_pages_of_authorization(clients: tuple[ServiceTestClient, Serv
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_static_files(clients: tuple[ServiceTestClient, ServiceTestClient], world: World, method: str) -> None:
+def test_static_files_match(clients: tuple[ServiceTestClient, ServiceTestClient], world: World, method: str) -> None:
     for found in world.app.registry.pages.static:
         path = f"/static/{found.name}"
         answers = [
@@ -190,14 +188,14 @@ def test_static_files(clients: tuple[ServiceTestClient, ServiceTestClient], worl
         assert (answers[0][0] == 200) is (method != "POST")
 
 
-def test_wrong_hosts(clients: tuple[ServiceTestClient, ServiceTestClient]) -> None:
+def test_unknown_hosts_match(clients: tuple[ServiceTestClient, ServiceTestClient]) -> None:
     for path in ("/oauth/v2/token", _AUTHORIZE, "/healthz", "/nothing"):
         for accept in ("text/html", "*/*"):
             alike(clients, lambda: ("GET", "https://other.example" + path, {"Accept": accept}, b""))  # noqa: B023
 
 
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/oauth/v2/keys"])
-def test_documents_that_are_known_already(clients: tuple[ServiceTestClient, ServiceTestClient], path: str) -> None:
+def test_conditional_requests_match(clients: tuple[ServiceTestClient, ServiceTestClient], path: str) -> None:
     tag = clients[0].get(clients[0].issuer_url + path).headers["ETag"]
     answers = [
         comparable(client.get(client.issuer_url + path, {"If-None-Match": tag}), exact=True) for client in clients
@@ -208,7 +206,7 @@ def test_documents_that_are_known_already(clients: tuple[ServiceTestClient, Serv
     assert answers[0] == answers[1]
 
 
-def test_bodies_are_read_alike(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
+def test_bodies_match(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
     bodies = (
         b"",
         b"grant_type=x&grant_type=y",
@@ -244,7 +242,7 @@ def test_bodies_are_read_alike(clients: tuple[ServiceTestClient, ServiceTestClie
     ],
     ids=lambda headers: " ".join(headers),
 )
-def test_odd_headers_are_read_alike(
+def test_unusual_headers_match(
     clients: tuple[ServiceTestClient, ServiceTestClient], world: World, headers: Mapping[str, str]
 ) -> None:
     for endpoint in world.identity.protocol_registry.endpoints:
@@ -253,7 +251,7 @@ def test_odd_headers_are_read_alike(
             alike(clients, lambda: (method, path, headers, b""))  # noqa: B023
 
 
-def test_three_hosts_are_distinguished_alike(three_host_world: World) -> None:
+def test_three_hosts_match(three_host_world: World) -> None:
     settings = three_host_world.identity.settings
     apps = three_host_world.app, WsgiToAsgiAdapter(AsgiApplication(three_host_world.app))
     first, second = (ServiceTestClient(TestApp(app), three_host_world.issuer) for app in apps)
@@ -263,7 +261,7 @@ def test_three_hosts_are_distinguished_alike(three_host_world: World) -> None:
 
 
 @pytest.mark.parametrize("error", [StorageUnavailable("away"), RuntimeError("a mistake")], ids=["away", "mistake"])
-def test_failures_are_answered_alike(isolated_world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_failures_match(isolated_world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_: object, **__: object) -> Any:
         raise error
 
@@ -297,7 +295,7 @@ def _sent(client: ServiceTestClient, method: str, url: str, headers: Mapping[str
         return type(mistake)
 
 
-def test_each_request_is_one_line_in_the_log(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
+def test_access_log_has_one_line_per_request(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
     name = "identity.http.access_log"
     # The application decides at its creation whether it writes access log lines.
     caplog.set_level(logging.INFO, logger=name)

@@ -30,7 +30,7 @@ class TestAddManager:
         assert on_data(*arguments, "--role", "ORG_OWNER", "--organization", instance.organization_id).status == 0
         assert on_data(*arguments, "--role", "PROJECT_OWNER", "--project", instance.project_id).status == 0
 
-    def test_at_the_instance_when_nothing_else_is_named(self, on_data):
+    def test_add_manager_defaults_to_the_instance(self, on_data):
         assert (
             "holds IAM_OWNER at the instance" in on_data("add-manager", "--user", "example", "--role", "IAM_OWNER").out
         )
@@ -51,14 +51,14 @@ class TestAddManager:
             assert ran.err.replace("_", " ").startswith(f"identity: {sentence}".replace("_", " "))
             assert ran.err.count("\n") == 1
 
-    def test_is_audited_as_done_by_the_operator(self, on_data, stored):
+    def test_add_manager_is_audited_as_operator(self, on_data, stored):
         on_data("add-manager", "--user", "example", "--role", "IAM_OWNER")
         event = next(item for item in stored.audit.page().items if item.event == "manager.added" and item.detail)
         assert event.actor.kind is ActorKind.OPERATOR
 
 
 class TestRecoverAdmin:
-    def test_gives_a_new_one_time_password(self, on_data, stored):
+    def test_recover_admin_sets_one_time_password(self, on_data, stored):
         ran = on_data("recover-admin", "--user", "admin@identity.localhost")
         assert ran.status == 0
         password = next(line.split()[1] for line in ran.out.splitlines() if line.startswith("password"))
@@ -78,7 +78,7 @@ class TestRecoverAdmin:
         assert ran.status == 1
         assert "Enter an email address" in ran.err
 
-    def test_removes_second_factors_if_asked_to(self, on_data, data):
+    def test_recover_admin_removes_second_factors_on_request(self, on_data, data):
         arguments = Namespace(ini=INI, variables=[f"data={data}"])
         with open_application(arguments) as identity:
             with identity.transaction() as services:
@@ -131,7 +131,7 @@ class TestRecoverAdmin:
         subject = stored.users.find_by_login_name("admin@identity.localhost")
         assert not stored.users.find_password(subject.user.id).must_change
 
-    def test_is_audited(self, on_data, stored):
+    def test_recover_admin_is_audited(self, on_data, stored):
         on_data("recover-admin", "--user", "admin")
         events = {item.event for item in stored.audit.page().items}
         assert {"user.recovered", "password.set"} <= events

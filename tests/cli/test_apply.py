@@ -40,8 +40,8 @@ def events(on_data):
     return lambda: on_data("audit").out.count("\n")
 
 
-class TestTheExample:
-    def test_is_applied_once(self, on_data, events, tmp_path):
+class TestExample:
+    def test_example_is_applied_once(self, on_data, events, tmp_path):
         keys, secrets = tmp_path / "keys", tmp_path / "secrets.json"
         arguments = ("-f", EXAMPLE, "--keys-out", keys, "--secrets-out", secrets)
         before = events()
@@ -143,7 +143,7 @@ class TestPrune:
         assert applied(state, "--prune", "--yes").out.splitlines()[-1] == "Done: 0 added, 0 changed, 2 removed."
         assert applied(state, "--prune").out.startswith(SAME)
 
-    def test_asks_first(self, applied, monkeypatch):
+    def test_prune_asks_for_confirmation(self, applied, monkeypatch):
         applied(self.FULL)
         state = small(projects=[])
         ran = applied(state, "--prune")
@@ -154,7 +154,7 @@ class TestPrune:
         monkeypatch.setattr("builtins.input", lambda question: "yes")
         assert "2 removed" in applied(state, "--prune").out
 
-    def test_prune_deletes_organizations_but_never_the_own_one(self, applied):
+    def test_prune_keeps_the_own_organization(self, applied):
         applied(self.FULL)
         ran = applied({"version": 1, "organizations": []}, "--prune", "--yes")
         assert re.search(r"^- organization acme.example \(Acme\)   \(users: 1, projects: 2, ", ran.out, re.MULTILINE)
@@ -230,7 +230,7 @@ class TestKeys:
 
 
 class TestProblems:
-    def test_dozen_at_all_levels_with_the_choices(self, applied, events):
+    def test_problems_at_all_levels_are_reported_with_choices(self, applied, events):
         """Unreadable parts of the file hide no other problem, and what refers to them is not reported as missing."""
         web = {"type": "web", "redirect_uris": ["https://a.example/cb"], "response_types": ["code"]}
         ada = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}
@@ -315,7 +315,7 @@ class TestProblems:
                 assert choices in messages[path], messages[path]
         assert events() == before
 
-    def test_resources_of_one_name_need_an_id(self, applied):
+    def test_duplicate_names_need_an_id(self, applied):
         organization = {"name": "Twin"}
         both = [{**organization, "primary_domain": f"{item}.example"} for item in "ab"]
         assert applied({"version": 1, "organizations": both}).status == 0

@@ -19,8 +19,8 @@ def lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-class TestWhatThereIs:
-    def test_comes_oldest_first_as_in_the_management_api(self, on_data):
+class TestList:
+    def test_events_are_listed_oldest_first(self, on_data):
         ran = on_data("audit")
         events = lines(ran.out)
         assert (ran.status, ran.err) == (0, "")
@@ -32,7 +32,7 @@ class TestWhatThereIs:
         assert first["actor"] == {"kind": "operator", **nobody}
         assert set(first) == {"sequence", *AuditEventRepresentation.model_fields}
 
-    def test_limit_is_the_newest_ones(self, on_data):
+    def test_limit_selects_the_newest_events(self, on_data):
         events = lines(on_data("audit").out)
         assert lines(on_data("audit", "--limit", 3).out) == events[-3:]
         assert lines(on_data("audit", "--limit", len(events) + 5).out) == events

@@ -41,7 +41,7 @@ def test_repeated_bootstrap_changes_nothing(on_data, tmp_path):
     assert key.read_bytes() == before
 
 
-def test_files_are_for_their_owner_alone(on_data, tmp_path):
+def test_secret_files_are_private(on_data, tmp_path):
     key, client = tmp_path / "new" / "key.json", tmp_path / "client.json"
     on_data("bootstrap", "--service-user", "deploy", "--key-out", key, "--client-out", client)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (key, client, key.parent)] == [0o600, 0o600, 0o700]
@@ -66,7 +66,7 @@ def test_key_file_of_another_service_user_is_not_overwritten(on_data, data):
     assert key.read_bytes() == before
 
 
-def test_options_for_a_service_user_need_one(on_data):
+def test_service_user_options_need_a_service_user(on_data):
     for option, value in {"--role": "IAM_OWNER", "--key-out": "x"}.items():
         ran = on_data("bootstrap", option, value)
         assert ran.status == 2

@@ -68,7 +68,7 @@ class TestHelp:
             assert f"\n  {command} " in ran.out
         assert max(map(len, ran.out.splitlines())) <= 110
 
-    def test_help_is_shown_without_arguments(self, run):
+    def test_help_is_printed_without_arguments(self, run):
         ran = run()
         assert ran.status == 2
         assert ran.err.startswith("usage: identity")

@@ -54,7 +54,7 @@ class TestPurge:
         assert re.fullmatch(summary, on_data("purge").out)
         assert on_data("purge").out == "There was nothing to delete.\n"
 
-    def test_deletes_the_accounts_whose_two_weeks_are_over_and_no_others(self, on_data, data, stored):
+    def test_purge_deletes_only_due_accounts(self, on_data, data, stored):
         """More accounts than one batch."""
         with (
             open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
@@ -73,7 +73,7 @@ class TestPurge:
 
 
 class TestHold:
-    def test_one_is_placed_listed_and_released(self, on_data):
+    def test_legal_hold_is_placed_listed_and_released(self, on_data):
         own_organization = "identity.localhost"
         assert on_data("legal-hold").out == "Nothing is under a legal hold.\n"
         placed = on_data("legal-hold", "--organization", own_organization, "--reason", "Case 12")
@@ -93,7 +93,7 @@ class TestHold:
         )
         assert on_data("audit", "--event", "legal_hold").out.count("\n") == 4
 
-    def test_person_is_held_by_login_name_or_id(self, on_data, stored):
+    def test_legal_hold_names_user_by_login_name_or_id(self, on_data, stored):
         login_name = "admin@identity.localhost"
         id_ = stored.users.find_by_login_name(login_name).user.id
         for name in (login_name, id_):
@@ -114,7 +114,7 @@ class TestHold:
 
 
 class TestPlugins:
-    def test_shows_listed_and_installed(self, on_data):
+    def test_plugins_are_listed_and_installed(self, on_data):
         ran = on_data("plugins")
         listed, _, installed = ran.out.partition("Installed, not listed:")
         assert ran.status == 0
@@ -134,7 +134,7 @@ class TestRotateKeys:
         assert second.out.startswith("No key was made")
         assert MOMENT.search(first.out)[1] == MOMENT.search(second.out)[1]
 
-    def test_in_an_emergency_the_new_key_signs_soon(self, on_data):
+    def test_emergency_rotation_takes_effect_soon(self, on_data):
         moment = datetime.fromisoformat(MOMENT.search(on_data("rotate-keys", "--emergency").out)[1]).replace(tzinfo=UTC)
         assert moment - datetime.now(UTC) <= timedelta(seconds=31)
 
@@ -152,7 +152,7 @@ class TestWithdraw:
             "Every process follows within 5 seconds, clients when they fetch the key list again.\n"
         )
 
-    def test_inactive_key_is_withdrawn_alone_or_all_at_once(self, on_data, stored):
+    def test_inactive_key_is_withdrawn_individually_or_with_all(self, on_data, stored):
         [first] = stored.signing_keys.list_all()
         on_data("rotate-keys")
         _, waiting = stored.signing_keys.list_all()

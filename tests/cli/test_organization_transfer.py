@@ -64,7 +64,7 @@ def make_document(domain: str, **members: object) -> str:
 
 
 class TestImport:
-    def test_makes_the_organization_again(self, on_data: Run, tmp_path: Path) -> None:
+    def test_import_restores_the_organization(self, on_data: Run, tmp_path: Path) -> None:
         document = exported(on_data)
         organization = document["organization"]
         assert isinstance(organization, dict)
@@ -77,7 +77,7 @@ class TestImport:
         assert len(json.loads(again.out)["organization"]["users"]) == len(organization["users"])
         assert organization["id"] not in again.out
 
-    def test_keeps_ids_when_asked(self, on_data: Run, tmp_path: Path) -> None:
+    def test_import_keeps_ids_on_request(self, on_data: Run, tmp_path: Path) -> None:
         file, id_ = tmp_path / "new.json", "01980000-0000-7000-8000-000000000001"
         file.write_text(make_document("kept.localhost", id=id_))
         assert on_data("import", "--file", file, "--keep-ids").status == 0
@@ -152,7 +152,7 @@ class TestProgress:
             progress_reporter.add(1000, "{:,} done")
         assert capsys.readouterr().err == "2,000 done\n"
 
-    def test_stays_in_one_place_on_a_terminal(
+    def test_progress_overwrites_its_line_on_a_terminal(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setattr(progress, "_INTERVAL_SECONDS", 0)

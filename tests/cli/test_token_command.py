@@ -6,12 +6,12 @@ from identity.crypto.jwt import UnverifiedToken
 
 
 class TestToken:
-    def test_prints_the_answer(self, run, service):
+    def test_token_prints_the_response(self, run, service):
         ran = run("token", "--issuer", service.issuer, "--key-file", service.key_file, "--scope", "openid profile")
         answer = json.loads(ran.out)
         assert (ran.status, answer["token_type"], answer["scope"]) == (0, "Bearer", "openid profile")
 
-    def test_asks_for_projects_in_the_audience(self, run, service):
+    def test_token_requests_project_audience(self, run, service):
         ran = run("token", "--issuer", f"{service.issuer}/", "--key-file", service.key_file, "--project", "service")
         assert json.loads(ran.out)["scope"] == "openid urn:service:iam:org:project:id:service:aud"
 
@@ -19,7 +19,7 @@ class TestToken:
         monkeypatch.setenv("IDENTITY_ISSUER", service.issuer)
         assert run("token", "--key-file", service.key_file).status == 0
 
-    def test_can_print_the_assertion_alone(self, run, service):
+    def test_token_can_print_only_the_assertion(self, run, service):
         ran = run("token", "--issuer", "https://id.example.com", "--key-file", service.key_file, "--assertion-only")
         assertion = UnverifiedToken.parse(ran.out.strip())
         key_file = json.loads(service.key_file.read_text())
@@ -79,7 +79,7 @@ class TestToken:
 
 
 class TestDemo:
-    def test_walks_all_the_way_however_often(self, run, service, ini):
+    def test_demo_completes_repeatedly(self, run, service, ini):
         for _ in range(2):
             ran = run("demo", "-c", ini, f"http_port={service.port}", f"data={service.data}")
             assert (ran.status, ran.err) == (0, "")
@@ -87,7 +87,7 @@ class TestDemo:
         for label in ("header", "claims", "userinfo", "active", "ORG_OWNER", "/management/v1/me", "project_id"):
             assert label in ran.out
 
-    def test_shows_no_secret(self, run, service, ini):
+    def test_demo_prints_no_secret(self, run, service, ini):
         out = run("demo", "-c", ini, f"http_port={service.port}", f"data={service.data}").out
         client = json.loads((service.data / "introspection-client.json").read_text())
         assert client["client_secret"] not in out

@@ -67,7 +67,7 @@ def test_compatibility_characters_are_not() -> None:
     assert verify_password(hash_password("\ufb01sh", cost=CHEAP), "fish", cost=CHEAP) == NO_MATCH
 
 
-def test_hash_made_at_another_cost_is_outdated(stored: str) -> None:
+def test_hash_with_other_cost_is_outdated(stored: str) -> None:
     raised = Argon2Cost(memory_kib=20480, iterations=2)
     assert verify_password(stored, "correct horse", cost=raised) == HashVerification(is_match=True, needs_rehash=True)
     assert verify_password(stored, "wrong", cost=raised) == NO_MATCH

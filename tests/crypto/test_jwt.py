@@ -74,7 +74,7 @@ class TestSigning:
             with pytest.raises(InvalidTokenSignature):
                 unverified.verify(public, algorithm=other)
 
-    def test_signature_is_one_that_openssl_accepts(self, good: str, public: RsaPublicKey) -> None:
+    def test_signature_verifies_with_openssl(self, good: str, public: RsaPublicKey) -> None:
         signing_input, _, signature = good.rpartition(".")
         public.native.verify(
             base64.urlsafe_b64decode(signature + "=="), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256()
@@ -99,9 +99,7 @@ class TestSigning:
         with pytest.raises((ValueError, TypeError)):
             sign({"x": value}, key, key_id="k")
 
-    def test_no_private_number_stays_behind_in_joserfc(
-        self, key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_joserfc_retains_no_private_numbers(self, key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
         from joserfc.jwk import RSAKey
 
         def export(*_: object) -> None:
@@ -176,7 +174,7 @@ class TestVerifying:
         assert unverified.verify(public, algorithm="RS256") == CLAIMS
 
     @pytest.mark.parametrize("text", ["", "a", "..", "a.b", "é.b.AA", "\ud800", "e30.e30.AAAA"])
-    def test_token_that_did_not_come_from_inspect(self, public: RsaPublicKey, text: str) -> None:
+    def test_token_must_come_from_inspect(self, public: RsaPublicKey, text: str) -> None:
         with pytest.raises((InvalidTokenSignature, MalformedToken)):
             UnverifiedToken(text, {"alg": "RS256"}, CLAIMS).verify(public, algorithm="RS256")
 
@@ -364,12 +362,12 @@ class TestForm:
     def test_key_id_and_type_are_strings(self, name: str, value: str) -> None:
         assert name in why(token(header=f'{{"alg":"RS256","{name}":{value}}}'))
 
-    def test_no_message_quotes_the_token(self) -> None:
+    def test_error_messages_do_not_quote_the_token(self) -> None:
         assert "s3cret" not in why(token(claims='{"s3cret":1,"s3cret":2}'))
         assert "s3cret" not in why(token(claims="s3cret"))
 
 
-def test_repr_shows_nothing_of_the_token(good: str) -> None:
+def test_repr_hides_the_token(good: str) -> None:
     assert repr(UnverifiedToken.parse(good)) == "UnverifiedToken()"
 
 

@@ -120,7 +120,7 @@ class TestForms:
         with pytest.raises(InvalidKey):
             RsaPrivateKey.from_der(der)
 
-    def test_repr_shows_the_length_alone(self, key: RsaPrivateKey) -> None:
+    def test_repr_contains_only_the_length(self, key: RsaPrivateKey) -> None:
         assert repr(key) == str(key) == "PrivateKey(bits=2048)"
         assert repr(key.public_key()) == "PublicKey(bits=2048)"
 

@@ -112,7 +112,7 @@ class TestSealing:
             with pytest.raises(UnsealingError, match="not a sealed value"):
                 Sealer((NEW,)).is_current(junk)
 
-    def test_repr_shows_ids_alone(self) -> None:
+    def test_repr_contains_only_ids(self) -> None:
         assert repr(NEW) == "MasterKey(id='2025')"
         assert repr(Sealer((NEW, OLD))) == "Sealer(2025, 2024)"
 
@@ -153,7 +153,7 @@ class TestReading:
         entries = [f"k{number}:{make_key_file(tmp_path, name=f'key{number}')}" for number in (2, 1, 3)]
         assert [key.id for key in read_master_keys(entries)] == ["k2", "k1", "k3"]
 
-    def test_path_may_hold_a_colon(self, tmp_path: Path) -> None:
+    def test_path_may_contain_a_colon(self, tmp_path: Path) -> None:
         assert read_master_keys([f" k1 : {make_key_file(tmp_path, name='a:b')} "])[0].id == "k1"
 
     @pytest.mark.parametrize("mode", [0o640, 0o620, 0o610, 0o604, 0o602, 0o601, 0o644, 0o666, 0o777])
@@ -166,7 +166,7 @@ class TestReading:
         assert "does not exist" in sentence
         assert "identity master-key" in sentence
 
-    def test_no_regular_file(self, tmp_path: Path) -> None:
+    def test_irregular_file_is_refused(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe", 0o600)
         assert "regular file" in refusal(f"k1:{tmp_path / 'pipe'}")
         assert "k1" in refusal(f"k1:{tmp_path}")
@@ -211,7 +211,7 @@ class TestReading:
     def test_entries_of_another_form(self, entry: str) -> None:
         assert "Entry 1" in refusal(entry)
 
-    def test_no_entries(self) -> None:
+    def test_empty_list_is_refused(self) -> None:
         assert "at least one" in refusal()
 
     def test_ids_and_keys_are_unique(self, tmp_path: Path) -> None:
@@ -242,14 +242,14 @@ class TestCreating:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
 
-    def test_existing_file_is_left_alone(self, tmp_path: Path) -> None:
+    def test_existing_file_is_kept(self, tmp_path: Path) -> None:
         path = make_key_file(tmp_path, b"precious", mode=0o644)
         with pytest.raises(FileExistsError):
             create_master_key_file(path)
         assert path.read_bytes() == b"precious"
         assert os.listdir(tmp_path) == ["key"]
 
-    def test_dangling_link_is_left_alone(self, tmp_path: Path) -> None:
+    def test_dangling_link_is_kept(self, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "nowhere")
         with pytest.raises(FileExistsError):
             create_master_key_file(tmp_path / "link")

@@ -24,7 +24,7 @@ def test_ids_are_unique_and_ordered_by_time() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_forked_worker_makes_other_ids_than_its_sibling() -> None:
+def test_forked_workers_create_different_ids() -> None:
     secrets.new_id()
     out, into = os.pipe()
     for _ in range(2):
@@ -56,7 +56,7 @@ def test_id_and_client_id_have_different_forms() -> None:
         assert not secrets.is_id(text)
 
 
-def test_token_has_256_bits_and_letters_and_digits_alone() -> None:
+def test_token_is_alphanumeric_with_256_bits() -> None:
     tokens = {secrets.new_token() for _ in range(5000)}
     assert len(tokens) == 5000
     assert all(re.fullmatch("[A-Za-z0-9]{43}", token) for token in tokens)
@@ -91,7 +91,7 @@ def test_digest_is_sha_256() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "\0", "\ud800", "é", "\U0001f511" * 10_000])
-def test_digest_is_made_of_any_string(token: str) -> None:
+def test_digest_accepts_any_string(token: str) -> None:
     assert len(secrets.token_digest(token)) == 32
 
 

@@ -42,7 +42,7 @@ def test_addresses_of_web_applications(uri: str) -> None:
         "https://" + "x" * 2000,
     ],
 )
-def test_addresses_that_could_lead_elsewhere(uri: str) -> None:
+def test_unsafe_redirect_uris_are_refused(uri: str) -> None:
     assert redirect_uri_error(uri, type=ApplicationType.WEB)
 
 

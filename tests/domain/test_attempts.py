@@ -22,6 +22,6 @@ def test_after_a_hundred_failures_only_a_reset_helps(failures: int, exhausted: b
     assert AttemptAllowance(False, failures, next_attempt_at(failures, NOW)).is_exhausted is exhausted
 
 
-def test_then_there_is_no_next_one() -> None:
+def test_locked_account_has_no_next_attempt() -> None:
     assert next_attempt_at(MAX_ATTEMPTS - 1, NOW) == NOW + timedelta(seconds=900)
     assert next_attempt_at(MAX_ATTEMPTS, NOW) == NO_NEXT_ATTEMPT

@@ -32,7 +32,7 @@ def test_field_visibility_is_respected() -> None:
     assert named("nullable") == {"watts"}
 
 
-def test_events_hold_no_internal_fields() -> None:
+def test_events_contain_no_internal_fields() -> None:
     lamp = Lamp(id="1", secret="hush", changed_at=datetime(2026, 1, 1))
     assert dump_fields(lamp) == {"id": "1", "maker": "nobody", "watts": None}
 

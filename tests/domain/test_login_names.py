@@ -15,14 +15,14 @@ ACME = replace(make_organization(), primary_domain="acme.example")
 PIECES = st.lists(st.sampled_from(["ada", "Ada", "@", "＠", "﹫", " ", "\u200b", "ß", "acme.example", "1"]) | st.text())
 
 
-def test_bare_name_is_one_of_the_organization_in_question() -> None:
+def test_bare_name_belongs_to_the_organization() -> None:
     name = LoginName.parse(" Ada ", ACME)
     assert (name.comparison_key, name.full, name.has_own_domain) == ("ada@acme.example", "Ada@acme.example", False)
     assert name.email_key is None, "nobody typed an address"
     assert LoginName.parse("Ada").comparison_key == "ada"
 
 
-def test_own_domain_is_that_of_no_organization_in_question() -> None:
+def test_domain_in_name_overrides_the_organization() -> None:
     name = LoginName.parse("ada@Bolt.Example", ACME)
     assert (name.comparison_key, name.full, name.has_own_domain) == ("ada@bolt.example", "ada@Bolt.Example", True)
     assert name.email_key == "ada@bolt.example"

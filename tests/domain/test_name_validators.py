@@ -46,7 +46,7 @@ def test_key_of_a_key_is_the_key(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\x00b", "a\u202eb", "a\nb"])
-def test_names_that_cannot_be_shown_are_refused(name: str) -> None:
+def test_unprintable_names_are_refused(name: str) -> None:
     assert display_name_error(name)
 
 

@@ -25,7 +25,7 @@ def states(schedule: KeySchedule, now: datetime) -> list[KeyState]:
     return [schedule.key_state(key, now) for key in schedule.keys]
 
 
-def test_key_waits_signs_retires_and_goes() -> None:
+def test_key_life_cycle() -> None:
     first, second = make_signing_key(1, START), make_signing_key(2, START + timedelta(days=1))
     schedule = KeySchedule.from_keys([second, first], PUBLISHED)
     assert states(schedule, START) == [KeyState.ACTIVE, KeyState.WAITING]
@@ -38,7 +38,7 @@ def test_key_waits_signs_retires_and_goes() -> None:
     assert states(schedule, take_over + PUBLISHED) == [KeyState.REMOVED, KeyState.ACTIVE]
 
 
-def test_emergency_key_overtakes_a_waiting_one() -> None:
+def test_emergency_key_overtakes_announced_key() -> None:
     waiting = make_signing_key(2, START + timedelta(minutes=6))
     emergency = make_signing_key(3, START + timedelta(seconds=30))
     schedule = KeySchedule.from_keys([make_signing_key(1, START), waiting, emergency], PUBLISHED)

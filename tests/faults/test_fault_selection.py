@@ -64,7 +64,7 @@ def ports() -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize(("stays", "turns"), [(1, [0, 1, 0, 1]), (2, [0, 0, 1, 1]), (None, [0, 0, 0, 0])])
-def test_processes_are_asked_in_turn(ports: list[int], stays: int | None, turns: list[int]) -> None:
+def test_processes_are_used_in_turn(ports: list[int], stays: int | None, turns: list[int]) -> None:
     tally = ResponseTally()
     with closing(FailoverClient(ports, "localhost", tally, stays=stays)) as client:
         answers = [client.get("/", {}, 200) for _ in range(4)]
@@ -92,7 +92,7 @@ def test_partial_response_is_distinguished_from_none(sent: bytes, kind: Response
 
 
 @pytest.mark.parametrize("sent", [b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\nContent-Ty"])
-def test_half_a_head_is_half_an_answer_too(sent: bytes) -> None:
+def test_incomplete_head_is_a_partial_response(sent: bytes) -> None:
     assert kind_of(sent, is_reset=False) is ResponseClass.CUT
 
 
@@ -136,7 +136,7 @@ def test_skipped_fault_fails_in_strict_mode() -> None:
         assert not is_passed(reports, left_out, STRICT)
 
 
-def test_storage_that_was_asked_for_is_not_left_out() -> None:
+def test_selected_storage_must_be_available() -> None:
     assert not is_passed(
         [FaultReport(FAULT, "sqlite")], ["galera"], argparse.Namespace(strict=False, storage=["galera"])
     )

@@ -131,7 +131,7 @@ def test_duplicated_writes_are_found(name: str) -> None:
     assert len(report.duplicated) == 1
 
 
-def test_revocation_is_judged_when_everybody_has_to_know_it() -> None:
+def test_revocation_is_checked_after_propagation() -> None:
     now = time.monotonic()
     book = ledger(revoked={"long ago": now - 50, "a while ago": now - 20, "just now": now}, staleness=10.0)
     assert book.latest_certainly_revoked() == "a while ago"

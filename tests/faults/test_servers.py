@@ -23,13 +23,13 @@ def folder() -> Iterator[Path]:
         yield folder
 
 
-def test_postgresql_waits_for_its_disk(folder: Path) -> None:
+def test_postgresql_syncs_to_disk(folder: Path) -> None:
     with closing(PostgresqlFaultServer(folder)) as database, psycopg.connect(database.direct_url) as connection:
         for name in ("fsync", "synchronous_commit", "full_page_writes"):
             assert connection.execute(f"SHOW {name}").fetchone() == ("on",), name
 
 
-def test_mariadb_waits_for_its_disk(folder: Path) -> None:
+def test_mariadb_syncs_to_disk(folder: Path) -> None:
     reason = unavailable_reason("mariadb")
     if reason is not None:
         pytest.skip(reason)

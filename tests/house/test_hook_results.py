@@ -259,10 +259,10 @@ def test_client_authentication_answers_with_a_client(
     gc.collect()
 
 
-def test_no_plugin_no_veto(install: Install, tmp_path: Any) -> None:
+def test_deny_hook_is_none_without_plugins(install: Install, tmp_path: Any) -> None:
     assert assembled(install, tmp_path).process_state.deny_hook is None
 
 
-def test_operator_is_not_asked_about(install: Install, tmp_path: Any) -> None:
+def test_operator_cannot_be_denied(install: Install, tmp_path: Any) -> None:
     """An operator of the command line controls the ini file anyway, and with it the list of plugins."""
     assert denying(install, tmp_path, "Frozen.").denial_reason(Principal(None), "instance.write", RESOURCE) is None

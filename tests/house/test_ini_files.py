@@ -87,7 +87,7 @@ class TestDevelopment:
         assert not PASSWORD.search(second.output)
         assert {path.name: path.read_bytes() for path in data.glob("*.json")} == files
 
-    def test_port_in_use_is_one_line_and_creates_nothing(self, serve, tmp_path):
+    def test_used_port_is_reported_in_one_line_and_creates_nothing(self, serve, tmp_path):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             served = serve(DEVELOPMENT, port=listener.getsockname()[1], data=tmp_path / "data")
@@ -162,7 +162,7 @@ class TestProduction:
         assert served.stop() == 0
 
     @pytest.mark.thorough
-    def test_check_asks_for_a_decision_on_the_proxy(self, location, capsys):
+    def test_check_requires_the_proxy_setting(self, location, capsys):
         assert sections(PRODUCTION)["DEFAULT"]["proxy"] == ""
         for decision, status in (("", 1), ("none", 0), ("10.0.0.2", 0), ("2001:db8::2", 0)):
             location.proxy = decision

@@ -62,7 +62,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
+def test_wheel_contains_every_file_of_the_package(wheel: Path) -> None:
     tracked = subprocess.run(["git", "ls-files", "identity"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(tracked.stdout.split()) - set(zipfile.ZipFile(wheel).namelist()) == set()
 

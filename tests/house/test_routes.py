@@ -186,7 +186,7 @@ def test_discovery_urls_match_endpoints(make_world: Callable[..., World], hosts:
         assert answer.headers["Allow"] == ", ".join(endpoint.methods)
 
 
-def test_addresses_of_discovery_come_from_settings_alone(world: World) -> None:
+def test_discovery_urls_come_from_settings(world: World) -> None:
     answer = world.client.request(
         "GET",
         f"{world.issuer}/.well-known/openid-configuration",

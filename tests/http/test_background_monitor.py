@@ -169,7 +169,7 @@ def test_stuck_thread_is_reported(
     assert degraded_counts(world) == {}
 
 
-def test_a_long_job_that_looks_whether_to_stop_is_alive(passing: Callable[[timedelta], None]) -> None:
+def test_long_job_that_polls_for_stop_is_alive(passing: Callable[[timedelta], None]) -> None:
     step, stepped, enough = threading.Event(), threading.Event(), threading.Event()
 
     def steps() -> None:
@@ -212,7 +212,7 @@ def test_failing_job_is_reported(passing: Callable[[timedelta], None]) -> None:
     assert worker.failing_jobs(timedelta()) == {}
 
 
-def test_what_cannot_be_read_takes_no_node_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_backlog_keeps_node_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_self: object) -> None:
         raise RuntimeError("broken")
 
@@ -220,7 +220,7 @@ def test_what_cannot_be_read_takes_no_node_out(world: World, monkeypatch: pytest
     assert degraded_counts(world) == {}
 
 
-def test_readiness_reads_what_waits_now_and_then_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readiness_caches_the_backlog(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_monitor, "_CACHE_SECONDS", 3600)
     with world.transaction_services() as services:
         services.mails.queue(LETTER, MailReason.NOTICE)

@@ -27,7 +27,7 @@ def connection_counts(isolated_world: World, monkeypatch: pytest.MonkeyPatch) ->
     return found
 
 
-def test_passwords_are_judged_without_a_connection(isolated_world: World, connection_counts: list[int]) -> None:
+def test_password_hashing_holds_no_connection(isolated_world: World, connection_counts: list[int]) -> None:
     ada = make_password_user(isolated_world)
     connection_counts.clear()
     assert enters(at_password(isolated_world, ada))

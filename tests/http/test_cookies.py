@@ -25,7 +25,7 @@ def make_request(
     return SimpleNamespace(registry=registry, environ=environ, browser_state=browser or BrowserState())
 
 
-def test_https_cookies_belong_to_the_host_alone() -> None:
+def test_https_cookies_are_host_only() -> None:
     cookie = Cookie(CookieKind.SESSION, "id", "secret", Settings.session_max_age)
     ((name, value),) = request_cookie_headers(make_request(), (cookie,))
     assert name == "Set-Cookie"
@@ -39,13 +39,13 @@ def test_plain_http_is_for_development() -> None:
     assert value == "sign-in-id=secret; Path=/; Max-Age=88200; HttpOnly; SameSite=Lax"
 
 
-def test_a_cookie_without_a_secret_is_to_be_forgotten() -> None:
+def test_cookie_without_secret_is_deleted() -> None:
     ((_, value),) = request_cookie_headers(make_request(), (Cookie(CookieKind.SESSION, "id"),))
     assert value.startswith("__Host-session-id=; ")
     assert "Max-Age=0" in value
 
 
-def test_what_was_set_is_read_back() -> None:
+def test_cookie_round_trip() -> None:
     session, sign_in = new_token(), new_token()
     header = f"other=1; __Host-session-a={session}; __Host-sign-in-b={sign_in}; __Host-known-c=AZaz09-_"
     browser = read_request_browser_state(make_request(cookies=header, agent="Test"))
@@ -69,17 +69,17 @@ def test_what_was_set_is_read_back() -> None:
         "\xff\xfe",
     ],
 )
-def test_what_is_no_cookie_of_ours_is_passed_over(cookies: str) -> None:
+def test_foreign_cookies_are_ignored(cookies: str) -> None:
     assert read_request_browser_state(make_request(cookies=cookies)) == BrowserState()
 
 
-def test_a_plain_name_does_not_count_on_https() -> None:
+def test_unprefixed_cookie_is_ignored_on_https() -> None:
     """Another host of the domain could have set the cookie."""
     assert read_request_browser_state(make_request(cookies="session-a=secret")).sessions == {}
     assert read_request_browser_state(make_request(PLAIN, cookies="session-a=secret")).sessions == {"a": "secret"}
 
 
-def test_the_newest_sessions_are_looked_at() -> None:
+def test_newest_session_cookies_are_read() -> None:
     ids = [new_id() for _ in range(MAX_COOKIES_PER_KIND + 5)]
     header = "; ".join(f"__Host-session-{item}=s" for item in ids)
     assert set(read_request_browser_state(make_request(cookies=header)).sessions) == set(ids[5:])
@@ -89,7 +89,7 @@ def test_the_newest_sessions_are_looked_at() -> None:
     ("kind", "header"),
     [(CookieKind.SESSION, "sessions"), (CookieKind.SIGN_IN, "sign_ins"), (CookieKind.KNOWN_BROWSER, "known_browsers")],
 )
-def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, header: str) -> None:
+def test_oldest_cookies_of_each_kind_are_deleted(kind: CookieKind, header: str) -> None:
     """A site that starts one sign-in after the other, or a user with many accounts, must not overflow the Cookie
     header.
     """
@@ -103,5 +103,5 @@ def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, header: str) ->
 
 
 @pytest.mark.parametrize("agent", ["\xff\xfe", "ü".encode().decode("latin-1"), "\x00", "x" * 10000])
-def test_odd_user_agents_harm_nobody(agent: str) -> None:
+def test_malformed_user_agents_are_harmless(agent: str) -> None:
     assert read_request_browser_state(make_request(agent=agent)).user_agent.isprintable()

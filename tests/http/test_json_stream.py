@@ -26,7 +26,7 @@ def streamed(text: str | bytes, **takers: Any) -> Any:
 
 
 @given(value=st.dictionaries(texts, values, max_size=4), escaped=st.booleans())
-def test_what_is_json_is_read(value: Any, escaped: bool) -> None:
+def test_json_stream_matches_json_parser(value: Any, escaped: bool) -> None:
     """Some senders escape characters beyond the basic plane as two surrogates."""
     text = json.dumps(value, ensure_ascii=escaped)
     assert streamed(text) == parse_json_object(text) == value
@@ -61,7 +61,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_none_is_refused(text: str | bytes) -> None:
+def test_invalid_json_stream_is_refused(text: str | bytes) -> None:
     with pytest.raises(MalformedRequest):
         parse_json_object(text)
     with pytest.raises(MalformedRequest):
@@ -75,7 +75,7 @@ def test_error_position_is_reported(lines: int) -> None:
         streamed(text + '"ä"]}')
 
 
-def test_a_list_is_taken_item_by_item_and_nowhere_else() -> None:
+def test_top_level_list_is_streamed_by_item() -> None:
     items: list[Any] = []
     inner = {"users": [9]}
     text = json.dumps({"users": [1], "o": {"x": [inner], "users": [{"a": [1]}, [2], "z"], "n": 1}, "p": inner})
@@ -88,7 +88,7 @@ def test_a_list_is_taken_item_by_item_and_nowhere_else() -> None:
     assert streamed('{"o": {"users": 5}}', o_users=items.append) == {"o": {"users": 5}}
 
 
-def test_what_is_kept_has_a_bound_and_what_is_taken_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retained_data_is_limited_and_streamed_data_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "_MAX_STORED_VALUES", 50)
     text = json.dumps({"o": {"users": [{"a": n} for n in range(100)]}})
     assert streamed(text, o_users=lambda *_: None) == {"o": {"users": []}}
@@ -97,7 +97,7 @@ def test_what_is_kept_has_a_bound_and_what_is_taken_has_none(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("content", [b'{"a": "' + b"x" * 2**22, b'{"a": ' + b"1" * 2**22, b"{" + b" " * 2**22])
-def test_one_text_or_number_has_a_bound(content: bytes) -> None:
+def test_single_token_length_is_limited(content: bytes) -> None:
     for escape in (b"", b'{"\\ud83d\\ude00": '):
         with pytest.raises(MalformedRequest, match="too long"):
             streamed(escape + content)

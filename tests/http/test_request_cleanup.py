@@ -9,7 +9,7 @@ from identity.services.unit_of_work import UnitOfWork
 from identity.testing.world import World
 
 
-def test_nothing_is_left_to_be_looked_for(world: World) -> None:
+def test_requests_leave_no_reference_cycles(world: World) -> None:
     robot, client = world.make_service_user_program(), world.introspector
     gc.collect()
     gc.disable()
@@ -27,7 +27,7 @@ def test_nothing_is_left_to_be_looked_for(world: World) -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [("", 200), ("/more", 404), ("/@@x", 404)])
-def test_an_address_is_a_route_whatever_a_proxy_says_of_a_root(world: World, path: str, status: int) -> None:
+def test_forwarded_root_does_not_affect_routing(world: World, path: str, status: int) -> None:
     for headers in ({}, {"X-Vhm-Root": "/elsewhere"}, {"X-Vhm-Root": "/\xff"}):
         answer = world.client.request("GET", world.client.discovery["jwks_uri"] + path, headers=headers)
         assert answer.status_int == status

@@ -29,17 +29,17 @@ def ids_of(answer: Any) -> set[str]:
     return {answer.json["request_id"], *answer.headers.getall("X-Request-ID")}
 
 
-def test_each_answer_has_one_of_its_own(world: World) -> None:
+def test_request_id_is_unique(world: World) -> None:
     found = [world.client.get(f"{world.issuer}{path}") for path in (DISCOVERY_PATH, "/healthz", "/nowhere", "/login")]
     ids = [item for answer in found for item in answer.headers.getall("X-Request-ID")]
     assert len(set(ids)) == len(found)
 
 
-def test_what_strangers_send_is_no_id(world: World) -> None:
+def test_request_id_of_client_is_ignored(world: World) -> None:
     assert SENT not in ids_of(send_request(world))
 
 
-def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: WorldFactory) -> None:
+def test_request_id_of_trusted_proxy_is_used(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.trusted_proxy": PROXY})
     assert ids_of(send_request(world)) == {SENT}
     assert SENT not in ids_of(send_request(world, peer="192.0.2.8"))
@@ -49,13 +49,13 @@ def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: WorldFactory) 
 @pytest.mark.parametrize(
     "sent", ["short", "x" * 65, "with space in it", "ümlautümlaut", "semi;colon;;", "\u0661" * 9, ""]
 )
-def test_what_does_not_look_like_one_is_not_taken(make_world: WorldFactory, sent: str) -> None:
+def test_malformed_request_id_is_ignored(make_world: WorldFactory, sent: str) -> None:
     world = make_world(**{"identity.trusted_proxy": PROXY})
     [found] = ids_of(send_request(world, sent=sent.encode().decode("latin-1")))
     assert found != sent
 
 
-def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_lines_have_the_request_id(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def wake(*_: object) -> None:
         logging.getLogger("some.plugin").warning("in the middle of it")
 
@@ -72,7 +72,7 @@ def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: p
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "192.0.2.7"])
-def test_request_id_of_a_trusted_proxy_alone_is_kept(make_world: WorldFactory, proxy: str) -> None:
+def test_only_trusted_proxy_request_id_is_kept(make_world: WorldFactory, proxy: str) -> None:
     world = make_world(**{"identity.trusted_proxy": proxy})
     bound = loopback_socket()
     host, port = bound.getsockname()

@@ -102,7 +102,7 @@ def test_request_does_not_conflict_with_its_own_idempotency_key(
     assert again.json == answer.json
 
 
-def test_steps_of_one_name_in_one_attempt_are_all_done(isolated_world: World) -> None:
+def test_repeated_steps_of_one_attempt_all_run(isolated_world: World) -> None:
     """Otherwise the second guess would reuse the result of the first."""
     attempt = IdentityRequest.blank("/", method="POST")
     attempt.registry = isolated_world.app.registry

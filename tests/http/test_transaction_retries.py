@@ -17,7 +17,7 @@ def contended(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[bo
     return contend(isolated_world, monkeypatch)
 
 
-def test_a_commit_that_lost_is_tried_again(isolated_world: World, contended: list[bool]) -> None:
+def test_conflicting_commit_is_retried(isolated_world: World, contended: list[bool]) -> None:
     robot = isolated_world.make_service_user_program()
     contended.extend([False] * 3)
     answer = robot.request_token()
@@ -35,18 +35,14 @@ def test_last_attempt_answers_retry_after(isolated_world: World, contended: list
     assert robot.request_token().status_int == 200
 
 
-def test_where_transactions_never_lose_nothing_is_kept_for_another_attempt(
-    isolated_world: World, contended: list[bool]
-) -> None:
+def test_body_is_not_kept_without_write_conflicts(isolated_world: World, contended: list[bool]) -> None:
     robot = isolated_world.make_service_user_program()
     isolated_world.identity.backend.has_write_conflicts = False
     contended.append(False)
     assert robot.request_token().status_int == 503
 
 
-def test_a_body_that_the_server_has_not_read_is_refused_and_not_kept_for_another_attempt(
-    isolated_world: World, contended: list[bool]
-) -> None:
+def test_unread_body_is_refused_and_not_kept(isolated_world: World, contended: list[bool]) -> None:
     """Both servers mark a body over their limit in this way: Content-Length is set, and the input is empty."""
     unread = {"wsgi.input": BytesIO(), UNREAD_BODY_KEY: None}
     answer = isolated_world.client.app.request(

@@ -251,6 +251,6 @@ def test_container_serves_with_production_ini(container: Stage, tmp_path: Path) 
         assert "identity_requests" in metrics_text
 
 
-def test_container_holds_only_runtime_files(container: Stage) -> None:
+def test_container_contains_only_runtime_files(container: Stage) -> None:
     assert not (container.root / "source").exists()
     assert sys.prefix not in container.run("/opt/identity/bin/pip", "list", "--verbose")

@@ -187,7 +187,7 @@ def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
         {"HTTP_HOST": f"127.0.0.1.example.com:{PORT}"},
     ],
 )
-def test_absent_for_requests_from_elsewhere(start: Start, environ: dict[str, str]) -> None:
+def test_remote_requests_get_no_mails(start: Start, environ: dict[str, str]) -> None:
     app = start()
     assert request_page(app, development_mailbox.MAILBOX_PATH)[0] == 200
     assert is_absent(app, **environ)

@@ -225,7 +225,7 @@ PRIVATE = {
 
 
 @pytest.mark.storages("memory")
-def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: NameServer, web: WebServer) -> None:
+def test_domain_check_skips_private_addresses(make_world: WorldFactory, names: NameServer, web: WebServer) -> None:
     """Unless a setting names the address. The web server must receive no connection."""
     world = make_world(**{"identity.dns_resolver": names.address})
     organization = world.make_organization()
@@ -265,7 +265,7 @@ def test_dns_rebinding_is_not_followed(
 
 
 @pytest.mark.storages("memory")
-def test_file_is_not_looked_for_elsewhere(
+def test_domain_check_follows_no_redirect(
     api: ApiClient, organization: Organization, names: NameServer, web: WebServer
 ) -> None:
     domain = request_domain(api, organization)

@@ -65,7 +65,7 @@ def _disturb(world: World, organization: Organization) -> None:
         services.users.change(first.id, ChangeHumanUser(user_name="u99998"), principal=Principal.OPERATOR)
 
 
-def test_export_holds_one_page_in_memory(
+def test_export_keeps_one_page_in_memory(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each page is fetched after the previous one was sent."""

@@ -58,29 +58,29 @@ def authenticated(form: dict[str, str], *methods: Method) -> Any:
     return authenticate_client(REQUEST, Parameters(form), context)
 
 
-def test_a_name_gives_way_to_proof() -> None:
+def test_client_id_beside_credentials_is_accepted() -> None:
     """RFC 6749 §3.2.1: beside credentials, client_id only identifies the client."""
     client = authenticated({"client_id": "client", "certificate": "x"}, NAME, CERTIFICATE)
     assert client.method_name == "certificate"
 
 
-def test_a_name_does_not_stand_in_for_proof_that_failed() -> None:
+def test_client_id_does_not_replace_failed_credentials() -> None:
     with pytest.raises(InvalidClient):
         authenticated({"client_id": "client", "certificate": "wrong"}, NAME, CERTIFICATE)
 
 
-def test_a_name_alone_is_a_method_where_one_is_offered() -> None:
+def test_client_id_alone_needs_the_none_method() -> None:
     assert authenticated({"client_id": "client"}, NAME, CERTIFICATE).method_name == "none"
     with pytest.raises(InvalidClient, match="missing"):
         authenticated({"client_id": "client"}, CERTIFICATE)
 
 
-def test_two_proofs_are_one_too_many() -> None:
+def test_two_credentials_are_refused() -> None:
     with pytest.raises(InvalidRequest):
         authenticated({"client_secret": "x", "certificate": "x"}, NAME, CERTIFICATE, SECRET)
 
 
-def test_credentials_that_nobody_reads_are_not_passed_over() -> None:
+def test_unsupported_credentials_are_refused() -> None:
     """RFC 6749 §2.3: a second, unsupported credential beside a supported one is an error."""
     with pytest.raises(InvalidRequest):
         authenticated({"client_id": "client", "client_secret": "x"}, NAME, CERTIFICATE)
@@ -88,7 +88,7 @@ def test_credentials_that_nobody_reads_are_not_passed_over() -> None:
         authenticated({"certificate": "x", "client_assertion": "x"}, CERTIFICATE)
 
 
-def test_the_name_must_be_that_of_the_credentials() -> None:
+def test_client_id_must_match_credentials() -> None:
     """Security 3.3."""
     with pytest.raises(InvalidRequest):
         authenticated({"client_id": "another", "certificate": "x"}, NAME, CERTIFICATE)

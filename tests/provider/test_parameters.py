@@ -13,13 +13,13 @@ values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size
 
 
 @given(st.binary(max_size=300))
-def test_anything_is_read_or_refused_in_words(encoded: bytes) -> None:
+def test_any_form_is_parsed_or_refused_with_description(encoded: bytes) -> None:
     with suppress(InvalidRequest):
         Parameters.parse(encoded)
 
 
 @given(st.text("ab=&+%;2047cC3Ä\t ", max_size=40))
-def test_what_is_read_is_what_the_standard_library_reads(text: str) -> None:
+def test_parsing_matches_standard_library(text: str) -> None:
     with suppress(InvalidRequest):
         read = Parameters.parse_leniently(text.encode())
         pairs = [(name, value) for name, value in parse_qsl(text, errors="strict") if value]
@@ -29,12 +29,12 @@ def test_what_is_read_is_what_the_standard_library_reads(text: str) -> None:
 
 
 @given(st.dictionaries(names, values, max_size=20))
-def test_what_was_encoded_is_read(form: dict[str, str]) -> None:
+def test_encoded_form_round_trip(form: dict[str, str]) -> None:
     assert dict(Parameters.parse(urlencode(form).encode())) == form
 
 
 @given(st.dictionaries(names, values, min_size=1, max_size=5), st.data())
-def test_a_parameter_given_twice_is_refused(form: dict[str, str], data: st.DataObject) -> None:
+def test_duplicate_parameter_is_refused(form: dict[str, str], data: st.DataObject) -> None:
     again = data.draw(st.sampled_from(sorted(form)))
     pairs = data.draw(st.permutations([*form.items(), (again, data.draw(values))]))
     with pytest.raises(InvalidRequest, match="given twice"):
@@ -50,7 +50,7 @@ def test_broken_encodings_are_refused(encoded: bytes) -> None:
         Parameters.parse(encoded)
 
 
-def test_limits() -> None:
+def test_form_limits_are_enforced() -> None:
     Parameters.parse("&".join(f"p{i}=1" for i in range(MAX_PARAMETERS)).encode())
     with pytest.raises(InvalidRequest, match="more than"):
         Parameters.parse("&".join(f"p{i}=1" for i in range(MAX_PARAMETERS + 1)).encode())
@@ -59,7 +59,7 @@ def test_limits() -> None:
         Parameters.parse(b"p=" + b"x" * (MAX_BODY_LENGTH + 1))
 
 
-def test_an_empty_parameter_counts_as_absent() -> None:
+def test_empty_parameter_counts_as_absent() -> None:
     parameters = Parameters.parse(b"scope=&grant_type=x")
     assert parameters.get_value("scope") is None
     assert parameters.get_space_delimited("scope") == ()
@@ -68,7 +68,7 @@ def test_an_empty_parameter_counts_as_absent() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SECRET_PARAMETERS))
-def test_secrets_do_not_belong_in_an_address(name: str) -> None:
+def test_secrets_in_query_are_refused(name: str) -> None:
     with pytest.raises(InvalidRequest, match="never in the address"):
         Parameters.refuse_secrets(f"x=1&{name}=secret".encode())
     Parameters.refuse_secrets(b"x=1")

@@ -7,7 +7,7 @@ from identity.provider.scope import Scope
 ALLOWED = {0x21, *range(0x23, 0x5C), *range(0x5D, 0x7F)}
 
 
-def test_a_word_of_a_scope_has_the_characters_of_the_standard_alone() -> None:
+def test_scope_characters_follow_rfc_6749() -> None:
     for number in range(0x180):
         scope_name = f"a{chr(number)}"
         if number in ALLOWED:

@@ -101,7 +101,7 @@ def test_expected_continue_is_sent_when_the_body_is_read(server: ServerProcess) 
 
 
 @pytest.mark.requirement("Expect: 100-continue is answered with the refusal alone when the application refuses")
-def test_refused_body_is_not_asked_for(server: ServerProcess) -> None:
+def test_refused_body_gets_no_100_continue(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(request_head("/refuse", "Content-Length: 3000000", "Expect: 100-continue"))
         assert read_head(connection).startswith(b"HTTP/1.1 413 ")
@@ -116,7 +116,7 @@ def test_body_sent_without_waiting_for_continue_is_read(server: ServerProcess) -
 
 
 @pytest.mark.requirement("Nothing is processed of a body that does not come whole")
-def test_incomplete_body_is_not_taken_for_a_whole_one(server: ServerProcess) -> None:
+def test_incomplete_body_is_not_complete(server: ServerProcess) -> None:
     for framing, body in (("Content-Length: 10", b"abc"), ("Transfer-Encoding: chunked", b"a\r\nabc")):
         with server.connect() as connection:
             connection.sendall(request_head("/echo", framing) + body)
@@ -129,7 +129,7 @@ def test_incomplete_body_is_not_taken_for_a_whole_one(server: ServerProcess) -> 
 
 
 @pytest.mark.requirement("Ten clients that send their bodies slowly hold up no others")
-def test_slow_bodies_hold_up_no_others(server: ServerProcess) -> None:
+def test_slow_bodies_do_not_delay_others(server: ServerProcess) -> None:
     slow = [server.connect() for _ in range(10)]
     ended = threading.Event()
 

@@ -13,7 +13,7 @@ HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
 @pytest.mark.requirement("1,000 idle connections, and 300 that send a header slowly, hold up no others")
-def test_idle_and_slow_connections_hold_up_no_others(server: ServerProcess) -> None:
+def test_idle_and_slow_connections_do_not_delay_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(1300)]
         for connection in connections[1000:]:
@@ -28,7 +28,7 @@ def test_idle_and_slow_connections_hold_up_no_others(server: ServerProcess) -> N
 
 
 @pytest.mark.requirement("Clients that do not read their responses hold up no others")
-def test_slow_readers_hold_up_no_others(server: ServerProcess) -> None:
+def test_slow_readers_do_not_delay_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         for _ in range(20):
             connection = stack.enter_context(server.connect())

@@ -224,7 +224,7 @@ def test_expect_is_answered(service: ConformanceService) -> None:
         assert b"HTTP/1.1 100" not in rest_of(connection)
 
 
-def test_idle_and_slow_clients_hold_up_no_others(service: ConformanceService) -> None:
+def test_idle_and_slow_clients_do_not_delay_others(service: ConformanceService) -> None:
     """1,000 idle clients, and 300 each with slow headers, with slow bodies, and without reading."""
     file = service.static_file()
     with ExitStack() as stack:

@@ -78,7 +78,7 @@ def house(identity: IdentityApplication) -> Iterator[House]:
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
-def test_a_role_reaches_its_resource_and_what_lies_below(house: House, role: object) -> None:
+def test_role_applies_to_resource_and_descendants(house: House, role: object) -> None:
     manager_role = ROLE[role.name]  # type: ignore[attr-defined]
     principal = house.principal(house.user("u", manager_role.name))
     order = [ManagerLevel.INSTANCE, ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT]
@@ -87,7 +87,7 @@ def test_a_role_reaches_its_resource_and_what_lies_below(house: House, role: obj
         assert house.services.access_control.list_permissions(principal, resource) == expected
 
 
-def test_no_role_reaches_another_organization(house: House) -> None:
+def test_role_does_not_apply_to_other_organization(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"))
     other_project = house.services.projects.create(
         house.other.id, CreateProject(name="Theirs"), principal=Principal.OPERATOR
@@ -96,7 +96,7 @@ def test_no_role_reaches_another_organization(house: House) -> None:
         assert house.services.access_control.list_permissions(principal, resource) == frozenset()
 
 
-def test_the_holder_of_a_grant_uses_it_and_cannot_widen_it(house: House) -> None:
+def test_grantee_cannot_extend_project_grant(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER", at=Resource.of_organization(house.other.id)))
     permissions = house.services.access_control.list_permissions(principal, house.resources[ManagerLevel.PROJECT_GRANT])
     assert permissions == GRANTEE_PERMISSIONS
@@ -106,7 +106,7 @@ def test_the_holder_of_a_grant_uses_it_and_cannot_widen_it(house: House) -> None
     )
 
 
-def test_who_holds_nothing_may_nothing(house: House) -> None:
+def test_user_without_role_has_no_permission(house: House) -> None:
     principal = house.principal(house.user("u"))
     for resource in house.resources.values():
         assert not [
@@ -116,20 +116,20 @@ def test_who_holds_nothing_may_nothing(house: House) -> None:
         ]
 
 
-def test_a_deactivated_manager_may_nothing(house: House) -> None:
+def test_deactivated_manager_has_no_permission(house: House) -> None:
     user = house.user("u", "IAM_OWNER")
     house.user("another", "IAM_OWNER")
     house.services.service_users.deactivate(user.id, principal=Principal.OPERATOR)
     assert house.services.access_control.list_permissions(house.principal(user), Resource.INSTANCE) == frozenset()
 
 
-def test_a_role_that_no_plugin_offers_any_more_brings_nothing(house: House) -> None:
+def test_unknown_role_has_no_permission(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER"))
     without_roles = AccessControl(house.services.storage, {}, None, house.services.lookup)
     assert without_roles.list_permissions(principal, house.resources[ManagerLevel.ORGANIZATION]) == frozenset()
 
 
-def test_a_veto_subtracts_and_says_why(house: House) -> None:
+def test_veto_denies_with_reason(house: House) -> None:
     def deny(principal: Principal, permission: str, resource: Resource, lookup: object) -> str | None:
         return None if permission.endswith(".read") else "Changes are frozen."
 
@@ -142,7 +142,7 @@ def test_a_veto_subtracts_and_says_why(house: House) -> None:
     assert access.is_permitted(Principal.OPERATOR, "organization.write", resource)
 
 
-def test_nobody_grants_more_than_they_hold(house: House) -> None:
+def test_grants_are_limited_to_own_permissions(house: House) -> None:
     resource = house.resources[ManagerLevel.ORGANIZATION]
     target = house.user("target")
     viewer = house.principal(house.user("viewer", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"))
@@ -159,7 +159,7 @@ def test_nobody_grants_more_than_they_hold(house: House) -> None:
         house.services.managers.remove(manager.id, principal=viewer)
 
 
-def test_roles_have_their_level(house: House) -> None:
+def test_role_must_match_its_level(house: House) -> None:
     user = house.user("u")
     for name in ("IAM_OWNER", "PROJECT_OWNER", "NO_SUCH_ROLE"):
         with pytest.raises(Invalid, match=f"{name} is not a role of this level"):
@@ -170,7 +170,7 @@ def test_roles_have_their_level(house: House) -> None:
             )
 
 
-def test_the_last_owner_stays(house: House) -> None:
+def test_last_owner_role_cannot_be_removed(house: House) -> None:
     first, second = house.user("first", "IAM_OWNER"), house.user("second", "IAM_OWNER")
     house.services.managers.remove(house.manager_of(first).id, principal=Principal.OPERATOR)
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
@@ -183,7 +183,7 @@ def test_the_last_owner_stays(house: House) -> None:
         )
 
 
-def test_the_last_owner_is_neither_deactivated_nor_removed(house: House) -> None:
+def test_last_owner_cannot_be_deactivated_or_removed(house: House) -> None:
     owner = house.user("owner", "IAM_OWNER")
     with pytest.raises(Conflict, match="last active IAM_OWNER"):
         house.services.service_users.deactivate(owner.id, principal=Principal.OPERATOR)
@@ -199,7 +199,7 @@ def test_unknown_resources_are_not_found(house: House) -> None:
         assert house.services.access_control.get_resource(key) == house.resources[level]
 
 
-def test_a_role_anywhere_in_an_organization_lets_it_be_seen(house: House) -> None:
+def test_any_role_makes_the_organization_visible(house: House) -> None:
     access, other = house.services.access_control, house.other.id
     for name in ("ORG_USER_MANAGER", "PROJECT_OWNER_VIEWER"):
         principal = house.principal(house.user(name.lower(), name))
@@ -209,7 +209,7 @@ def test_a_role_anywhere_in_an_organization_lets_it_be_seen(house: House) -> Non
         assert access.visible_organization_ids(principal) == {house.acme.id}
 
 
-def test_managers_of_a_project_grant_see_the_side_that_they_belong_to(house: House) -> None:
+def test_project_grant_managers_see_their_own_side(house: House) -> None:
     third = house.organization("Third")
     for home, organizations in ((house.acme, {house.acme}), (house.other, {house.other})):
         principal = house.principal(house.user("u", "PROJECT_GRANT_OWNER", home=home))
@@ -226,14 +226,14 @@ def test_managers_of_a_project_grant_see_the_side_that_they_belong_to(house: Hou
             )
 
 
-def test_a_role_at_the_instance_shows_every_organization(house: House) -> None:
+def test_instance_role_makes_every_organization_visible(house: House) -> None:
     for principal in (Principal.OPERATOR, house.principal(house.user("u", "IAM_USER_MANAGER"))):
         assert house.services.access_control.visible_organization_ids(principal) is None
         for organization_id in (house.acme.id, house.other.id, None):
             assert house.services.access_control.can_see_organization(principal, organization_id)
 
 
-def test_who_holds_nothing_sees_nothing(house: House) -> None:
+def test_user_without_role_sees_no_organization(house: House) -> None:
     deactivated = house.user("deactivated", "IAM_OWNER")
     house.user("another", "IAM_OWNER")
     house.services.service_users.deactivate(deactivated.id, principal=Principal.OPERATOR)
@@ -247,7 +247,7 @@ def test_who_holds_nothing_sees_nothing(house: House) -> None:
         assert access.visible_organization_ids(principal) == frozenset()
 
 
-def test_grantable_roles_are_those_of_the_level_that_one_holds(house: House) -> None:
+def test_grantable_roles_match_the_level(house: House) -> None:
     access = house.services.access_control
 
     def names(principal: Principal, resource: Resource) -> list[str]:
@@ -268,7 +268,7 @@ def test_grantable_roles_are_those_of_the_level_that_one_holds(house: House) -> 
     ]
 
 
-def test_nobody_makes_a_manager_of_a_user_whom_they_may_not_see(house: House) -> None:
+def test_invisible_user_cannot_become_manager(house: House) -> None:
     """That user's own administrators could no longer manage the user."""
     owner = house.principal(house.user("owner", "ORG_OWNER", at=Resource.of_organization(house.other.id)))
     foreign = house.user("foreign")
@@ -277,7 +277,7 @@ def test_nobody_makes_a_manager_of_a_user_whom_they_may_not_see(house: House) ->
         house.services.managers.add(Resource.of_organization(house.other.id), command, principal=owner)
 
 
-def test_nobody_but_managers_of_the_instance_asserts_a_domain(house: House) -> None:
+def test_only_instance_managers_assert_domains(house: House) -> None:
     domains = house.services.domains
     domains.add(house.acme.id, AddDomain(domain="acme.example"))
     with pytest.raises(Denied):
@@ -297,7 +297,7 @@ def test_managers_are_listed_by_resource(house: House) -> None:
     assert {item.user_id for item in (*page, *rest)} == {first.id, second.id}
 
 
-def test_who_creates_a_project_without_rights_over_projects_becomes_its_owner(house: House) -> None:
+def test_project_creator_without_permissions_becomes_owner(house: House) -> None:
     creator = house.principal(house.user("creator", "ORG_PROJECT_CREATOR"))
     project = house.services.projects.create(house.acme.id, CreateProject(name="Mine"), principal=creator)
     [manager] = house.services.managers.page(project_resource(project), principal=Principal.OPERATOR)

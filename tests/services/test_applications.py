@@ -56,7 +56,7 @@ def test_default_response_type_is_code(services: Services, project: Project, typ
     assert (secret is None) is application.is_public
 
 
-def test_nobody_signs_in_to_an_api(services: Services, project: Project) -> None:
+def test_api_application_has_no_sign_in(services: Services, project: Project) -> None:
     application, secret = register(services, project, name="API", type="api")
     assert application.response_types == application.grant_types == frozenset()
     assert application.authentication_method == "client_secret_basic"
@@ -69,7 +69,7 @@ def test_nobody_signs_in_to_an_api(services: Services, project: Project) -> None
     }
 
 
-def test_what_the_service_does_not_offer_is_named_with_what_it_does(services: Services, project: Project) -> None:
+def test_unsupported_option_error_lists_supported_ones(services: Services, project: Project) -> None:
     values = {"authentication_method": "magic", "grant_types": ["password"], "response_types": ["code", "coda"]}
     problems = refused(services, project, **_WEB, **values)
     assert set(problems) == set(values)
@@ -78,19 +78,19 @@ def test_what_the_service_does_not_offer_is_named_with_what_it_does(services: Se
     assert problems["response_types"].startswith("coda is not offered")
 
 
-def test_the_order_of_words_in_a_response_type_does_not_matter(services: Services, project: Project) -> None:
+def test_response_type_order_does_not_matter(services: Services, project: Project) -> None:
     application, _ = register(services, project, **_WEB, response_types=["token id_token", "code"])
     assert application.response_types == {"id_token token", "code"}
 
 
-def test_an_answer_needs_an_address(services: Services, project: Project) -> None:
+def test_response_types_need_a_redirect_uri(services: Services, project: Project) -> None:
     sentence = "Enter the address that people return to after signing in."
     assert refused(services, project, name="Shop", type="web") == {"redirect_uris": sentence}
     application, _ = register(services, project, name="Shop", type="web", response_types=[])
     assert application.redirect_uris == ()
 
 
-def test_addresses_are_complained_about_field_by_field(services: Services, project: Project) -> None:
+def test_invalid_uris_are_reported_by_field(services: Services, project: Project) -> None:
     values = {**_WEB, "redirect_uris": [_URI, "http://app.example/cb"], "post_logout_redirect_uris": ["/bye"]}
     problems = refused(services, project, **values)
     assert problems["redirect_uris"].startswith("http://app.example/cb must start with https://")
@@ -99,7 +99,7 @@ def test_addresses_are_complained_about_field_by_field(services: Services, proje
     assert len(application.redirect_uris) == 2
 
 
-def test_an_address_counts_once(services: Services, project: Project) -> None:
+def test_duplicate_redirect_uris_are_merged(services: Services, project: Project) -> None:
     application, _ = register(services, project, **{**_WEB, "redirect_uris": [_URI, _URI]})
     assert application.redirect_uris == (_URI,)
 
@@ -113,7 +113,7 @@ def test_grants_that_cannot_work_are_refused(services: Services, project: Projec
     }
 
 
-def test_a_change_is_of_what_is_given(services: Services, project: Project) -> None:
+def test_change_keeps_omitted_fields(services: Services, project: Project) -> None:
     before, _ = register(services, project, **_WEB, access_token_lifetime=600)
     after = change(services, before, name="Store", post_logout_redirect_uris=["https://app.example/bye"])
     assert (after.name, after.redirect_uris, after.version) == ("Store", (_URI,), 2)
@@ -123,13 +123,13 @@ def test_a_change_is_of_what_is_given(services: Services, project: Project) -> N
     assert (event.event, event.detail["name"]) == ("application.changed", {"before": "Shop", "after": "Store"})
 
 
-def test_a_lifetime_can_be_taken_back(services: Services, project: Project) -> None:
+def test_lifetime_can_be_reset(services: Services, project: Project) -> None:
     before, _ = register(services, project, **_WEB, access_token_lifetime=600, id_token_lifetime=600)
     after = change(services, before, access_token_lifetime=None)
     assert (after.access_token_lifetime, after.id_token_lifetime) == (None, timedelta(minutes=10))
 
 
-def test_a_change_has_to_fit_what_is_there(services: Services, project: Project) -> None:
+def test_change_must_fit_current_settings(services: Services, project: Project) -> None:
     web, _ = register(services, project, **_WEB)
     api, _ = register(services, project, name="API", type="api")
     for application, values, field in (
@@ -144,12 +144,12 @@ def test_a_change_has_to_fit_what_is_there(services: Services, project: Project)
         assert services.applications.get(application.id) == application
 
 
-def test_the_type_stays() -> None:
+def test_application_type_is_immutable() -> None:
     with pytest.raises(Invalid, match="not known here"):
         decode(ChangeApplication, {"type": "api"})
 
 
-def test_an_application_that_becomes_public_loses_its_secrets(services: Services, project: Project) -> None:
+def test_becoming_public_removes_secrets(services: Services, project: Project) -> None:
     application, first = register(services, project, **_WEB)
     services.applications.add_secret(application.id, principal=Principal.OPERATOR)
     change(services, application, authentication_method="none")
@@ -160,7 +160,7 @@ def test_an_application_that_becomes_public_loses_its_secrets(services: Services
         services.applications.add_secret(application.id, principal=Principal.OPERATOR)
 
 
-def test_one_that_was_public_gets_a_secret_on_request(services: Services, project: Project) -> None:
+def test_former_public_application_gets_secret_on_request(services: Services, project: Project) -> None:
     application, _ = register(services, project, **{**_WEB, "type": "browser"})
     change(services, application, authentication_method="client_secret_post")
     assert services.applications.list_secrets(application.id) == ()

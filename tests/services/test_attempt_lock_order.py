@@ -14,7 +14,7 @@ def world(make_world: WorldFactory) -> World:
 
 
 @pytest.mark.parametrize("by_address", [False, True])
-def test_what_a_success_clears_is_locked_in_the_order_of_the_reservation(
+def test_success_locks_attempts_in_reservation_order(
     world: World, by_address: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     organization = world.make_organization()

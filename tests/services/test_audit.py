@@ -204,7 +204,7 @@ def everything(services: Services) -> set[str]:
     return {*secrets, file.key, *file.key.splitlines()[1:-1], *links, *passwords}
 
 
-def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) -> None:
+def test_every_change_has_an_event_without_secrets(services: Services) -> None:
     secrets = everything(services)
     recorded = "\n".join(repr(event) for event in services.audit.recorded_events)
     assert not [secret for secret in secrets if secret in recorded]
@@ -224,15 +224,13 @@ def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) 
     assert {event.id for event in services.audit.recorded_events[-20:]} <= stored
 
 
-def test_a_change_tells_before_and_after(services: Services) -> None:
+def test_change_event_has_old_and_new_values(services: Services) -> None:
     organization = services.organizations.create(CreateOrganization(name="Acme"))
     services.organizations.change(organization.id, ChangeOrganization(name="Acme GmbH"))
     assert services.audit.recorded_events[-1].detail == {"name": {"before": "Acme", "after": "Acme GmbH"}}
 
 
-def test_a_change_whose_event_cannot_be_written_does_not_happen(
-    identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_event_rolls_back_the_change(identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: object, event: object) -> bool:
         raise StorageUnavailable("disk full")
 
@@ -258,7 +256,7 @@ def refusals(identity: IdentityApplication) -> list[str | None]:
         return [event.reason for event in events]
 
 
-def test_the_same_refusal_is_written_once_a_minute(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_repeated_refusal_is_recorded_once_a_minute(identity: IdentityApplication, clock: FakeClock) -> None:
     for _ in range(3):
         refuse_once(identity, "expired")
     refuse_once(identity, "bad signature")
@@ -268,16 +266,14 @@ def test_the_same_refusal_is_written_once_a_minute(identity: IdentityApplication
     assert len(refusals(identity)) == 3
 
 
-def test_once_holds_over_processes(identity: IdentityApplication) -> None:
+def test_refusal_limit_is_shared_by_processes(identity: IdentityApplication) -> None:
     refuse_once(identity, "expired")
     identity._refusals.clear()
     refuse_once(identity, "expired")
     assert refusals(identity) == ["expired"]
 
 
-def test_a_storage_that_is_away_does_not_spoil_the_answer(
-    identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refusal_survives_storage_outage(identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(self: object, transactions: object) -> None:
         raise StorageUnavailable("away")
 
@@ -289,7 +285,7 @@ def test_a_storage_that_is_away_does_not_spoil_the_answer(
     assert refusals(identity) == ["expired"]
 
 
-def test_observers_hear_of_changes_after_the_commit_alone(identity: IdentityApplication) -> None:
+def test_observers_are_notified_after_commit(identity: IdentityApplication) -> None:
     heard: list[str] = []
     record: Callable[..., None] = lambda events: heard.extend(event.event for event in events)  # noqa: E731
     identity.plugin_host.notify_audit_events = record  # type: ignore[method-assign]

@@ -16,7 +16,7 @@ from identity.services.access_control import Principal
 from identity.testing.clock import FakeClock
 
 
-def test_the_first_run_makes_everything_and_the_second_nothing(identity: IdentityApplication, tmp_path: Path) -> None:
+def test_second_bootstrap_changes_nothing(identity: IdentityApplication, tmp_path: Path) -> None:
     key_file, client_file = tmp_path / "key.json", tmp_path / "client.json"
     first = bootstrap.run_bootstrap(identity, user_name="robot", key_out=key_file, client_out=client_file)
     texts = key_file.read_text(), client_file.read_text()
@@ -29,7 +29,7 @@ def test_the_first_run_makes_everything_and_the_second_nothing(identity: Identit
         assert len(services.storage.organizations.page()) == 1
 
 
-def test_the_owner_is_iam_owner_and_must_change_the_password(identity: IdentityApplication) -> None:
+def test_owner_is_iam_owner_and_must_change_password(identity: IdentityApplication) -> None:
     owner = bootstrap.run_bootstrap(identity, owner_email="owner@acme.example").owner
     assert owner is not None
     assert (owner.user.profile.email, owner.user.email_verified_by) == ("owner@acme.example", EmailVerifier.OPERATOR)
@@ -43,7 +43,7 @@ def test_the_owner_is_iam_owner_and_must_change_the_password(identity: IdentityA
         assert manager.roles == {"IAM_OWNER"}
 
 
-def test_secret_files_are_for_their_owner_alone(identity: IdentityApplication, tmp_path: Path) -> None:
+def test_secret_files_are_private(identity: IdentityApplication, tmp_path: Path) -> None:
     files = tmp_path / "deep" / "key.json", tmp_path / "deep" / "client.json"
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=files[0], client_out=files[1])
     for file in files:
@@ -51,7 +51,7 @@ def test_secret_files_are_for_their_owner_alone(identity: IdentityApplication, t
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["client.json", "key.json"]
 
 
-def test_a_lost_key_file_is_made_anew_and_the_old_key_stays(identity: IdentityApplication, tmp_path: Path) -> None:
+def test_lost_key_file_is_replaced_and_the_old_key_kept(identity: IdentityApplication, tmp_path: Path) -> None:
     file = tmp_path / "key.json"
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     old = KeyFile.from_json(file.read_text())
@@ -64,7 +64,7 @@ def test_a_lost_key_file_is_made_anew_and_the_old_key_stays(identity: IdentityAp
         assert len(services.storage.credentials.page(ServiceUserKey, new.user_id)) == 2
 
 
-def test_a_key_that_was_removed_is_replaced(identity: IdentityApplication, tmp_path: Path) -> None:
+def test_removed_key_is_replaced(identity: IdentityApplication, tmp_path: Path) -> None:
     file = tmp_path / "key.json"
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     old = KeyFile.from_json(file.read_text())
@@ -83,7 +83,7 @@ def test_foreign_file_is_not_overwritten(identity: IdentityApplication, tmp_path
     assert file.read_text() == "precious"
 
 
-def test_if_a_file_cannot_be_written_nothing_happens(identity: IdentityApplication, tmp_path: Path) -> None:
+def test_unwritable_file_changes_nothing(identity: IdentityApplication, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     first_key = tmp_path / "key.json"
@@ -94,7 +94,7 @@ def test_if_a_file_cannot_be_written_nothing_happens(identity: IdentityApplicati
         assert services.storage.organizations.find_instance() is None
 
 
-def test_a_role_is_given_once_and_added_to(identity: IdentityApplication) -> None:
+def test_role_is_assigned_once_and_added_to_existing_roles(identity: IdentityApplication) -> None:
     bootstrap.run_bootstrap(identity, user_name="robot", role="ORG_OWNER")
     bootstrap.run_bootstrap(identity, user_name="robot", role="ORG_OWNER")
     bootstrap.run_bootstrap(identity, user_name="robot", role="ORG_USER_MANAGER")
@@ -109,22 +109,20 @@ def test_a_role_is_given_once_and_added_to(identity: IdentityApplication) -> Non
 
 
 @pytest.mark.parametrize(("role", "problem"), [("NO_ROLE", "There is no role"), ("PROJECT_OWNER", "held at a project")])
-def test_a_role_that_cannot_be_given_stops_everything(identity: IdentityApplication, role: str, problem: str) -> None:
+def test_unassignable_role_stops_bootstrap(identity: IdentityApplication, role: str, problem: str) -> None:
     with pytest.raises(Invalid, match=problem):
         bootstrap.run_bootstrap(identity, user_name="robot", role=role)
     with identity.read_session() as services:
         assert services.storage.organizations.find_instance() is None
 
 
-def test_a_person_is_not_taken_for_a_service_user(identity: IdentityApplication) -> None:
+def test_human_user_is_not_used_as_service_user(identity: IdentityApplication) -> None:
     bootstrap.run_bootstrap(identity)
     with pytest.raises(Invalid, match="a person"):
         bootstrap.run_bootstrap(identity, user_name=instance_bootstrap.OWNER_USER_NAME)
 
 
-def test_a_lost_client_secret_is_replaced_within_the_limit_of_two(
-    identity: IdentityApplication, tmp_path: Path
-) -> None:
+def test_lost_client_secret_is_replaced_within_the_limit(identity: IdentityApplication, tmp_path: Path) -> None:
     file = tmp_path / "client.json"
     results = []
     for _ in range(4):
@@ -137,9 +135,7 @@ def test_a_lost_client_secret_is_replaced_within_the_limit_of_two(
     assert [client is not None for client in accepted] == [False, False, True, True]
 
 
-def test_where_keys_must_expire_the_key_expires_as_late_as_it_may(
-    identity: IdentityApplication, tmp_path: Path, clock: FakeClock
-) -> None:
+def test_key_gets_the_longest_allowed_lifetime(identity: IdentityApplication, tmp_path: Path, clock: FakeClock) -> None:
     object.__setattr__(identity.settings, "service_user_key_max_age", timedelta(days=90))
     bootstrap.run_bootstrap(identity, user_name="robot", key_out=tmp_path / "key.json")
     file = KeyFile.from_json((tmp_path / "key.json").read_text())

@@ -34,7 +34,7 @@ def test_storage_is_opened_once_and_has_every_store(identity: IdentityApplicatio
     assert opened == [storage]
 
 
-def test_actor_is_asked_once_when_first_needed(identity: IdentityApplication) -> None:
+def test_actor_is_resolved_once_on_first_use(identity: IdentityApplication) -> None:
     actors: list[Actor] = []
 
     def actor() -> Actor:

@@ -9,7 +9,7 @@ from identity.storage.paging import PageCursor
 _CURSOR = PageCursor("Äpfel\x00", "0192-id")
 
 
-def test_a_cursor_comes_back_as_it_went_out(services: Services) -> None:
+def test_cursor_round_trip(services: Services) -> None:
     text = services.cursors.encode(_CURSOR, "users of acme")
     assert text is not None
     assert text.replace("-", "").replace("_", "").isalnum()
@@ -17,11 +17,11 @@ def test_a_cursor_comes_back_as_it_went_out(services: Services) -> None:
     assert services.cursors.decode(text, "users of acme") == _CURSOR
 
 
-def test_the_last_page_has_none(services: Services) -> None:
+def test_last_page_has_no_cursor(services: Services) -> None:
     assert services.cursors.encode(None, "users of acme") is None
 
 
-def test_nobody_makes_one_up(services: Services) -> None:
+def test_forged_cursor_is_refused(services: Services) -> None:
     """Security 14.2."""
     text = services.cursors.encode(_CURSOR, "users of acme")
     assert text is not None
@@ -32,7 +32,7 @@ def test_nobody_makes_one_up(services: Services) -> None:
         assert refusal.value.fields == {"cursor": "This list has changed. Start from the beginning."}
 
 
-def test_a_cursor_opens_its_own_list_alone(services: Services) -> None:
+def test_cursor_of_other_list_is_refused(services: Services) -> None:
     text = services.cursors.encode(_CURSOR, "users of acme")
     assert text is not None
     with pytest.raises(Invalid):

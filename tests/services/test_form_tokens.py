@@ -22,25 +22,25 @@ def issued(world: World, **content: str) -> str:
         return services.form_tokens.issue("a page", content, MINUTE)
 
 
-def test_brings_its_content_back_once(world: World) -> None:
+def test_form_token_returns_content_once(world: World) -> None:
     ticket = issued(world, word="open sesame")
     assert "sesame" not in ticket
     assert used(world, "a page", ticket) == {"word": "open sesame"}
     assert used(world, "a page", ticket) is None
 
 
-def test_nothing_is_kept_before(world: World) -> None:
+def test_issuing_form_token_stores_nothing(world: World) -> None:
     """Issuing needs no write, and tokens are unique."""
     assert issued(world) != issued(world)
 
 
-def test_is_good_for_its_purpose_alone(world: World) -> None:
+def test_form_token_is_bound_to_its_purpose(world: World) -> None:
     ticket = issued(world)
     assert used(world, "another page", ticket) is None
     assert used(world, "a page", ticket) == {}
 
 
-def test_ends(world: World) -> None:
+def test_form_token_expires(world: World) -> None:
     early, late = issued(world), issued(world)
     world.clock.advance(seconds=59)
     assert used(world, "a page", early) == {}
@@ -48,14 +48,14 @@ def test_ends(world: World) -> None:
     assert used(world, "a page", late) is None
 
 
-def test_what_is_none_is_none(world: World) -> None:
+def test_malformed_form_token_is_refused(world: World) -> None:
     ticket = issued(world)
     for made_up in ("", "AAAA", "é", "\ud800", ticket[:-4], f"{ticket}AAAA", ticket.swapcase(), f"{ticket}="):
         assert used(world, "a page", made_up) is None
     assert used(world, "a page", ticket) == {}
 
 
-def test_is_not_used_up_by_what_is_not_committed(world: World) -> None:
+def test_rollback_does_not_consume_form_token(world: World) -> None:
     ticket = issued(world)
 
     def refused() -> None:
@@ -69,7 +69,7 @@ def test_is_not_used_up_by_what_is_not_committed(world: World) -> None:
 
 
 @pytest.mark.every_storage
-def test_of_racing_callers_one_gets_it(world: World) -> None:
+def test_concurrent_form_token_use_succeeds_once(world: World) -> None:
     ticket = issued(world, word="one")
 
     def use(_: int) -> object:

@@ -22,25 +22,25 @@ def answered(
         return stored_response
 
 
-def test_the_second_request_gets_the_first_one_s_answer(identity: IdentityApplication) -> None:
+def test_repeated_request_gets_stored_response(identity: IdentityApplication) -> None:
     assert answered(identity) is None
     assert answered(identity) == StoredResponse(201, _BODY)
     assert "shown once" not in repr(answered(identity))
 
 
-def test_a_key_stands_for_one_request(identity: IdentityApplication) -> None:
+def test_key_of_another_request_is_refused(identity: IdentityApplication) -> None:
     answered(identity)
     with pytest.raises(Conflict, match="another request"):
         answered(identity, request=b"POST /y {}")
 
 
-def test_keys_belong_to_whoever_uses_them(identity: IdentityApplication) -> None:
+def test_keys_are_separate_per_caller(identity: IdentityApplication) -> None:
     answered(identity)
     assert answered(identity, principal="bert") is None
     assert answered(identity, key="l") is None
 
 
-def test_what_is_aborted_can_be_tried_again(identity: IdentityApplication) -> None:
+def test_aborted_request_can_be_repeated(identity: IdentityApplication) -> None:
     def fail() -> None:
         with identity.transaction() as services:
             services.idempotency.claim_key("anna", "k", b"POST /x {}")
@@ -51,14 +51,14 @@ def test_what_is_aborted_can_be_tried_again(identity: IdentityApplication) -> No
     assert answered(identity) is None
 
 
-def test_an_answer_that_was_not_kept_is_not_made_up(identity: IdentityApplication) -> None:
+def test_missing_response_is_reported(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         services.idempotency.claim_key("anna", "k", b"POST /x {}")
     with pytest.raises(Conflict, match="was not kept"):
         answered(identity)
 
 
-def test_answers_are_kept_for_a_day(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_responses_are_kept_for_a_day(identity: IdentityApplication, clock: FakeClock) -> None:
     answered(identity)
     clock.advance(hours=24, seconds=-1)
     assert answered(identity) is not None
@@ -66,7 +66,7 @@ def test_answers_are_kept_for_a_day(identity: IdentityApplication, clock: FakeCl
     assert answered(identity) is None
 
 
-def test_answers_lie_sealed_and_are_purged(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_responses_are_sealed_and_purged(identity: IdentityApplication, clock: FakeClock) -> None:
     answered(identity)
     with identity.transaction() as services:
         stored_response = services.idempotency.claim_key("anna", "k", b"POST /x {}")
@@ -76,7 +76,7 @@ def test_answers_lie_sealed_and_are_purged(identity: IdentityApplication, clock:
     assert identity.background_jobs.purge() == {"records": 1}
 
 
-def test_a_form_is_used_once(identity: IdentityApplication) -> None:
+def test_form_submission_is_accepted_once(identity: IdentityApplication) -> None:
     def used(principal: str = "anna", once: str = "o") -> bool:
         with identity.transaction() as services:
             return services.idempotency.claim_token(principal, once)
@@ -86,7 +86,7 @@ def test_a_form_is_used_once(identity: IdentityApplication) -> None:
     assert answered(identity, key="o") is None
 
 
-def test_request_may_claim_again_what_it_has_committed(identity: IdentityApplication) -> None:
+def test_retried_request_can_claim_its_key_again(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         assert services.idempotency.claim_token("anna", "form")
         assert services.idempotency.claim_key("anna", "k", b"POST /x {}") is None

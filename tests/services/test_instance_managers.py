@@ -271,7 +271,7 @@ def run(identity: IdentityApplication, seed: int, steps: int) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32), st.integers(1, 40))
-def test_no_manager_decides_over_the_sign_in_of_who_holds_a_role_at_the_instance(
+def test_managers_cannot_affect_sign_in_of_instance_role_holders(
     identity: IdentityApplication, seed: int, steps: int
 ) -> None:
     run(identity, seed, steps)
@@ -297,9 +297,7 @@ BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 @pytest.mark.parametrize("broken", sorted(BROKEN))
-def test_property_of_holders_fails_where_a_rule_is_missing(
-    identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
+def test_missing_rule_is_detected(identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     BROKEN[broken](monkeypatch)
 
     def try_all() -> None:

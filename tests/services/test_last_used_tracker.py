@@ -64,15 +64,13 @@ def test_authentication_itself_writes_nothing(
     assert program.last_used() == {clock()}
 
 
-def test_a_wrong_secret_is_no_use(identity: IdentityApplication, program: ServiceUserProgramCase) -> None:
+def test_wrong_secret_does_not_count_as_use(identity: IdentityApplication, program: ServiceUserProgramCase) -> None:
     program.fail()
     identity.background_jobs.flush_last_used()
     assert program.last_used() == {None}
 
 
-def test_the_latest_use_counts(
-    identity: IdentityApplication, program: ServiceUserProgramCase, clock: FakeClock
-) -> None:
+def test_latest_use_is_stored(identity: IdentityApplication, program: ServiceUserProgramCase, clock: FakeClock) -> None:
     program.use()
     clock.advance(minutes=5)
     program.use()
@@ -83,7 +81,7 @@ def test_the_latest_use_counts(
     assert program.last_used() == {clock() - timedelta(minutes=5)}
 
 
-def test_what_could_not_be_written_is_tried_again(
+def test_failed_write_is_retried(
     identity: IdentityApplication, program: ServiceUserProgramCase, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(self: object, transactions: object) -> None:
@@ -98,7 +96,7 @@ def test_what_could_not_be_written_is_tried_again(
     assert program.last_used() == {clock()}
 
 
-def test_the_end_of_the_process_loses_nothing(
+def test_shutdown_writes_pending_uses(
     identity: IdentityApplication, program: ServiceUserProgramCase, clock: FakeClock
 ) -> None:
     program.use()
@@ -106,7 +104,7 @@ def test_the_end_of_the_process_loses_nothing(
     assert program.last_used() == {clock()}
 
 
-def test_secrets_that_are_gone_are_no_trouble(identity: IdentityApplication, program: ServiceUserProgramCase) -> None:
+def test_removed_secrets_are_ignored(identity: IdentityApplication, program: ServiceUserProgramCase) -> None:
     program.use()
     with identity.transaction() as services:
         services.applications.remove(program.application_id, principal=Principal.OPERATOR)

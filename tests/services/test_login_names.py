@@ -80,7 +80,7 @@ def scene(make_world: WorldFactory) -> LoginNameScenario:
     return LoginNameScenario(world, *(world.make_organization() for _ in range(3)))
 
 
-def test_an_address_means_the_one_who_has_it_verified_there(scene: LoginNameScenario) -> None:
+def test_verified_address_finds_its_user(scene: LoginNameScenario) -> None:
     ada = scene.has(scene.acme, MANAGER)
     assert scene.means(at=scene.acme) == ada.id
     assert scene.means() is None, "what a manager says counts in the organization alone"
@@ -88,18 +88,18 @@ def test_an_address_means_the_one_who_has_it_verified_there(scene: LoginNameScen
 
 
 @pytest.mark.parametrize("verifier", EmailVerifier)
-def test_who_verified_an_address_decides_where_it_counts(scene: LoginNameScenario, verifier: EmailVerifier) -> None:
+def test_verifier_determines_where_an_address_counts(scene: LoginNameScenario, verifier: EmailVerifier) -> None:
     ada = scene.has(scene.acme, verifier)
     assert scene.means(at=scene.acme) == ada.id
     assert scene.means() == (ada.id if verifier.is_globally_trusted else None)
 
 
-def test_an_address_that_is_not_verified_means_nobody(scene: LoginNameScenario) -> None:
+def test_unverified_address_finds_no_user(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, None)
     assert (scene.means(at=scene.acme), scene.means()) == (None, None)
 
 
-def test_of_several_in_one_organization_nobody_is_meant(scene: LoginNameScenario) -> None:
+def test_address_shared_in_organization_is_ambiguous(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, OWN_LINK)
     scene.has(scene.acme, MANAGER)
     other_user = scene.has(scene.bolt, MANAGER)
@@ -107,19 +107,19 @@ def test_of_several_in_one_organization_nobody_is_meant(scene: LoginNameScenario
     assert scene.means(at=scene.bolt) == other_user.id
 
 
-def test_of_several_who_proved_an_address_nobody_is_meant(scene: LoginNameScenario) -> None:
+def test_address_verified_by_several_is_ambiguous(scene: LoginNameScenario) -> None:
     for organization in (scene.acme, scene.bolt):
         scene.has(organization, OWN_LINK)
     assert scene.means() is None
     assert scene.means(at=scene.post) is None
 
 
-def test_where_nobody_there_has_it_it_means_whom_it_means_everywhere(scene: LoginNameScenario) -> None:
+def test_lookup_falls_back_to_all_organizations(scene: LoginNameScenario) -> None:
     ada = scene.has(scene.acme, OWN_LINK)
     assert scene.means(at=scene.bolt) == ada.id
 
 
-def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(scene: LoginNameScenario) -> None:
+def test_instance_role_holders_take_precedence_outside_the_organization(scene: LoginNameScenario) -> None:
     holder = scene.has(scene.acme, OWN_LINK, holder=True)
     user = scene.has(scene.post, MANAGER)
     scene.has(scene.bolt, OWN_LINK)
@@ -130,16 +130,14 @@ def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(sce
     assert scene.means(at=scene.world.make_organization()) == holder.id
 
 
-def test_a_holder_who_did_not_prove_an_address_comes_first_nowhere(scene: LoginNameScenario) -> None:
+def test_unverified_instance_role_holder_takes_no_precedence(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, MANAGER, holder=True)
     user = scene.has(scene.bolt, OWN_LINK)
     assert scene.means() == user.id
 
 
 @pytest.mark.parametrize("proof", DomainProof)
-def test_whose_organization_has_proven_the_domain_comes_before_others(
-    scene: LoginNameScenario, proof: DomainProof
-) -> None:
+def test_verified_domain_takes_precedence(scene: LoginNameScenario, proof: DomainProof) -> None:
     other_user, user = scene.has(scene.acme, OWN_LINK), scene.has(scene.post, MANAGER)
     scene.proves(scene.post, proof)
     assert scene.means() == (other_user.id if proof is DomainProof.UNPROVEN else user.id)
@@ -157,7 +155,7 @@ def test_address_of_inactive_user_is_not_resolved(scene: LoginNameScenario, deac
     assert scene.means() == user.id != ada.id
 
 
-def test_a_login_name_that_exists_wins_active_or_not(scene: LoginNameScenario) -> None:
+def test_existing_login_name_precedes_address(scene: LoginNameScenario) -> None:
     named = scene.world.make_human_user(scene.acme)
     login_name = f"{named.user_name}@{scene.acme.primary_domain}"
     scene.has(scene.acme, OWN_LINK, email=login_name, holder=True)
@@ -167,7 +165,7 @@ def test_a_login_name_that_exists_wins_active_or_not(scene: LoginNameScenario) -
     assert scene.means(login_name, scene.bolt) == named.id
 
 
-def test_a_service_user_wins_as_well(scene: LoginNameScenario) -> None:
+def test_service_user_name_precedes_address(scene: LoginNameScenario) -> None:
     robot = scene.world.make_service_user_program(scene.acme).user
     login_name = f"{robot.user_name}@{scene.acme.primary_domain}"
     scene.has(scene.acme, OWN_LINK, email=login_name)
@@ -185,9 +183,7 @@ def test_a_service_user_wins_as_well(scene: LoginNameScenario) -> None:
         ("ada", False),
     ],
 )
-def test_addresses_are_compared_but_for_the_case_of_ascii_letters(
-    scene: LoginNameScenario, typed: str, is_meant: bool
-) -> None:
+def test_addresses_ignore_ascii_case(scene: LoginNameScenario, typed: str, is_meant: bool) -> None:
     ada = scene.has(scene.acme, OWN_LINK)
     assert scene.means(typed) == (ada.id if is_meant else None)
 
@@ -211,7 +207,7 @@ def by_nobody(_: LoginNameScenario) -> None:
         (lambda scene: off(scene, None), False, False),
     ],
 )
-def test_the_policy_of_the_person_decides(
+def test_policy_of_the_user_applies(
     scene: LoginNameScenario, prepare: Callable[[LoginNameScenario], None], person: bool, holder: bool
 ) -> None:
     """Only the instance policy applies to users with an instance role; an organization cannot lock them out."""
@@ -223,7 +219,7 @@ def test_the_policy_of_the_person_decides(
         assert (scene.means("boss@post.example", at) == boss.id) is holder
 
 
-def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: LoginNameScenario) -> None:
+def test_address_of_instance_role_holder_is_reserved(scene: LoginNameScenario) -> None:
     boss, _ = scene.has(scene.acme, OWN_LINK, holder=True), scene.has(scene.bolt, MANAGER)
     with scene.world.read_only_services() as services:
         resolve = services.login_names.resolve
@@ -252,7 +248,7 @@ def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Log
         ),
     ],
 )
-def test_who_loses_by_a_domain_that_is_proven_is_counted(
+def test_users_losing_sign_in_by_verified_domain_are_counted(
     scene: LoginNameScenario, prepare: Callable[[LoginNameScenario], object], losing: int
 ) -> None:
     """The number of users whom their address no longer finds afterwards."""
@@ -266,7 +262,7 @@ def test_who_loses_by_a_domain_that_is_proven_is_counted(
         assert services.login_names.count_losing_email_sign_in(scene.post.id, "post.example") == losing
 
 
-def test_who_loses_by_login_names_of_a_primary_domain_is_counted(scene: LoginNameScenario) -> None:
+def test_users_losing_sign_in_by_primary_domain_are_counted(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, OWN_LINK)
     person = scene.world.make_human_user(scene.post)
     scene.world.operator_services.users.change(person.id, ChangeHumanUser(user_name="ada"))

@@ -79,9 +79,7 @@ NAMING: dict[str, Callable[[Services, NameConflictScenario, str], object]] = {
 
 
 @pytest.mark.parametrize("change", NAMING)
-def test_user_name_is_refused_whose_login_name_is_anothers_verified_address(
-    scene: NameConflictScenario, change: str
-) -> None:
+def test_user_name_equal_to_foreign_verified_address_is_refused(scene: NameConflictScenario, change: str) -> None:
     for spelling in (scene.name, scene.name.upper()):
         with pytest.raises(Invalid) as refused, scene.world.transaction_services() as services:
             NAMING[change](services, scene, spelling)
@@ -92,7 +90,7 @@ def test_user_name_is_refused_whose_login_name_is_anothers_verified_address(
         NAMING[change](services, scene, scene.name)
 
 
-def test_own_address_may_be_the_own_login_name(scene: NameConflictScenario) -> None:
+def test_own_address_may_equal_own_login_name(scene: NameConflictScenario) -> None:
     with scene.world.transaction_services() as services:
         services.users.change(scene.reader.id, ChangeHumanUser(user_name=scene.name), principal=Principal.OPERATOR)
         renamed = services.users.change(
@@ -101,7 +99,7 @@ def test_own_address_may_be_the_own_login_name(scene: NameConflictScenario) -> N
     assert renamed.profile.email_verified
 
 
-def test_person_from_a_provider_gets_another_name_than_anothers_address(scene: NameConflictScenario) -> None:
+def test_upstream_user_gets_name_without_conflict(scene: NameConflictScenario) -> None:
     with scene.world.transaction_services() as services:
         subject = services.registration.provision_account(scene.organization, scene.name, Profile(given_name="Bob"))
     assert subject.user.user_name == f"{scene.name}-2"
@@ -125,7 +123,7 @@ def _make(services: Services, scene: NameConflictScenario, address: str) -> obje
 
 
 @pytest.mark.parametrize("give", [_set, _say, _ask_for_link, _make])
-def test_address_is_refused_that_is_anothers_login_name(
+def test_address_equal_to_foreign_login_name_is_refused(
     scene: NameConflictScenario, give: Callable[[Services, NameConflictScenario, str], object]
 ) -> None:
     login_name = f"{scene.other.user_name}@{scene.organization.primary_domain}"
@@ -137,7 +135,7 @@ def test_address_is_refused_that_is_anothers_login_name(
         give(services, scene, f"nobody@{scene.organization.primary_domain}")
 
 
-def test_link_confirms_no_address_that_became_anothers_login_name(scene: NameConflictScenario) -> None:
+def test_link_does_not_verify_address_that_became_foreign_login_name(scene: NameConflictScenario) -> None:
     address = f"carl@{scene.organization.primary_domain}"
     with scene.world.transaction_services() as services:
         services.users.change(scene.reader.id, ChangeHumanUser(email=address), principal=Principal.OPERATOR)
@@ -152,7 +150,7 @@ def test_link_confirms_no_address_that_became_anothers_login_name(scene: NameCon
         assert services.users.get(scene.reader.id).email_verified_by is None
 
 
-def test_primary_domain_is_refused_that_makes_an_address_anothers_login_name(scene: NameConflictScenario) -> None:
+def test_primary_domain_creating_name_conflict_is_refused(scene: NameConflictScenario) -> None:
     domain = "new.example"
     with scene.world.transaction_services() as services:
         stored = services.users.get(scene.reader.id)

@@ -129,16 +129,14 @@ def test_deletion_and_its_cancellation_are_notified(identity: IdentityApplicatio
     assert (notice.to, notice.template, notice.values) == (ADDRESS, "removed", {"login_name": login_name})
 
 
-def test_the_first_password_of_a_new_account_is_no_news(identity: IdentityApplication, ada: HumanUser) -> None:
+def test_first_password_sends_no_notification(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         person = make_human_user(services, make_organization(services, "Bolt"), "bob", "bob@bolt.example")
         services.users.set_one_time_password(person.id, principal=Principal.OPERATOR)
     assert queued_notifications(identity) == []
 
 
-def test_a_language_of_the_person_counts_before_that_of_whoever_acts(
-    identity: IdentityApplication, ada: HumanUser
-) -> None:
+def test_notification_uses_recipient_language(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, locale="de-CH"))
         services.language = "fr"
@@ -147,9 +145,7 @@ def test_a_language_of_the_person_counts_before_that_of_whoever_acts(
     assert notice.languages == ("de-CH", "fr")
 
 
-def test_a_notice_waits_for_days_for_a_mail_server_that_is_away(
-    identity: IdentityApplication, ada: HumanUser, clock: FakeClock
-) -> None:
+def test_notification_is_retried_for_days(identity: IdentityApplication, ada: HumanUser, clock: FakeClock) -> None:
     with identity.transaction() as services:
         services.users.recover(ada.id)
     clock.advance(days=6)

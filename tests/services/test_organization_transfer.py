@@ -240,7 +240,7 @@ def exported(services: Services, organization: Organization) -> dict[str, Any]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(organization=organizations())
-def test_what_comes_in_goes_out_the_same_but_for_ids(with_other: World, organization: dict[str, Any]) -> None:
+def test_import_and_export_round_trip(with_other: World, organization: dict[str, Any]) -> None:
     with undone(with_other) as services:
         first = exported(services, imported(services, document(organization)))
         assert is_shown(organization, first["organization"])
@@ -251,7 +251,7 @@ def test_what_comes_in_goes_out_the_same_but_for_ids(with_other: World, organiza
 
 
 class TestComingBack:
-    def test_after_a_removal_it_comes_back_with_its_ids(self, isolated_world: World) -> None:
+    def test_removed_organization_is_restored_with_its_ids(self, isolated_world: World) -> None:
         robot = isolated_world.make_service_user_program()
         with isolated_world.transaction_services() as services:
             before = exported(services, robot.organization)
@@ -261,7 +261,7 @@ class TestComingBack:
         # The program's key file works again.
         assert robot.access_token()
 
-    def test_a_key_that_expired_meanwhile_stays_behind(self, with_other: World) -> None:
+    def test_expired_key_is_not_imported(self, with_other: World) -> None:
         keys = [{"public_key": PEM, "expires_at": "2001-01-01T00:00:00Z"}]
         user = {"user_name": "robot", "display_name": "Robot", "keys": keys}
         with undone(with_other) as services:
@@ -281,7 +281,7 @@ def is_shown(described: Any, exported_value: Any) -> bool:
 
 
 class TestContent:
-    def test_no_secret_is_in_it(self, isolated_world: World) -> None:
+    def test_export_contains_no_secrets(self, isolated_world: World) -> None:
         robot, person = isolated_world.make_service_user_program(), isolated_world.make_human_user()
         isolated_world.make_service_user_secret(robot)
         token = isolated_world.make_personal_access_token(robot)
@@ -295,14 +295,14 @@ class TestContent:
         for secret in ("PRIVATE", token, client.secret, "digest", "hash", "secret_id"):
             assert secret not in text
 
-    def test_keys_that_expired_are_not_in_it(self, isolated_world: World) -> None:
+    def test_export_omits_expired_keys(self, isolated_world: World) -> None:
         robot = isolated_world.make_service_user_program(expires_at=isolated_world.clock() + timedelta(days=1))
         isolated_world.clock.advance(days=2)
         with undone(isolated_world) as services:
             [user] = exported(services, robot.organization)["organization"]["service_users"]
             assert user["keys"] == []
 
-    def test_both_ways_are_audited(self, isolated_world: World) -> None:
+    def test_export_and_import_are_audited(self, isolated_world: World) -> None:
         organization = isolated_world.make_organization()
         with isolated_world.transaction_services() as services:
             values = exported(services, organization)
@@ -312,13 +312,13 @@ class TestContent:
         [event] = isolated_world.audit_events(event="organization.imported", object_id=copy.id)
         assert event.detail == {"instance": isolated_world.instance.project_id, "kept_ids": False}
 
-    def test_an_unknown_organization_is_not_found(self, isolated_world: World) -> None:
+    def test_unknown_organization_is_not_found(self, isolated_world: World) -> None:
         with undone(isolated_world) as services, pytest.raises(NotFound):
             OrganizationTransfer(services).begin_export(new_id(), principal=Principal.OPERATOR)
 
 
 class TestProblems:
-    def test_are_reported_at_once_with_paths(self, with_other: World) -> None:
+    def test_all_problems_are_reported_with_paths(self, with_other: World) -> None:
         user = {"user_name": "anna", "given_name": "A", "family_name": "B"}
         application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
         project = {
@@ -346,7 +346,7 @@ class TestProblems:
             "organization.projects[0].managers[0].roles",
         }
 
-    def test_of_single_values_are_reported_before_any_creation(self) -> None:
+    def test_invalid_values_are_reported_before_any_write(self) -> None:
         values = document({"name": "", "colour": "red", "users": [{"user_name": 1}], "projects": 5})
         with StreamedOrganizationImport() as incoming, pytest.raises(Invalid) as refused:
             incoming.document(parse_json_stream(io.BytesIO(json.dumps(values).encode()), incoming.list_consumers))
@@ -359,7 +359,7 @@ class TestProblems:
             "organization.projects",
         }
 
-    def test_ids_that_are_taken(self, isolated_world: World) -> None:
+    def test_existing_ids_are_refused(self, isolated_world: World) -> None:
         robot = isolated_world.make_service_user_program()
         with undone(isolated_world) as services:
             values = exported(services, robot.organization)
@@ -370,7 +370,7 @@ class TestProblems:
 
 
 class TestPermissions:
-    def test_who_manages_organizations_imports_with_new_ids(self, isolated_world: World) -> None:
+    def test_organization_manager_imports_with_new_ids(self, isolated_world: World) -> None:
         robot = isolated_world.make_service_user_program()
         by_role = {role: _principal(isolated_world, role) for role in ("IAM_ORG_MANAGER", "IAM_USER_MANAGER")}
         with isolated_world.transaction_services() as services:
@@ -389,7 +389,7 @@ class TestPermissions:
                 imported(services, values, **options)
 
     @pytest.mark.parametrize("role", ["IAM_USER_MANAGER"])
-    def test_who_sees_only_parts_cannot_export(self, isolated_world: World, role: str) -> None:
+    def test_partial_visibility_forbids_export(self, isolated_world: World, role: str) -> None:
         organization, principal = isolated_world.make_organization(), _principal(isolated_world, role)
         with undone(isolated_world) as services, pytest.raises(Denied):
             OrganizationTransfer(services).begin_export(organization.id, principal=principal)

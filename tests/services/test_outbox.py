@@ -57,7 +57,7 @@ def queue(identity: IdentityApplication, mail: Mail = MAIL) -> None:
         services.mails.queue(mail, MailReason.NOTICE)
 
 
-def test_after_the_commit_the_worker_is_called_once(identity: IdentityApplication, calls: list[str]) -> None:
+def test_commit_wakes_worker_once(identity: IdentityApplication, calls: list[str]) -> None:
     with identity.transaction() as services:
         services.mails.queue(MAIL, MailReason.NOTICE)
         services.mails.queue(MAIL, MailReason.NOTICE)
@@ -65,7 +65,7 @@ def test_after_the_commit_the_worker_is_called_once(identity: IdentityApplicatio
     assert calls == ["outbox: mail"]
 
 
-def test_what_is_aborted_is_never_sent(
+def test_aborted_message_is_not_sent(
     identity: IdentityApplication, server: FailingMailServer, calls: list[str]
 ) -> None:
     def change_our_mind() -> None:
@@ -80,7 +80,7 @@ def test_what_is_aborted_is_never_sent(
     assert server.sent == []
 
 
-def test_each_is_sent_once_and_at_once(identity: IdentityApplication, server: FailingMailServer) -> None:
+def test_message_is_sent_once_immediately(identity: IdentityApplication, server: FailingMailServer) -> None:
     queue(identity)
     assert identity.senders["mail"].run() is None
     # The mail server works again.
@@ -89,7 +89,7 @@ def test_each_is_sent_once_and_at_once(identity: IdentityApplication, server: Fa
     assert server.sent == [MAIL, MAIL]
 
 
-def test_while_the_server_is_away_it_waits_longer_and_longer(
+def test_retry_delay_grows_during_outage(
     identity: IdentityApplication, server: FailingMailServer, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.problem = ConnectionRefusedError(f"no way to {MAIL.to}")
@@ -110,7 +110,7 @@ def test_while_the_server_is_away_it_waits_longer_and_longer(
     assert server.sent == [MAIL]
 
 
-def test_it_is_given_up_when_it_is_worth_nothing_any_more(
+def test_expired_message_is_dropped(
     identity: IdentityApplication, server: FailingMailServer, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.problem = ConnectionRefusedError()
@@ -151,7 +151,7 @@ def test_backlog_is_reported_to_operators(
     assert sender.find_problem() is None
 
 
-def test_an_address_that_does_not_exist_is_given_up(
+def test_rejected_address_is_not_retried(
     identity: IdentityApplication, server: FailingMailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.problem = DeliveryRejected()
@@ -160,7 +160,7 @@ def test_an_address_that_does_not_exist_is_given_up(
     assert MAIL.to not in caplog.text
 
 
-def test_a_mail_to_nobody_goes_nowhere(
+def test_mail_without_recipient_is_not_sent(
     identity: IdentityApplication, server: FailingMailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue(identity, Mail(to="", subject="Hello", text="Hello\n"))
@@ -169,9 +169,7 @@ def test_a_mail_to_nobody_goes_nowhere(
     assert caplog.text == ""
 
 
-def test_one_node_sends_and_another_looks_again_later(
-    identity: IdentityApplication, server: FailingMailServer, clock: FakeClock
-) -> None:
+def test_queue_is_sent_by_one_node(identity: IdentityApplication, server: FailingMailServer, clock: FakeClock) -> None:
     queue(identity)
     with identity.transaction() as services:
         acquire_lease(services.storage, "outbox: mail", starts_at=clock(), expires_at=clock() + timedelta(seconds=60))
@@ -182,7 +180,7 @@ def test_one_node_sends_and_another_looks_again_later(
     assert server.sent == [MAIL]
 
 
-def test_more_than_one_batch_is_sent_without_waiting(identity: IdentityApplication, server: FailingMailServer) -> None:
+def test_full_batches_are_sent_without_delay(identity: IdentityApplication, server: FailingMailServer) -> None:
     with identity.transaction() as services:
         for number in range(15):
             # More mails to one address would exceed its hourly limit.
@@ -192,7 +190,7 @@ def test_more_than_one_batch_is_sent_without_waiting(identity: IdentityApplicati
     assert len(server.sent) == 15
 
 
-def test_what_was_altered_in_the_outbox_is_not_sent(
+def test_tampered_message_is_not_sent(
     identity: IdentityApplication, server: FailingMailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with identity.transaction() as services:

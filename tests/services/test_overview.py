@@ -55,7 +55,7 @@ def test_expiring_credentials_are_sorted_soonest_first(services: Services) -> No
     ]
 
 
-def test_a_signing_key_that_is_about_to_retire_is_the_instance_s_concern(identity: IdentityApplication) -> None:
+def test_expiring_signing_key_is_listed_for_the_instance(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         organization = make_organization(services)
         first = services.signing_keys.add_first()
@@ -79,7 +79,7 @@ def refuse(identity: IdentityApplication, reason: str, organization_id: str | No
         identity.record_refusals(services.refused_events)
 
 
-def test_refusals_of_a_day_are_taken_together(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_recent_refusals_are_grouped(identity: IdentityApplication, clock: FakeClock) -> None:
     refuse(identity, "old", "acme")
     clock.advance(hours=25)
     for reason, organization_id in (("wrong password", "acme"), ("expired", "acme"), ("wrong password", "other")):
@@ -107,7 +107,7 @@ def test_refusals_are_limited_to_twenty(identity: IdentityApplication) -> None:
         assert len(services.overview.list_refused(None, principal=Principal.OPERATOR)) == 20
 
 
-def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
+def test_completed_steps_are_marked(services: Services) -> None:
     organization = make_organization(services)
 
     def steps() -> GettingStarted:
@@ -130,7 +130,7 @@ def test_first_steps_are_ticked_off_one_by_one(services: Services) -> None:
     assert steps() == GettingStarted(project=True, application=True, service_user=True, key=True, manager=True)
 
 
-def test_what_falls_with_an_organization_is_counted(services: Services) -> None:
+def test_organization_deletion_impact_is_counted(services: Services) -> None:
     organization = make_organization(services)
     services.projects.create(organization.id, CreateProject(name="Project"), principal=Principal.OPERATOR)
     add_key(services, make_service_user(services, organization).id, 40)

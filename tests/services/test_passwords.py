@@ -55,7 +55,7 @@ def tried(identity: IdentityApplication, login_name: str) -> int | None:
     return None
 
 
-def test_after_five_failures_delays_double(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
+def test_delay_doubles_after_five_failures(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
     assert [tried(identity, "anna") for _ in range(5)] == [None] * 5
     waits = []
     for _ in range(12):
@@ -67,7 +67,7 @@ def test_after_five_failures_delays_double(identity: IdentityApplication, anna: 
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
 
 
-def test_a_hundred_failures_need_a_reset(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
+def test_account_locks_after_hundred_failures(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
     granted = 0
     for _ in range(110):
         granted += tried(identity, "anna") is None
@@ -92,14 +92,14 @@ def test_unlock_is_recorded_once_after_failures(identity: IdentityApplication, a
         assert services.users.count_failed_attempts(anna.user.id) == 0
 
 
-def test_a_deactivated_person_is_refused_with_the_right_password(identity: IdentityApplication, anna: Subject) -> None:
+def test_deactivated_user_is_refused_with_right_password(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
         services.organizations.deactivate(anna.organization.id, principal=Principal.OPERATOR)
     with identity.transaction() as services:
         assert services.passwords.complete_attempt(attempt(services, "anna")) is None
 
 
-def test_an_outdated_hash_is_replaced_and_nothing_else(identity: IdentityApplication, anna: Subject) -> None:
+def test_outdated_hash_is_replaced(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
         before = services.storage.users.find_password(anna.user.id)
         services.passwords.complete_attempt(attempt(services, "anna"), outdated_hash="$new$")
@@ -109,7 +109,7 @@ def test_an_outdated_hash_is_replaced_and_nothing_else(identity: IdentityApplica
     assert (after.hash, after.must_change, after.changed_at) == ("$new$", False, before.changed_at)
 
 
-def test_what_is_wrong_with_a_password(services: Services) -> None:
+def test_weak_passwords_are_refused(services: Services) -> None:
     name, known = "Do not use your user name.", "This password is too well known. Choose another."
     for password, sentence in (
         ("", "Enter a password."),
@@ -169,7 +169,7 @@ class TestAFileOfTheOperator:
         assert refusal.value.fields == {"new_password": "This password is too well known. Choose another."}
         services.passwords.require_acceptable("acme acme acme acme acme", None, owner=OTHER_ORGANIZATION, names=())
 
-    def test_that_is_not_there_stops_the_start(self, tmp_path: Path) -> None:
+    def test_missing_file_stops_the_start(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidSetting, match="password_blocklist"):
             _read_password_blocklist(tmp_path / "none.txt")
 
@@ -192,7 +192,7 @@ def test_password_strength_estimate_is_bounded() -> None:
     assert call_count < 100
 
 
-def test_composed_and_decomposed_letters_are_one_password(identity: IdentityApplication) -> None:
+def test_unicode_normal_forms_are_one_password(identity: IdentityApplication) -> None:
     hasher = identity.process_state.hasher
     stored = hasher.hash(unicodedata.normalize("NFD", "Füße über Bäume, fünf"))
     assert hasher.verify(stored, unicodedata.normalize("NFC", "Füße über Bäume, fünf")).is_match
@@ -201,7 +201,7 @@ def test_composed_and_decomposed_letters_are_one_password(identity: IdentityAppl
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_link_works_once(identity: IdentityApplication, anna: Subject) -> None:
+def test_link_works_once(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
         link = services.passwords.issue_reset_link(anna.user.id)
     assert link.startswith("https://id.example.com/password/reset/")
@@ -217,7 +217,7 @@ def test_a_link_works_once(identity: IdentityApplication, anna: Subject) -> None
         services.passwords.find_by_reset_link(code)
 
 
-def test_a_link_expires(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
+def test_link_expires(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
     with identity.transaction() as services:
         code = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
     clock.advance(hours=1)
@@ -227,7 +227,7 @@ def test_a_link_expires(identity: IdentityApplication, anna: Subject, clock: Fak
         services.passwords.reset(code, "$hash$")
 
 
-def test_a_newer_link_ends_the_older(identity: IdentityApplication, anna: Subject) -> None:
+def test_new_link_replaces_previous_link(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
         old = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
         services.passwords.issue_reset_link(anna.user.id)
@@ -235,7 +235,7 @@ def test_a_newer_link_ends_the_older(identity: IdentityApplication, anna: Subjec
         services.passwords.find_by_reset_link(old)
 
 
-def test_a_new_password_ends_links_sessions_and_tokens(identity: IdentityApplication, anna: Subject) -> None:
+def test_new_password_ends_links_sessions_and_tokens(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
         code = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
         _, current = services.sessions.start(anna, (), proofs=(), user_agent="")
@@ -250,6 +250,6 @@ def test_a_new_password_ends_links_sessions_and_tokens(identity: IdentityApplica
             services.passwords.find_by_reset_link(code)
 
 
-def test_links_are_for_people(identity: IdentityApplication) -> None:
+def test_unknown_user_gets_no_link(identity: IdentityApplication) -> None:
     with pytest.raises(NotFound), identity.transaction() as services:
         services.passwords.issue_reset_link("nobody")

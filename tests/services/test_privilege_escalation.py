@@ -350,7 +350,7 @@ def undone(identity: IdentityApplication) -> Iterator[Services]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32), st.integers(1, 150))
-def test_nobody_gains_more_than_they_hold(identity: IdentityApplication, seed: int, steps: int) -> None:
+def test_random_calls_gain_no_permissions(identity: IdentityApplication, seed: int, steps: int) -> None:
     identity.process_state.hasher.hash = lambda password: "hash"  # type: ignore[method-assign]
     identity.process_state.manager_roles = _ROLE
     with undone(identity) as services:
@@ -360,7 +360,7 @@ def test_nobody_gains_more_than_they_hold(identity: IdentityApplication, seed: i
 
 
 @pytest.mark.parametrize("name", DONE)
-def test_a_user_manager_has_no_power_over_an_owner(services: Services, name: str) -> None:
+def test_user_manager_cannot_act_on_owner(services: Services, name: str) -> None:
     """Each action by itself, against the account and the credentials of a user with more permissions."""
     organization = make_organization(services)
     principal = holding(services, make_service_user(services, organization, "clerk"), "ORG_USER_MANAGER")

@@ -41,7 +41,7 @@ def expired(identity: IdentityApplication, clock: FakeClock) -> dict[str, object
     }
 
 
-def test_expired_rows_go_in_batches_and_live_ones_stay(
+def test_purge_deletes_expired_rows_in_batches(
     identity: IdentityApplication, expired: dict[str, object], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(identity, purge.BATCH_SIZE + 3, **expired)
@@ -51,7 +51,7 @@ def test_expired_rows_go_in_batches_and_live_ones_stay(
     assert identity.background_jobs.purge() == {}
 
 
-def test_others_are_relieved_after_each_batch_and_whoever_watches_hears_of_it(
+def test_each_batch_commits_and_reports_progress(
     identity: IdentityApplication, expired: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded: list[str] = []
@@ -78,7 +78,7 @@ def test_others_are_relieved_after_each_batch_and_whoever_watches_hears_of_it(
     assert recorded == 3 * ["access tokens", "relieved"]
 
 
-def test_whoever_waits_has_as_long_as_the_batch_took(
+def test_pause_lasts_as_long_as_the_batch(
     identity: IdentityApplication, expired: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -90,14 +90,14 @@ def test_whoever_waits_has_as_long_as_the_batch_took(
     assert slept == pytest.approx([0.15, 0.005])
 
 
-def test_nobody_waits_for_a_purge_that_has_nothing_to_delete(
-    identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_purge_takes_no_write_lock(identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_jobs, "purge_batch", None)
     assert identity.background_jobs.purge() == {}
 
 
-def test_one_node_at_a_time(identity: IdentityApplication, expired: dict[str, object], clock: FakeClock) -> None:
+def test_purge_runs_on_one_node_at_a_time(
+    identity: IdentityApplication, expired: dict[str, object], clock: FakeClock
+) -> None:
     for waited, left in ((0, {"access tokens": 1}), (1, {})):
         fill(identity, 1, **expired)
         with identity.transaction() as services:
@@ -110,7 +110,7 @@ def test_one_node_at_a_time(identity: IdentityApplication, expired: dict[str, ob
         clock.advance(minutes=1)
 
 
-def test_a_purge_that_takes_long_stays_the_only_one(
+def test_long_purge_keeps_its_lease(
     identity: IdentityApplication, expired: dict[str, object], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results: list[bool] = []
@@ -133,7 +133,7 @@ def test_a_purge_that_takes_long_stays_the_only_one(
         clock.advance(hours=1)
 
 
-def test_a_purge_ends_when_another_node_has_begun_one(
+def test_purge_ends_after_losing_its_lease(
     identity: IdentityApplication, expired: dict[str, object], clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the process had been suspended until its lease expired."""
@@ -152,12 +152,12 @@ def test_a_purge_ends_when_another_node_has_begun_one(
     assert identity.background_jobs.purge() == {"access tokens": purge.BATCH_SIZE}
 
 
-def test_nothing_else_waits_for_a_purge(identity: IdentityApplication) -> None:
+def test_other_jobs_do_not_wait_for_purge(identity: IdentityApplication) -> None:
     assert [job.name for job in identity.background_jobs.jobs if job.has_own_thread] == ["purge"]
 
 
 @pytest.mark.parametrize("failure", [StorageUnavailable("too slow"), RuntimeError("broken")])
-def test_a_kind_that_cannot_be_purged_stops_no_other(
+def test_failing_kind_stops_no_other_kind(
     identity: IdentityApplication,
     expired: dict[str, object],
     clock: FakeClock,
@@ -183,7 +183,7 @@ def test_a_kind_that_cannot_be_purged_stops_no_other(
     assert identity.background_jobs.purge() == {"access tokens": 1}, "the message went"
 
 
-def test_what_a_sign_in_leaves_behind_goes_too(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_purge_deletes_sign_in_leftovers(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
         anna = subject_of(services, make_human_user(services, make_organization(services)))
         # A link of a user without a password lives longer.
@@ -212,7 +212,7 @@ class TestAges:
     def further(self) -> dict[str, str]:
         return {"identity.session_retention": "3d", "identity.token_retention": "2d", "identity.purge_after": "1d"}
 
-    def test_sessions_and_tokens_each_have_their_own(
+    def test_sessions_and_tokens_have_separate_ages(
         self, identity: IdentityApplication, expired: dict[str, object], clock: FakeClock
     ) -> None:
         """Tokens of an ended session are purged first, since they may refer to it for twelve hours."""
@@ -232,7 +232,7 @@ class TestAges:
         assert after_its_end == 3 * day + 12 * hour + hour
 
 
-def test_mails_that_may_still_go_out_stay(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_sendable_mails_are_kept(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
         services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock() + timedelta(days=3)))
     clock.advance(hours=26)
@@ -244,7 +244,7 @@ def further() -> dict[str, str]:
     return {"identity.audit_retention": "90d"}
 
 
-def test_audit_events_go_when_they_are_old_enough(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_audit_events_are_purged_after_retention(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
         make_organization(services)
     clock.advance(days=90)
@@ -263,9 +263,7 @@ def hold(services: Services, kind: LegalHoldKind, held_id: str | None = None, re
 
 
 class TestLegalHold:
-    def test_what_an_organization_has_stays_as_long_as_it_is_held(
-        self, identity: IdentityApplication, clock: FakeClock
-    ) -> None:
+    def test_held_organization_data_is_kept(self, identity: IdentityApplication, clock: FakeClock) -> None:
         legal_holds = {}
         for name in ("Held", "Other"):
             with identity.transaction() as services:
@@ -287,7 +285,7 @@ class TestLegalHold:
             services.legal_holds.release(placed.id)
         assert set(identity.background_jobs.purge()) == {"sessions", "audit events"}
 
-    def test_what_is_held_is_passed_over_once(
+    def test_held_rows_are_skipped_once(
         self, identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(purge, "SCAN_LIMIT", 2)
@@ -317,7 +315,7 @@ class TestLegalHold:
         # At most two at a time, held or not.
         assert [found for _, found in looked] == [0, 1, 2, 1, 0]
 
-    def test_everything_can_be_held(
+    def test_legal_hold_on_instance_keeps_everything(
         self, identity: IdentityApplication, expired: dict[str, object], clock: FakeClock
     ) -> None:
         fill(identity, 1, **expired)
@@ -330,9 +328,7 @@ class TestLegalHold:
             services.legal_holds.release(placed.id)
         assert identity.background_jobs.purge()["access tokens"] == 1
 
-    def test_an_account_that_was_to_be_deleted_stays_for_another_day(
-        self, identity: IdentityApplication, clock: FakeClock
-    ) -> None:
+    def test_held_account_deletion_is_postponed(self, identity: IdentityApplication, clock: FakeClock) -> None:
         with identity.transaction() as services:
             organization = make_organization(services)
             anna = make_human_user(services, organization)
@@ -346,7 +342,7 @@ class TestLegalHold:
         clock.advance(days=1)
         assert identity.background_jobs.delete_due_accounts() == 1
 
-    def test_what_is_about_one_person_can_be_held(self, identity: IdentityApplication, clock: FakeClock) -> None:
+    def test_legal_hold_on_user_keeps_user_data(self, identity: IdentityApplication, clock: FakeClock) -> None:
         """Other users of the organization are not held."""
         with identity.transaction() as services:
             organization = make_organization(services)
@@ -367,7 +363,7 @@ class TestLegalHold:
             services.legal_holds.release(placed.id)
         assert set(identity.background_jobs.purge()) == {"sessions", "audit events"}
 
-    def test_it_is_audited_and_placed_once(self, identity: IdentityApplication) -> None:
+    def test_legal_hold_is_audited_and_placed_once(self, identity: IdentityApplication) -> None:
         with identity.transaction() as services:
             organization = make_organization(services)
             anna = make_human_user(services, organization)
@@ -400,11 +396,11 @@ class TestLegalHold:
         ]
 
     @pytest.mark.parametrize("kind", LegalHoldKind)
-    def test_what_is_not_there_cannot_be_held(self, identity: IdentityApplication, kind: LegalHoldKind) -> None:
+    def test_unknown_target_cannot_be_held(self, identity: IdentityApplication, kind: LegalHoldKind) -> None:
         with identity.transaction() as services, pytest.raises(Invalid):
             hold(services, kind, "nobody")
 
-    def test_there_is_an_end_to_how_many_there_are(
+    def test_number_of_legal_holds_is_limited(
         self, identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(legal_holds, "MAX_HOLDS", 1)
@@ -415,7 +411,7 @@ class TestLegalHold:
                 hold(services, LegalHoldKind.ORGANIZATION, second.id)
 
     @pytest.mark.parametrize("kind", LegalHoldKind)
-    def test_nobody_who_is_held_is_removed(self, identity: IdentityApplication, kind: LegalHoldKind) -> None:
+    def test_held_user_cannot_be_removed(self, identity: IdentityApplication, kind: LegalHoldKind) -> None:
         """Neither directly nor with the organization; the rest is removed."""
         with identity.transaction() as services:
             organization, other = (make_organization(services, name) for name in ("Held", "Other"))
@@ -452,7 +448,5 @@ class TestLegalHold:
         (1000, 0.001, 0.001, 1000),
     ],
 )
-def test_batches_become_as_small_as_they_have_to_and_no_smaller_for_a_slow_disk(
-    limit: int, deletion: float, whole: float, following: int
-) -> None:
+def test_batch_size_adapts_to_duration(limit: int, deletion: float, whole: float, following: int) -> None:
     assert purge.PurgeBatch(limit, deletion, whole).next_limit(limit) == following

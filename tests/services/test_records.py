@@ -33,7 +33,7 @@ def anna(services: Services) -> HumanUser:
     return make_human_user(services, make_organization(services))
 
 
-def test_a_key_is_taken_by_the_first(records: RecordService) -> None:
+def test_existing_key_is_not_replaced(records: RecordService) -> None:
     assert records.add("device", "key", VALUE) is None
     holder = records.add("device", "key", {})
     assert holder is not None
@@ -43,7 +43,7 @@ def test_a_key_is_taken_by_the_first(records: RecordService) -> None:
     assert records.add("other", "key", {}) is None
 
 
-def test_what_has_expired_is_gone_and_its_key_free(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_expired_record_frees_its_key(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
         records = services.record_service(OWN_NAMESPACE)
         assert records.add("challenge", "key", {"n": 1}, expires_at=clock() + timedelta(minutes=5)) is None
@@ -58,7 +58,7 @@ def test_what_has_expired_is_gone_and_its_key_free(identity: IdentityApplication
     assert record.value == {"n": 2}
 
 
-def test_a_change_is_made_to_what_was_read(records: RecordService) -> None:
+def test_stale_record_is_not_replaced(records: RecordService) -> None:
     records.add("device", "key", {"n": 1})
     first = records.find("device", "key")
     assert first is not None
@@ -73,7 +73,7 @@ def test_a_change_is_made_to_what_was_read(records: RecordService) -> None:
     assert not records.delete("device", "key")
 
 
-def test_of_racing_callers_one_takes_a_record(identity: IdentityApplication) -> None:
+def test_concurrent_consumers_get_record_once(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         services.record_service(OWN_NAMESPACE).add("challenge", "key", VALUE)
 
@@ -91,7 +91,7 @@ def test_of_racing_callers_one_takes_a_record(identity: IdentityApplication) -> 
 
 
 @pytest.mark.parametrize("seal", [False, True])
-def test_records_of_a_user_go_with_the_user(
+def test_records_are_deleted_with_their_user(
     services: Services, records: RecordService, anna: HumanUser, seal: bool
 ) -> None:
     for key in ("a", "b"):
@@ -107,7 +107,7 @@ def test_records_of_a_user_go_with_the_user(
         records.add("device", "d", {}, user_id=anna.id)
 
 
-def test_records_of_a_user_are_dropped_together(records: RecordService, anna: HumanUser) -> None:
+def test_records_of_a_user_can_be_deleted_together(records: RecordService, anna: HumanUser) -> None:
     for key in ("a", "b"):
         records.add("device", key, {}, user_id=anna.id)
     records.add("other", "a", {}, user_id=anna.id)
@@ -116,7 +116,7 @@ def test_records_of_a_user_are_dropped_together(records: RecordService, anna: Hu
     assert records.find("other", "a") is not None
 
 
-def test_another_plugin_sees_and_touches_nothing(services: Services, records: RecordService, anna: HumanUser) -> None:
+def test_namespaces_are_isolated(services: Services, records: RecordService, anna: HumanUser) -> None:
     records.add("device", "key", VALUE, user_id=anna.id)
     record_service = services.record_service(OTHER_NAMESPACE)
     assert record_service.find("device", "key") is None
@@ -132,7 +132,7 @@ def test_another_plugin_sees_and_touches_nothing(services: Services, records: Re
     assert records.find("device", "key") == record
 
 
-def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Path) -> None:
+def test_sealed_value_and_key_are_unreadable_in_the_database(tmp_path: Path) -> None:
     path = tmp_path / "identity.db"
     settings = {
         "identity.issuer_url": "https://id.example.com",
@@ -165,7 +165,7 @@ def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Pat
         assert secret not in stored
 
 
-def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records: RecordService) -> None:
+def test_sealed_value_is_bound_to_its_record(services: Services, records: RecordService) -> None:
     records.add("totp", "mine", VALUE, seal=True)
     stored = services.storage.records.find("mine", "totp", token_digest("mine"))
     assert stored is not None
@@ -174,7 +174,7 @@ def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records
         records.find("totp", "stolen")
 
 
-def test_what_does_not_fit_is_refused(records: RecordService) -> None:
+def test_invalid_records_are_refused(records: RecordService) -> None:
     kinds = [(kind, {}) for kind in ("Kind", "", "a b", "k" * 65)]
     values: list[Any] = [[1], "text", {1: 2}, {"n": float("nan")}, {"text": "x" * MAX_VALUE_BYTES}]
     for kind, value in [*kinds, *(("kind", value) for value in values)]:
@@ -184,7 +184,7 @@ def test_what_does_not_fit_is_refused(records: RecordService) -> None:
         records.add("kind", "key", {"at": object()})
 
 
-def test_what_was_handed_over_can_be_changed_without_harm(records: RecordService) -> None:
+def test_returned_values_are_copies(records: RecordService) -> None:
     value: dict[str, Any] = {"list": [1]}
     records.add("kind", "key", value)
     value["list"].append(2)
@@ -193,9 +193,7 @@ def test_what_was_handed_over_can_be_changed_without_harm(records: RecordService
     assert record.value == {"list": [1]}
 
 
-def test_lookup_reads_records_of_its_name_space_alone(
-    services: Services, records: RecordService, anna: HumanUser
-) -> None:
+def test_lookup_is_limited_to_its_namespace(services: Services, records: RecordService, anna: HumanUser) -> None:
     records.add("device", "key", VALUE, user_id=anna.id, seal=True)
     found = services.lookup.find_record(OWN_NAMESPACE, "device", "key")
     assert found is not None

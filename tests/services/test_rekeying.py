@@ -98,7 +98,7 @@ def filled(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> Filled:
     return Filled(make_world(**MAIL), monkeypatch)
 
 
-def test_everything_is_sealed_anew_and_the_old_key_is_not_needed_any_more(filled: Filled) -> None:
+def test_rekeying_makes_the_old_key_unnecessary(filled: Filled) -> None:
     filled.check()
     done = filled.reseal(NEW, OLD)
     assert (done.count, done.unreadable) == (ALL, Counter())
@@ -108,7 +108,7 @@ def test_everything_is_sealed_anew_and_the_old_key_is_not_needed_any_more(filled
     assert filled.reseal(NEW, OLD).count == 0
 
 
-def test_a_check_tells_of_what_no_listed_key_opens(filled: Filled) -> None:
+def test_check_reports_values_of_unlisted_keys(filled: Filled) -> None:
     """A damaged signing key hides no other problem."""
     identity = filled.world.identity
 
@@ -125,7 +125,7 @@ def test_a_check_tells_of_what_no_listed_key_opens(filled: Filled) -> None:
     assert f"does not list: old ({ALL - 1})." in str(check_result(NEW))
 
 
-def test_half_way_everything_can_be_opened_and_the_rest_is_done_later(filled: Filled) -> None:
+def test_interrupted_rekeying_can_be_resumed(filled: Filled) -> None:
     class Killed(BaseException):
         """As by SIGKILL: only committed changes remain."""
 
@@ -147,9 +147,7 @@ def test_half_way_everything_can_be_opened_and_the_rest_is_done_later(filled: Fi
     filled.check()
 
 
-def test_what_is_changed_meanwhile_is_left_to_whoever_changed_it(
-    filled: Filled, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_change_is_not_overwritten(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
     original = rekeying._reseal_one
     identity = filled.world.identity
 
@@ -206,7 +204,7 @@ def test_unsealable_signing_key_is_left_and_reported_by_id(filled: Filled, broke
     assert filled.left() == Counter({reported: 1})
 
 
-def test_no_column_is_forgotten() -> None:
+def test_every_sealed_column_is_rekeyed() -> None:
     """Every binary column that is no digest or public key is sealed, and must be listed for rekeying."""
     plain = {"digest", "public_key", "key"}
     sealed = {

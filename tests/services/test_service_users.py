@@ -49,16 +49,14 @@ def upload(services: Services, user: ServiceUser, public_key: str, expires_at: d
     return services.service_users.upload_key(user.id, command, principal=Principal.OPERATOR).id
 
 
-def test_every_wrong_field_is_named_at_once() -> None:
+def test_all_invalid_fields_are_named() -> None:
     with pytest.raises(Invalid) as refusal:
         decode(CreateServiceUser, {"user_name": "a b", "display_name": " ", "access_token_type": "x", "wings": 2})
     assert set(refusal.value.fields) == {"user_name", "display_name", "access_token_type", "wings"}
     assert all(sentence.endswith(".") for sentence in refusal.value.fields.values())
 
 
-def test_the_key_file_is_the_only_copy_of_a_working_private_key(
-    services: Services, robot: ServiceUser, clock: FakeClock
-) -> None:
+def test_key_file_has_the_only_private_key(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=Principal.OPERATOR)
     stored = services.storage.credentials.find(ServiceUserKey, file.key_id, robot.id)
     assert stored is not None
@@ -68,7 +66,7 @@ def test_the_key_file_is_the_only_copy_of_a_working_private_key(
     assert file.user_id == robot.id
 
 
-def test_an_expiration_date_lies_in_the_future(
+def test_expiration_must_be_in_the_future(
     services: Services, robot: ServiceUser, public_key: str, clock: FakeClock
 ) -> None:
     for past in (clock(), clock() - timedelta(seconds=1)):
@@ -77,14 +75,14 @@ def test_an_expiration_date_lies_in_the_future(
     upload(services, robot, public_key, clock() + timedelta(seconds=1))
 
 
-def test_an_expiration_date_says_its_time_zone() -> None:
+def test_expiration_needs_a_time_zone() -> None:
     with pytest.raises(Invalid, match="time zone"):
         decode(AddServiceUserKey, {"expires_at": "2027-01-01T00:00:00"})
     command = decode(AddServiceUserKey, {"expires_at": "2027-01-01T01:00:00.5+01:00"})
     assert command.expires_at == datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def test_a_longest_span_can_be_set(services: Services, robot: ServiceUser, public_key: str, clock: FakeClock) -> None:
+def test_key_lifetime_can_be_limited(services: Services, robot: ServiceUser, public_key: str, clock: FakeClock) -> None:
     users = services.service_users
     users._settings = replace(users._settings, service_user_key_max_age=timedelta(days=90))
     for expires_at in (NEVER, clock() + timedelta(days=91)):
@@ -114,7 +112,7 @@ def test_signer_is_found_while_active(
     assert users.find_signing_key(key_id, robot.id) is None
 
 
-def test_last_use_moves_at_most_once_a_minute(
+def test_last_use_is_updated_at_most_once_a_minute(
     services: Services, robot: ServiceUser, public_key: str, clock: FakeClock
 ) -> None:
     key_id = upload(services, robot, public_key)
@@ -134,7 +132,7 @@ def test_last_use_moves_at_most_once_a_minute(
     assert use_after(60) == clock() + timedelta(seconds=60)
 
 
-def test_assertion_is_used_once_by_each_service_user(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
+def test_jti_is_unique_per_service_user(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
     users, tokens = services.service_users, services.tokens
     for user_id in (robot.id, "another"):
         tokens.store_access_token(make_access_token(robot), users.new_assertion_record(user_id, "jti", clock()))
@@ -142,7 +140,7 @@ def test_assertion_is_used_once_by_each_service_user(services: Services, robot: 
         tokens.store_access_token(make_access_token(robot), users.new_assertion_record(robot.id, "jti", clock()))
 
 
-def test_a_person_is_no_service_user(services: Services, organization: Organization) -> None:
+def test_human_user_is_no_service_user(services: Services, organization: Organization) -> None:
     person = make_human_user(services, organization)
     with pytest.raises(NotFound):
         services.service_users.get(person.id)
@@ -157,7 +155,7 @@ def test_a_person_is_no_service_user(services: Services, organization: Organizat
             attempt()
 
 
-def test_keys_that_expire_soon_are_spoken_of_once_per_step(
+def test_expiring_keys_are_reported_once_per_step(
     identity: IdentityApplication, clock: FakeClock, public_key: str
 ) -> None:
     with identity.transaction() as services:
@@ -183,7 +181,7 @@ def test_keys_that_expire_soon_are_spoken_of_once_per_step(
     assert noted() == [30, 7, 1]
 
 
-def test_a_secret_is_shown_once_and_its_digest_kept(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
+def test_secret_is_returned_once_and_stored_as_digest(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
     _, text = services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)
     assert len(text) == 43
     assert text.isalnum()
@@ -192,7 +190,7 @@ def test_a_secret_is_shown_once_and_its_digest_kept(services: Services, robot: S
     assert text not in repr(stored)
 
 
-def test_two_secrets_are_live_and_not_three(services: Services, robot: ServiceUser) -> None:
+def test_secrets_are_limited_to_two(services: Services, robot: ServiceUser) -> None:
     """Security 3.2."""
     users = services.service_users
     first, second = (users.add_secret(robot.id, principal=Principal.OPERATOR)[1] for _ in range(2))
@@ -208,9 +206,7 @@ def test_two_secrets_are_live_and_not_three(services: Services, robot: ServiceUs
     users.add_secret(robot.id, principal=Principal.OPERATOR)
 
 
-def test_a_secret_is_its_service_user_s_alone(
-    services: Services, robot: ServiceUser, organization: Organization
-) -> None:
+def test_secret_belongs_to_its_service_user(services: Services, robot: ServiceUser, organization: Organization) -> None:
     users = services.service_users
     service_user = make_service_user(services, organization, "other")
     _, text = users.add_secret(robot.id, principal=Principal.OPERATOR)
@@ -242,7 +238,7 @@ def test_secret_works_while_user_is_active(services: Services, robot: ServiceUse
     assert users.authenticate(robot.id, text) is None
 
 
-def test_the_same_work_for_who_is_known_and_who_is_not(
+def test_unknown_service_user_costs_the_same_work(
     services: Services, robot: ServiceUser, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 3.2: with an unknown service user, or one without a secret, the check compares against a dummy."""
@@ -264,7 +260,7 @@ def test_the_same_work_for_who_is_known_and_who_is_not(
         assert users.authenticate(user_id, "no secret has this digest") is None
 
 
-def test_a_removed_secret_takes_the_tokens_that_it_obtained_along(services: Services, robot: ServiceUser) -> None:
+def test_removing_secret_revokes_its_tokens(services: Services, robot: ServiceUser) -> None:
     users = services.service_users
     for _ in range(2):
         users.add_secret(robot.id, principal=Principal.OPERATOR)
@@ -291,9 +287,7 @@ def test_keys_are_listed_newest_first(services: Services, robot: ServiceUser, pu
             services.service_users.get_key(user_id, key_id)
 
 
-def test_a_personal_access_token_has_the_shape_of_other_secrets(
-    services: Services, robot: ServiceUser, clock: FakeClock
-) -> None:
+def test_personal_access_token_has_secret_format(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
     token, text = services.service_users.add_personal_access_token(
         robot.id, AddPersonalAccessToken(name="CI"), principal=Principal.OPERATOR
     )
@@ -304,13 +298,13 @@ def test_a_personal_access_token_has_the_shape_of_other_secrets(
 
 
 @pytest.mark.parametrize("scope", ["openid profile", "openid openid profile "])
-def test_words_of_a_scope_are_taken_once(services: Services, robot: ServiceUser, scope: str) -> None:
+def test_duplicate_scopes_are_merged(services: Services, robot: ServiceUser, scope: str) -> None:
     command = decode(AddPersonalAccessToken, {"name": "CI", "scope": scope})
     token, _ = services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
     assert token.scope == ("openid", "profile")
 
 
-def test_a_scope_names_no_projects_and_has_the_form_of_one(services: Services, robot: ServiceUser) -> None:
+def test_invalid_personal_access_token_scope_is_refused(services: Services, robot: ServiceUser) -> None:
     with pytest.raises(Invalid) as refusal:
         decode(AddPersonalAccessToken, {"name": "CI", "scope": 'openid "x"'})
     assert set(refusal.value.fields) == {"scope"}
@@ -320,7 +314,7 @@ def test_a_scope_names_no_projects_and_has_the_form_of_one(services: Services, r
     assert set(refusal.value.fields) == {"scope"}
 
 
-def test_tokens_that_expire_soon_are_spoken_of_like_keys(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_expiring_tokens_are_reported_like_keys(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
         robot = make_service_user(services, make_organization(services))
         soon = AddPersonalAccessToken(name="CI", expires_at=clock() + timedelta(days=5))

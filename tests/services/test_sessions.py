@@ -41,9 +41,7 @@ def live_accounts(identity: IdentityApplication, *secrets: str) -> tuple[SignedI
         return services.sessions.list_by_secrets(secrets)
 
 
-def test_a_session_is_recognised_by_its_secret_alone(
-    identity: IdentityApplication, anna: Subject, sign_in: Visit
-) -> None:
+def test_session_is_found_by_its_secret_only(identity: IdentityApplication, anna: Subject, sign_in: Visit) -> None:
     account, secret = sign_in()
     assert [account.session for account in live_accounts(identity, secret)] == [account.session]
     assert (account.session.user_agent, account.session.client_address) == ("Test", "")
@@ -62,9 +60,7 @@ def test_signing_in_again_renews_the_secret_and_keeps_the_session(
     assert [account.session.id for account in live_accounts(identity, new)] == [first.session.id]
 
 
-def test_an_expired_session_is_not_renewed_but_replaced(
-    identity: IdentityApplication, sign_in: Visit, clock: FakeClock
-) -> None:
+def test_expired_session_is_replaced(identity: IdentityApplication, sign_in: Visit, clock: FakeClock) -> None:
     first, old = sign_in()
     clock.advance(hours=12)
     second, new = sign_in(first)
@@ -72,7 +68,7 @@ def test_an_expired_session_is_not_renewed_but_replaced(
     assert [account.session.id for account in live_accounts(identity, old, new)] == [second.session.id]
 
 
-def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: IdentityApplication, sign_in: Visit) -> None:
+def test_ended_session_is_not_renewed(identity: IdentityApplication, sign_in: Visit) -> None:
     first, _ = sign_in()
     with identity.transaction() as services:
         services.sessions.end(first)
@@ -80,7 +76,7 @@ def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: IdentityApp
     assert second.session.id != first.session.id
 
 
-def test_idling_ends_it_to_the_second(identity: IdentityApplication, sign_in: Visit, clock: FakeClock) -> None:
+def test_idle_timeout_is_exact(identity: IdentityApplication, sign_in: Visit, clock: FakeClock) -> None:
     _, secret = sign_in()
     for seconds, lives in ((12 * 3600 - 1, True), (1, False)):
         clock.advance(seconds=seconds)
@@ -88,7 +84,7 @@ def test_idling_ends_it_to_the_second(identity: IdentityApplication, sign_in: Vi
             assert (services.sessions.find_current([secret]) is not None) is lives
 
 
-def test_activity_does_not_move_the_absolute_end(
+def test_activity_does_not_extend_the_absolute_lifetime(
     identity: IdentityApplication, sign_in: Visit, clock: FakeClock
 ) -> None:
     _, secret = sign_in()
@@ -109,7 +105,9 @@ def test_activity_does_not_move_the_absolute_end(
     assert clock() >= last.session.ends_at
 
 
-def test_last_seen_moves_at_most_once_a_minute(identity: IdentityApplication, sign_in: Visit, clock: FakeClock) -> None:
+def test_last_seen_is_updated_at_most_once_a_minute(
+    identity: IdentityApplication, sign_in: Visit, clock: FakeClock
+) -> None:
     account, secret = sign_in()
     for seconds, moved in ((59, False), (1, True)):
         clock.advance(seconds=seconds)
@@ -119,7 +117,7 @@ def test_last_seen_moves_at_most_once_a_minute(identity: IdentityApplication, si
         assert (now.session.last_seen_at != account.session.last_seen_at) is moved
 
 
-def test_the_account_selected_last_is_the_current_one(
+def test_last_selected_account_is_current(
     identity: IdentityApplication, sign_in: Visit, clock: FakeClock, anna: Subject
 ) -> None:
     _, annas = sign_in()
@@ -139,7 +137,7 @@ def test_the_account_selected_last_is_the_current_one(
         assert current is not None
 
 
-def test_nobody_ends_the_session_of_another(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
+def test_session_of_another_user_cannot_be_ended(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
     account, secret = sign_in()
     stranger = Subject(replace(anna.user, id="stranger"), anna.organization)
     with pytest.raises(NotFound), identity.transaction() as services:
@@ -147,7 +145,7 @@ def test_nobody_ends_the_session_of_another(identity: IdentityApplication, sign_
     assert live_accounts(identity, secret)
 
 
-def test_all_sessions_but_one_can_be_ended(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
+def test_all_other_sessions_can_be_ended(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
     secrets = [sign_in()[1] for _ in range(3)]
     (account, *_) = live_accounts(identity, secrets[1])
     with identity.transaction() as services:
@@ -157,7 +155,7 @@ def test_all_sessions_but_one_can_be_ended(identity: IdentityApplication, sign_i
     ]
 
 
-def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:
+def test_deactivated_user_has_no_session(services: Services) -> None:
     subject = subject_of(services, make_human_user(services, make_organization(services)))
     _, secret = services.sessions.start(subject, (), proofs=BY_PASSWORD, user_agent="")
     services.organizations.deactivate(subject.organization.id, principal=Principal.OPERATOR)

@@ -36,9 +36,7 @@ def test_pending_sign_in_is_found_only_by_its_browser(identity: IdentityApplicat
             services.sign_ins.find("unknown", secret)
 
 
-def test_one_that_waited_too_long_can_be_started_again(
-    identity: IdentityApplication, begun: Begun, clock: FakeClock
-) -> None:
+def test_expired_sign_in_can_be_restarted(identity: IdentityApplication, begun: Begun, clock: FakeClock) -> None:
     pending, secret = begun
     clock.advance(minutes=30)
     with identity.read_session() as services, pytest.raises(SignInUnavailable, match=SignInUnavailable.EXPIRED):
@@ -52,7 +50,7 @@ def test_one_that_waited_too_long_can_be_started_again(
         services.sign_ins.restart(pending.id, new_secret)
 
 
-def test_it_is_finished_once(identity: IdentityApplication, begun: Begun) -> None:
+def test_sign_in_completes_once(identity: IdentityApplication, begun: Begun) -> None:
     pending, secret = begun
     with identity.transaction() as services:
         services.sign_ins.finish(pending)
@@ -64,7 +62,7 @@ def test_it_is_finished_once(identity: IdentityApplication, begun: Begun) -> Non
         services.sign_ins.find(pending.id, secret)
 
 
-def test_two_tabs_change_it_one_after_the_other(identity: IdentityApplication, begun: Begun) -> None:
+def test_changes_of_two_tabs_are_both_kept(identity: IdentityApplication, begun: Begun) -> None:
     """The second tab still has the old version; both changes are kept."""
     pending, secret = begun
     with identity.transaction() as services:
@@ -88,9 +86,7 @@ def people(identity: IdentityApplication) -> People:
         return anna, services.sessions.start(bert, (), proofs=(), user_agent="")[0]
 
 
-def test_choosing_an_account_undoes_what_another_has_proved(
-    identity: IdentityApplication, begun: Begun, people: People
-) -> None:
+def test_account_change_discards_proofs(identity: IdentityApplication, begun: Begun, people: People) -> None:
     """Otherwise Anna's password would authenticate Bert, for whom prompt=login requires a password."""
     anna, bert = people
     with identity.transaction() as services:
@@ -102,9 +98,7 @@ def test_choosing_an_account_undoes_what_another_has_proved(
     assert chosen.done == {"select_account"}
 
 
-def test_a_second_proof_has_to_pass_every_factor_again(
-    identity: IdentityApplication, begun: Begun, people: People
-) -> None:
+def test_second_proof_requires_every_factor_again(identity: IdentityApplication, begun: Begun, people: People) -> None:
     anna, bert = people
     with identity.transaction() as services:
         chosen = services.sign_ins.select_account(begun[0], None)
@@ -115,9 +109,7 @@ def test_a_second_proof_has_to_pass_every_factor_again(
     assert again.done == {"select_account", "login"}
 
 
-def test_nothing_is_answered_by_what_was_true_before(
-    identity: IdentityApplication, begun: Begun, people: People
-) -> None:
+def test_ending_sessions_discards_sign_in_proofs(identity: IdentityApplication, begun: Begun, people: People) -> None:
     (pending, secret), (subject, _) = begun, people
     with identity.transaction() as services:
         proved = services.sign_ins.add_proof(pending, subject, ("pwd",))
@@ -131,7 +123,7 @@ def test_nothing_is_answered_by_what_was_true_before(
         services.sign_ins.finish(anew)
 
 
-def test_what_one_person_did_counts_for_no_other(identity: IdentityApplication, begun: Begun, people: People) -> None:
+def test_interaction_counts_for_its_user_only(identity: IdentityApplication, begun: Begun, people: People) -> None:
     """Two windows of one sign-in: an interaction in one of them, after another user has authenticated in the other."""
     (pending, secret), (subject, _) = begun, people
     with identity.transaction() as services:

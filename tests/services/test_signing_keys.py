@@ -38,20 +38,20 @@ def published(identity: IdentityApplication) -> list[str]:
         return [key.id for key, _ in services.signing_keys.published_keys()]
 
 
-def test_before_the_first_key_there_is_a_clear_refusal(identity: IdentityApplication) -> None:
+def test_signing_without_keys_is_refused(identity: IdentityApplication) -> None:
     for attempt in (current, published, rotate):
         with pytest.raises(NoSigningKey, match="identity bootstrap"):
             attempt(identity)
 
 
-def test_the_first_key_signs_at_once_and_is_made_once(identity: IdentityApplication) -> None:
+def test_first_key_is_created_once_and_signs_at_once(identity: IdentityApplication) -> None:
     first = add_first(identity)
     assert add_first(identity) == first
     assert current(identity) == first
     assert published(identity) == [first]
 
 
-def test_a_new_key_is_announced_before_it_signs(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_new_key_is_announced_before_use(identity: IdentityApplication, clock: FakeClock) -> None:
     first = add_first(identity)
     second = rotate(identity)
     assert rotate(identity) == second, "one waits already"
@@ -63,9 +63,7 @@ def test_a_new_key_is_announced_before_it_signs(identity: IdentityApplication, c
     assert published(identity) == [second, first]
 
 
-def test_a_retired_key_stays_published_until_its_tokens_are_gone(
-    identity: IdentityApplication, clock: FakeClock
-) -> None:
+def test_retired_key_is_published_until_its_tokens_expire(identity: IdentityApplication, clock: FakeClock) -> None:
     first = add_first(identity)
     second = rotate(identity)
     clock.advance(int(identity.settings.key_announcement_period.total_seconds()))
@@ -79,7 +77,7 @@ def test_a_retired_key_stays_published_until_its_tokens_are_gone(
         assert [key.id for key in services.storage.signing_keys.list_all()] == [second]
 
 
-def test_an_emergency_key_signs_when_every_node_knows_it(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_emergency_key_signs_once_every_node_has_it(identity: IdentityApplication, clock: FakeClock) -> None:
     assert CACHE_AGE < EMERGENCY_DELAY
     first = add_first(identity)
     other_node = assemble_on(identity, clock)
@@ -107,7 +105,7 @@ def assemble_on(identity: IdentityApplication, clock: FakeClock) -> IdentityAppl
     return node
 
 
-def test_an_emergency_overtakes_a_waiting_key(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_emergency_key_overtakes_announced_key(identity: IdentityApplication, clock: FakeClock) -> None:
     add_first(identity)
     waiting = rotate(identity)
     emergency = rotate(identity, emergency=True)
@@ -129,7 +127,7 @@ def test_rotation_is_due_just_in_time_for_the_announcement(identity: IdentityApp
     assert len(published(identity)) == 2
 
 
-def test_of_two_nodes_that_rotate_at_once_one_makes_the_key(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_concurrent_rotation_creates_one_key(identity: IdentityApplication, clock: FakeClock) -> None:
     add_first(identity)
     app = assemble_on(identity, clock)
     second = rotate(identity)
@@ -167,7 +165,7 @@ def test_rewrapping_seals_under_the_active_master_key(identity: IdentityApplicat
     alone.private_key(key)
 
 
-def test_while_the_storage_is_away_a_last_known_copy_serves(
+def test_cached_keys_are_used_during_storage_outage(
     identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = add_first(identity)
@@ -184,7 +182,7 @@ def test_while_the_storage_is_away_a_last_known_copy_serves(
         published(identity)
 
 
-def test_the_list_tells_what_comes_of_each_key(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_key_list_has_state_and_schedule(identity: IdentityApplication, clock: FakeClock) -> None:
     first = add_first(identity)
     second = rotate(identity)
     with identity.read_session() as services:
@@ -211,7 +209,7 @@ def withdraw(identity: IdentityApplication, *key_ids: str) -> str | None:
     return None if signing_key is None else signing_key.id
 
 
-def test_a_withdrawn_key_is_gone_and_a_new_one_signs_at_once(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_withdrawal_replaces_the_active_key_at_once(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = two_keys(identity, clock)
     third = withdraw(identity, second)
     assert third not in (None, first, second)
@@ -234,7 +232,7 @@ def test_all_keys_can_be_withdrawn_at_once(identity: IdentityApplication, clock:
     assert current(identity) == new
 
 
-def test_a_key_that_does_not_sign_goes_without_a_new_one(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_withdrawing_inactive_key_creates_no_key(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = two_keys(identity, clock)
     waiting = rotate(identity)
     assert withdraw(identity, first, waiting) is None
@@ -242,9 +240,7 @@ def test_a_key_that_does_not_sign_goes_without_a_new_one(identity: IdentityAppli
     assert current(identity) == second
 
 
-def test_a_new_key_signs_where_a_damaged_one_leaves_nobody_to_do_it(
-    identity: IdentityApplication, clock: FakeClock
-) -> None:
+def test_withdrawal_replaces_damaged_key(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = two_keys(identity, clock)
     damage(identity, second, sealed_private_key=b"\x00" * 64)
     assert current(identity) == first
@@ -253,7 +249,7 @@ def test_a_new_key_signs_where_a_damaged_one_leaves_nobody_to_do_it(
     assert current(identity) == new
 
 
-def test_what_another_node_announces_meanwhile_does_not_delay_the_new_key(
+def test_concurrent_announcement_does_not_delay_replacement(
     identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = add_first(identity)
@@ -274,7 +270,7 @@ def test_what_another_node_announces_meanwhile_does_not_delay_the_new_key(
     assert current(app) == new
 
 
-def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: IdentityApplication) -> None:
+def test_withdrawing_unknown_key_changes_nothing(identity: IdentityApplication) -> None:
     first = add_first(identity)
     with pytest.raises(NotFound):
         withdraw(identity, first, "unknown")
@@ -304,7 +300,7 @@ def two_keys(identity: IdentityApplication, clock: FakeClock) -> tuple[str, str]
     return first, second
 
 
-def test_if_the_active_key_cannot_be_opened_the_one_before_signs_and_a_new_one_is_announced(
+def test_damaged_active_key_falls_back_to_previous_key(
     identity: IdentityApplication, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = two_keys(identity, clock)
@@ -320,7 +316,7 @@ def test_if_the_active_key_cannot_be_opened_the_one_before_signs_and_a_new_one_i
     assert current(identity) == third
 
 
-def test_a_new_key_that_cannot_be_opened_is_not_waited_for(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_damaged_announced_key_is_replaced(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = add_first(identity), rotate(identity)
     damage(identity, second, sealed_private_key=b"\x00" * 64)
     third = rotate(identity)
@@ -329,21 +325,21 @@ def test_a_new_key_that_cannot_be_opened_is_not_waited_for(identity: IdentityApp
     assert current(identity) == third
 
 
-def test_a_public_half_that_is_none_is_not_published(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_invalid_public_key_is_not_published(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = two_keys(identity, clock)
     damage(identity, first, public_key=b"no key")
     assert published(identity) == [second]
     assert current(identity) == second
 
 
-def test_if_none_can_be_opened_the_service_is_unavailable(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_service_is_unavailable_without_usable_key(identity: IdentityApplication, clock: FakeClock) -> None:
     for key_id in two_keys(identity, clock):
         damage(identity, key_id, sealed_private_key=b"\x00" * 64)
     with pytest.raises(NoSigningKey):
         current(identity)
 
 
-def test_a_generation_whose_row_cannot_be_read_is_passed_over(
+def test_unreadable_key_generation_is_skipped(
     identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = two_keys(identity, clock)

@@ -31,7 +31,7 @@ def test_secret_is_write_only(world: World) -> None:
     assert event.detail["secret_changed_at"]
 
 
-def test_another_secret_is_a_change_and_the_same_one_is_none(world: World) -> None:
+def test_only_another_secret_is_a_change(world: World) -> None:
     provider = world.make_upstream_provider(client_secret=SECRET)
     change = world.operator_services.upstream_providers.change
     assert change(provider.id, ChangeUpstreamProvider(client_secret=SECRET)).version == 1
@@ -59,7 +59,7 @@ def test_another_secret_is_a_change_and_the_same_one_is_none(world: World) -> No
         ({"client_id": "a b"}, "client_id"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(world: World, members: dict[str, Any], field: str) -> None:
+def test_conflicting_settings_are_refused(world: World, members: dict[str, Any], field: str) -> None:
     with pytest.raises((Invalid, ValueError)) as refused:
         world.make_upstream_provider(**members)
     if isinstance(refused.value, Invalid):
@@ -68,7 +68,7 @@ def test_settings_that_do_not_fit_are_refused(world: World, members: dict[str, A
         assert field in str(refused.value)
 
 
-def test_only_who_manages_the_instance_makes_one_for_all(isolated_world: World) -> None:
+def test_only_instance_managers_create_instance_wide_providers(isolated_world: World) -> None:
     world = isolated_world
     organization = world.make_organization()
     owner = world.make_human_user(organization)
@@ -86,7 +86,7 @@ def test_only_who_manages_the_instance_makes_one_for_all(isolated_world: World) 
         services.upstream_providers.remove(for_all.id, principal=principal)
 
 
-def test_one_without_its_secret_is_not_offered_unless_it_needs_none(world: World) -> None:
+def test_provider_without_required_secret_is_not_offered(world: World) -> None:
     organization = world.make_organization()
     world.make_upstream_provider(organization, client_secret=None)
     by_key = world.make_upstream_provider(
@@ -101,7 +101,7 @@ def test_one_without_its_secret_is_not_offered_unless_it_needs_none(world: World
     assert providers == [by_key]
 
 
-def test_an_export_holds_it_without_its_secret(world: World) -> None:
+def test_export_omits_the_secret(world: World) -> None:
     organization = world.make_organization()
     provider = world.make_upstream_provider(organization, client_secret=SECRET, claims=("family_name = sn",))
     with world.read_only_services() as services:
@@ -113,7 +113,7 @@ def test_an_export_holds_it_without_its_secret(world: World) -> None:
     assert "client_secret" not in described
 
 
-def test_a_secret_that_replaces_another_within_the_same_second_is_kept(world: World) -> None:
+def test_secret_replaced_within_a_second_is_kept(world: World) -> None:
     provider = world.make_upstream_provider(client_secret=SECRET)
     with world.transaction_services() as services:
         command = ChangeUpstreamProvider(client_secret="an-other-one")

@@ -63,7 +63,7 @@ def fields(attempt: pytest.ExceptionInfo[Invalid]) -> dict[str, str]:
     return attempt.value.fields
 
 
-def test_a_user_of_the_own_organization_has_a_direct_grant(shop: Shop) -> None:
+def test_user_of_owner_organization_gets_direct_grant(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     grant = shop.give(anna, "editor")
     assert (grant.project_grant_id, grant.organization_id) == (None, shop.acme.id)
@@ -71,7 +71,7 @@ def test_a_user_of_the_own_organization_has_a_direct_grant(shop: Shop) -> None:
     assert shop.effective(anna) == {"editor"}
 
 
-def test_a_user_of_another_organization_has_one_that_derives_from_its_grant(shop: Shop) -> None:
+def test_user_of_grantee_gets_derived_grant(shop: Shop) -> None:
     otto = shop.person(shop.other)
     grant = shop.give(otto, "reader")
     assert (grant.project_grant_id, grant.organization_id) == (shop.grant.id, shop.other.id)
@@ -80,7 +80,7 @@ def test_a_user_of_another_organization_has_one_that_derives_from_its_grant(shop
     assert shop.effective(otto) == set()
 
 
-def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
+def test_project_grant_limits_roles(shop: Shop) -> None:
     """Security 14.5."""
     otto = shop.person(shop.other)
     with pytest.raises(Invalid) as refusal:
@@ -112,14 +112,14 @@ def test_unknown_roles_projects_and_users_are_named(shop: Shop) -> None:
     assert fields(refusal) == {"user_id": "There is no such user."}
 
 
-def test_one_grant_each(shop: Shop) -> None:
+def test_user_has_one_grant_per_project(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     shop.give(anna, "reader")
     with pytest.raises(Invalid, match="has a grant of the project already"):
         shop.give(anna, "editor")
 
 
-def test_an_organization_without_an_active_grant_has_none(shop: Shop) -> None:
+def test_organization_without_active_project_grant_has_no_access(shop: Shop) -> None:
     owner = shop.manager("IAM_OWNER", Resource.INSTANCE)
     with pytest.raises(Invalid) as refusal:
         shop.give(shop.person(shop.third), "reader", principal=owner)
@@ -130,7 +130,7 @@ def test_an_organization_without_an_active_grant_has_none(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("role", ["ORG_OWNER", "ORG_USER_MANAGER", "ORG_USER_PERMISSION_EDITOR"])
-def test_the_holder_gives_on_what_it_was_granted(shop: Shop, role: str) -> None:
+def test_grantee_grants_granted_roles(shop: Shop, role: str) -> None:
     principal = shop.manager(role, Resource.of_organization(shop.other.id))
     otto = shop.person(shop.other)
     grant = shop.give(otto, "reader", principal=principal)
@@ -140,7 +140,7 @@ def test_the_holder_gives_on_what_it_was_granted(shop: Shop, role: str) -> None:
     shop.services.user_grants.remove(grant.id, principal=principal)
 
 
-def test_the_holder_learns_nothing_of_other_projects(shop: Shop) -> None:
+def test_grantee_cannot_see_other_projects(shop: Shop) -> None:
     principal = shop.manager("ORG_OWNER", Resource.of_organization(shop.other.id))
     hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), principal=Principal.OPERATOR)
     for project_id in (hidden.id, "nothing"):
@@ -150,7 +150,7 @@ def test_the_holder_learns_nothing_of_other_projects(shop: Shop) -> None:
         assert fields(refusal) == {"project_id": "There is no such project."}
 
 
-def test_nobody_gives_roles_to_users_whom_they_may_not_see(shop: Shop) -> None:
+def test_roles_need_a_visible_user(shop: Shop) -> None:
     principal = shop.manager("ORG_OWNER", Resource.of_organization(shop.acme.id))
     for organization in (shop.other, shop.third):
         with pytest.raises(Invalid) as refusal:
@@ -158,7 +158,7 @@ def test_nobody_gives_roles_to_users_whom_they_may_not_see(shop: Shop) -> None:
         assert fields(refusal) == {"user_id": "There is no such user."}
 
 
-def test_who_may_not_write_is_denied(shop: Shop) -> None:
+def test_user_grants_need_write_permission(shop: Shop) -> None:
     principal = shop.manager("ORG_OWNER_VIEWER", Resource.of_organization(shop.acme.id))
     anna = shop.person(shop.acme)
     with pytest.raises(Denied):
@@ -175,7 +175,7 @@ def test_who_may_not_write_is_denied(shop: Shop) -> None:
             attempt()
 
 
-def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
+def test_project_grant_owner_is_limited_to_the_grant(shop: Shop) -> None:
     principal = shop.manager("PROJECT_GRANT_OWNER", shop.of_grant, shop.other)
     shop.give(shop.person(shop.other), "reader", principal=principal)
     with pytest.raises(Invalid) as refusal:
@@ -184,7 +184,7 @@ def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
     assert shop.of_grant.key.level is ManagerLevel.PROJECT_GRANT
 
 
-def test_a_deactivated_grant_gives_nothing(shop: Shop) -> None:
+def test_deactivated_grant_has_no_effect(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     grant = shop.give(anna, "reader")
     shop.services.user_grants.deactivate(grant.id, principal=Principal.OPERATOR)

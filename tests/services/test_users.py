@@ -41,7 +41,7 @@ def state(services: Services, user: HumanUser) -> UserState:
     return services.users.user_states([services.users.get(user.id)])[user.id]
 
 
-def test_an_invited_person_chooses_a_password_by_the_link(services: Services, organization: Organization) -> None:
+def test_invited_user_sets_password_by_link(services: Services, organization: Organization) -> None:
     user, initial = services.users.invite(organization.id, decode(InviteHumanUser, _ANNA), principal=Principal.OPERATOR)
     assert initial.kind == "link"
     assert initial.secret not in repr(initial)
@@ -50,7 +50,7 @@ def test_an_invited_person_chooses_a_password_by_the_link(services: Services, or
     assert state(services, user) is UserState.ACTIVE
 
 
-def test_or_signs_in_with_a_one_time_password(services: Services, organization: Organization) -> None:
+def test_new_user_signs_in_with_one_time_password(services: Services, organization: Organization) -> None:
     command = decode(InviteHumanUser, {**_ANNA, "initial": "one_time_password"})
     user, initial = services.users.invite(organization.id, command, principal=Principal.OPERATOR)
     assert initial.kind == "one_time_password"
@@ -72,7 +72,7 @@ def test_states_of_many_users_are_read_at_once(services: Services, organization:
     assert services.users.user_states([]) == {}
 
 
-def test_a_change_is_of_name_and_profile(services: Services, anna: HumanUser) -> None:
+def test_user_change_updates_name_and_profile(services: Services, anna: HumanUser) -> None:
     command = decode(ChangeHumanUser, {"user_name": "annika", "nickname": "Anni"})
     after = services.users.change(anna.id, command, principal=Principal.OPERATOR, expected_version=1)
     assert (after.user_name, after.profile.nickname, after.profile.email) == ("annika", "Anni", "anna@acme.example")
@@ -87,23 +87,21 @@ def test_user_names_are_unique(services: Services, organization: Organization, a
     assert set(refusal.value.fields) == {"user_name"}
 
 
-def test_a_new_address_ends_links_that_went_to_the_old_one(services: Services, anna: HumanUser) -> None:
+def test_address_change_ends_links_to_the_old_address(services: Services, anna: HumanUser) -> None:
     link = services.users.issue_password_link(anna.id, principal=Principal.OPERATOR)
     services.users.change(anna.id, ChangeHumanUser(email="anna@b.example"), principal=Principal.OPERATOR)
     with pytest.raises(InvalidOneTimeLink):
         services.passwords.find_by_reset_link(link.rpartition("/")[2])
 
 
-def test_an_invitation_waits_for_a_week_and_a_new_password_for_an_hour(services: Services, anna: HumanUser) -> None:
+def test_invitation_outlives_password_reset_link(services: Services, anna: HumanUser) -> None:
     """A new user may read the mail days later, but a link for an account in use is a risk."""
     assert services.passwords.reset_link_lifetime(anna.id) == timedelta(days=7)
     services.users.set_one_time_password(anna.id, principal=Principal.OPERATOR)
     assert services.passwords.reset_link_lifetime(anna.id) == timedelta(hours=1)
 
 
-def test_an_address_is_proved_for_whoever_the_link_was_made(
-    services: Services, organization: Organization, anna: HumanUser
-) -> None:
+def test_link_verifies_the_address_of_its_user(services: Services, organization: Organization, anna: HumanUser) -> None:
     bert = make_human_user(services, organization, "bert")
     code = services.users.issue_email_link(anna.id, "anna@b.example").rpartition("/")[2]
     with pytest.raises(InvalidOneTimeLink):
@@ -127,7 +125,7 @@ def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna
     assert not issued.is_live(services.now)
 
 
-def test_a_sign_in_that_raced_with_the_deactivation_does_not_come_back(services: Services, anna: HumanUser) -> None:
+def test_concurrent_sign_in_does_not_survive_deactivation(services: Services, anna: HumanUser) -> None:
     services.users.deactivate(anna.id, principal=Principal.OPERATOR)
     sign_in(services, anna)
     services.users.reactivate(anna.id, principal=Principal.OPERATOR)
@@ -137,7 +135,7 @@ def test_a_sign_in_that_raced_with_the_deactivation_does_not_come_back(services:
     assert [session.id for session in services.users.list_sessions(anna.id)] == [session_id]
 
 
-def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Services, anna: HumanUser) -> None:
+def test_password_stays_until_link_is_used(services: Services, anna: HumanUser) -> None:
     services.passwords.set_one_time_password(anna.id)
     before = services.storage.users.find_password(anna.id)
     session_id = sign_in(services, anna)
@@ -148,14 +146,14 @@ def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Serv
     assert owner == anna.id
 
 
-def test_a_deactivated_person_gets_no_new_password(services: Services, anna: HumanUser) -> None:
+def test_deactivated_user_gets_no_link(services: Services, anna: HumanUser) -> None:
     services.users.deactivate(anna.id, principal=Principal.OPERATOR)
     for attempt in (services.users.issue_password_link, services.users.set_one_time_password):
         with pytest.raises(Conflict, match="Reactivate it first"):
             attempt(anna.id, principal=Principal.OPERATOR)
 
 
-def test_sessions_are_ended_one_by_one_and_together(
+def test_sessions_end_individually_or_all_at_once(
     services: Services, organization: Organization, anna: HumanUser
 ) -> None:
     first, second, third = (sign_in(services, anna) for _ in range(3))
@@ -169,7 +167,7 @@ def test_sessions_are_ended_one_by_one_and_together(
     assert services.users.list_sessions(anna.id) == ()
 
 
-def test_the_last_owner_stays(services: Services, anna: HumanUser) -> None:
+def test_last_owner_cannot_be_removed(services: Services, anna: HumanUser) -> None:
     command = AddManager(user_id=anna.id, roles=frozenset({"IAM_OWNER"}))
     services.managers.add(Resource.INSTANCE, command, principal=Principal.OPERATOR, allow_without_sign_in_method=True)
     for attempt in (services.users.deactivate, services.users.remove):
@@ -177,7 +175,7 @@ def test_the_last_owner_stays(services: Services, anna: HumanUser) -> None:
             attempt(anna.id, principal=Principal.OPERATOR)
 
 
-def test_a_service_user_is_no_person(services: Services, organization: Organization) -> None:
+def test_service_user_is_no_human_user(services: Services, organization: Organization) -> None:
     robot = make_service_user(services, organization)
     for attempt in (
         lambda: services.users.change(robot.id, ChangeHumanUser(), principal=Principal.OPERATOR),
@@ -189,7 +187,7 @@ def test_a_service_user_is_no_person(services: Services, organization: Organizat
             attempt()
 
 
-def test_the_last_sign_in_is_remembered(identity: IdentityApplication, clock: FakeClock) -> None:
+def test_last_sign_in_is_recorded(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
         anna = make_human_user(services, make_organization(services))
         assert anna.last_sign_in_at is None

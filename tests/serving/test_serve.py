@@ -79,7 +79,7 @@ class TestStart:
         workers = {str(worker) for worker in service.workers()}
         wait_for(lambda: {service.ask().split()[0] for _ in range(20)}, workers.__eq__)
 
-    def test_taken_port_is_one_line(self, start: Start) -> None:
+    def test_used_port_is_reported_in_one_line(self, start: Start) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
             service = start(waits=False, port=port)
@@ -88,7 +88,7 @@ class TestStart:
         assert service.log.count("\n") == 1
 
     @pytest.mark.parametrize("code", ["broken", "fails"])
-    def test_worker_that_cannot_start_is_one_clear_message(self, start: Start, code: str) -> None:
+    def test_failing_worker_start_is_reported_clearly(self, start: Start, code: str) -> None:
         service = start(waits=False, greeting=code, workers=3)
         assert service.process.wait(LONG) == 1
         # --search-logs adds debug lines.
@@ -168,9 +168,7 @@ class TestStart:
 
 @pytest.mark.parametrize("settings", LOOPS, ids=["fast", "plain"])
 class TestStop:
-    def test_request_on_its_way_is_answered_and_no_connection_taken(
-        self, start: Start, settings: dict[str, str]
-    ) -> None:
+    def test_sigterm_completes_requests_and_accepts_no_connection(self, start: Start, settings: dict[str, str]) -> None:
         service = start(**settings)
         with socket.create_connection(("127.0.0.1", service.port), timeout=LONG) as half:
             half.sendall(b"POST /hangs HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
@@ -222,7 +220,9 @@ def refuses(port: int) -> bool:
 
 class TestReload:
     @pytest.mark.parametrize("settings", LOOPS, ids=["fast", "plain"])
-    def test_brings_settings_and_code_and_loses_no_request(self, start: Start, settings: dict[str, str]) -> None:
+    def test_reload_applies_settings_and_code_without_losing_requests(
+        self, start: Start, settings: dict[str, str]
+    ) -> None:
         service = start(**settings)
         with load(service) as clients:
             for greeting in ("second", "third"):
@@ -235,7 +235,7 @@ class TestReload:
                     assert client.answers[-1].endswith(f"{greeting} {greeting}")
         assert [failure for client in clients for failure in client.lost] == []
 
-    def test_workers_go_on_where_the_new_ones_cannot_start(self, start: Start) -> None:
+    def test_old_workers_continue_if_new_ones_cannot_start(self, start: Start) -> None:
         service = start()
         before = service.workers()
         unfit: list[Callable[[], object]] = [
@@ -256,7 +256,7 @@ class TestReload:
         service.signal(signal.SIGHUP)
         wait_for(service.ask, lambda answer: answer.endswith("second one"))
 
-    def test_other_address_takes_a_restart(self, start: Start) -> None:
+    def test_address_change_needs_a_restart(self, start: Start) -> None:
         service = start()
         service.write(greeting="second", bind="127.0.0.1:1")
         service.signal(signal.SIGHUP)
@@ -265,7 +265,7 @@ class TestReload:
 
 
 class TestReplacement:
-    def test_killed_worker_loses_its_own_requests_alone(self, start: Start) -> None:
+    def test_killed_worker_loses_only_its_own_requests(self, start: Start) -> None:
         service = start()
         with load(service) as clients:
             victim = service.workers()[0]
@@ -276,7 +276,7 @@ class TestReplacement:
         assert all(len(client.lost) <= 1 for client in clients)
         assert not [failure for client in clients for failure in client.lost if "Refused" in failure]
 
-    def test_hanging_worker_is_replaced_and_says_where_it_hangs(self, start: Start) -> None:
+    def test_hanging_worker_is_replaced_and_logs_its_stack(self, start: Start) -> None:
         service = start(timeout=5, workers=1)
         (worker,) = service.workers(1)
         with socket.create_connection(("127.0.0.1", service.port), timeout=LONG) as client:

@@ -42,7 +42,7 @@ GUNICORN_SETTINGS = {"use": "egg:gunicorn#main", "bind": "127.0.0.1:8080"}
 
 
 @pytest.mark.parametrize(("name", "value", "message"), [(name, *rest) for name, rest in OLD_SETTINGS.items()])
-def test_old_setting_is_refused_with_the_new_one(name: str, value: str, message: str) -> None:
+def test_old_setting_is_refused_with_its_replacement(name: str, value: str, message: str) -> None:
     problems = {
         invalid_setting.key: invalid_setting.message
         for invalid_setting in find_invalid_settings({**GUNICORN_SETTINGS, name: value})
@@ -60,7 +60,7 @@ def test_all_old_settings_are_refused_at_once() -> None:
     assert {f"[server:main] {name}" for name in old} <= keys
 
 
-def test_every_setting_of_waitress_alone_is_refused() -> None:
+def test_settings_of_waitress_are_refused() -> None:
     for name in {name for name, _ in Adjustments._params} - Config().settings.keys():
         [problem] = find_invalid_settings({**GUNICORN_SETTINGS, name: "1"})
         assert problem.key == f"[server:main] {name}"

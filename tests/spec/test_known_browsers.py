@@ -27,7 +27,7 @@ def world(isolated_world: World) -> World:
 
 
 @pytest.mark.thorough
-def test_known_browser_is_not_locked_out_by_stranger(world: World, ada: HumanUser) -> None:
+def test_known_browser_is_not_locked_out_by_attacker(world: World, ada: HumanUser) -> None:
     laptop, stranger = known(world, ada), Browser(world)
     statuses = []
     for _ in range(2 * MAX_ATTEMPTS):

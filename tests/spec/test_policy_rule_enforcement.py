@@ -221,7 +221,7 @@ def test_registration_needs_allowed_email_domain(
     assert subject.user.profile.email.lower() == "ada@acme.example"
 
 
-def test_check_names_rules_that_leave_no_way_to_sign_in(
+def test_check_names_rules_that_prevent_sign_in(
     world: World, rules: Rules, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = world.identity

@@ -39,7 +39,7 @@ def jar_with(header: str, *, url: str = HTTPS) -> CookieJar:
         ("a=1; Path=/; Secure", "http://id.example.com/", False),
     ],
 )
-def test_cookie_goes_where_it_belongs(header: str, url: str, is_sent: bool) -> None:
+def test_cookie_is_sent_to_matching_urls(header: str, url: str, is_sent: bool) -> None:
     """RFC 6265 §5.4."""
     assert (jar_with(header).header(url, NOW) == "a=1") is is_sent
 
@@ -104,7 +104,7 @@ def test_cookies_end() -> None:
         ("None", "cross-site", "POST", True),
     ],
 )
-def test_same_site_holds_cookies_back(same_site: str, site: str, method: str, is_sent: bool) -> None:
+def test_same_site_withholds_cookies(same_site: str, site: str, method: str, is_sent: bool) -> None:
     jar = jar_with(f"a=1; Path=/; Secure; SameSite={same_site}")
     assert bool(jar.header(HTTPS, NOW, method=method, site=site)) is is_sent
 
@@ -177,7 +177,7 @@ def test_another_site_s_form_brings_no_cookies(world: World, person: HumanUser, 
 
 
 @pytest.mark.storages("memory")
-def test_tabs_share_cookies_and_nothing_else(world: World, person: HumanUser, party: RelyingParty) -> None:
+def test_tabs_share_only_cookies(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
     tab = browser.tab()
     tab.start_session(person)

@@ -61,7 +61,7 @@ def test_cacheable_or_leaking_response_is_refused(browser: Browser, party: Relyi
             party.check_response(answer, authorization)
 
 
-def test_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
+def test_other_response_mode_is_refused(browser: Browser, party: RelyingParty) -> None:
     for requested, other in (
         ("query", "fragment"),
         ("fragment", "query"),

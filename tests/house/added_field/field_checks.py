@@ -42,7 +42,7 @@ def test_api_sets_returns_and_describes_the_field(world: World) -> None:
     assert event.detail[FIELD] == {"before": True, "after": False}
 
 
-def test_documents_hold_the_field(world: World) -> None:
+def test_documents_contain_the_field(world: World) -> None:
     organization = world.make_organization()
     client = world.make_application(world.make_project(organization).id, **{FIELD: True})
     with world.transaction_services() as services:

@@ -268,7 +268,7 @@ _SETTINGS = settings(
 
 @_SETTINGS
 @given(state=states)
-def test_what_was_accepted_is_as_described_the_second_time(world: World, state: dict[str, Any]) -> None:
+def test_second_apply_changes_nothing(world: World, state: dict[str, Any]) -> None:
     with undone(world) as services:
         try:
             assert changes(services, state)
@@ -279,9 +279,7 @@ def test_what_was_accepted_is_as_described_the_second_time(world: World, state: 
 
 @_SETTINGS
 @given(first=states, second=states)
-def test_what_was_changed_is_as_described_the_second_time(
-    world: World, first: dict[str, Any], second: dict[str, Any]
-) -> None:
+def test_second_apply_after_change_changes_nothing(world: World, first: dict[str, Any], second: dict[str, Any]) -> None:
     with undone(world) as services:
         try:
             changes(services, first)
@@ -293,7 +291,7 @@ def test_what_was_changed_is_as_described_the_second_time(
 
 @_SETTINGS
 @given(state=states)
-def test_what_was_exported_is_as_described(world: World, state: dict[str, Any]) -> None:
+def test_applying_an_export_changes_nothing(world: World, state: dict[str, Any]) -> None:
     with undone(world) as services:
         try:
             changes(services, state)
@@ -304,7 +302,7 @@ def test_what_was_exported_is_as_described(world: World, state: dict[str, Any]) 
         assert [exported(services, domain) for domain in ("acme.example", "other.example")] == found
 
 
-def test_the_fields_of_people_and_rules_are_all_among_the_generated_ones() -> None:
+def test_all_user_and_policy_fields_are_generated() -> None:
     for command in (ChangeHumanUser, ChangeAddress, ChangePolicy, RegisterApplication, CreateServiceUser):
         members_of(command)
     assert {Profile, Address, Policy}
@@ -319,7 +317,7 @@ def test_the_fields_of_people_and_rules_are_all_among_the_generated_ones() -> No
         (["code"], ["authorization_code"], {"authorization_code"}),
     ],
 )
-def test_an_application_with_id_tokens_settles(
+def test_apply_of_id_token_application_is_idempotent(
     world: World, response_types: list[str], grant_types: list[str], expected: set[str]
 ) -> None:
     application = {
@@ -337,7 +335,7 @@ def test_an_application_with_id_tokens_settles(
         assert set(exported(services, "acme.example")["projects"][0]["applications"][0]["grant_types"]) == expected
 
 
-def test_what_never_changes_is_refused_when_it_is_described_otherwise(world: World) -> None:
+def test_immutable_field_change_is_refused(world: World) -> None:
     provider = {"name": "Login", "client_id": "here", "issuer": "https://login.example", "kind": "openid"}
     state = {
         "version": 1,

@@ -48,7 +48,7 @@ def test_reading_refuses_to_write(backend: SqlBackend) -> None:
         assert storage.organizations.find(organization.id) is None
 
 
-def test_failure_messages_hold_no_secrets(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+def test_failure_messages_contain_no_secrets(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
     token = make_access_token()
     with pytest.raises(StorageError) as refusal, committed_transaction(backend, transactions) as storage:
         storage.tokens.add_access_token(replace(token, user_id="nobody"))
@@ -74,7 +74,7 @@ def test_any_text_can_be_looked_up(backend: SqlBackend, text: str) -> None:
         assert not storage.applications.is_registered_origin(text)
 
 
-def test_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+def test_unstorable_key_is_refused(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
     with committed_transaction(backend, transactions) as storage:
         with pytest.raises(RowNotFound):
             storage.attempts.reserve("\ud800", reserved_at=NOW)

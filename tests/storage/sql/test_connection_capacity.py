@@ -50,7 +50,7 @@ def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
     server.execute("SET GLOBAL max_connections = 500")
 
 
-def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) -> None:
+def test_full_server_refuses_no_concurrent_request(crowded: str) -> None:
     settings = SqlPluginSettings(url=crowded, pool_timeout=timedelta(minutes=5), lock_timeout=timedelta(minutes=5))
     backend = SqlBackend(settings)
     assert settings.pool_size > MOST
@@ -90,7 +90,7 @@ def test_full_server_is_reported_after_timeout(small_server: PostgresqlServer) -
     second.close()
 
 
-def test_process_opens_as_many_connections_as_it_is_given_and_no_more(small_server: PostgresqlServer) -> None:
+def test_process_respects_its_connection_limit(small_server: PostgresqlServer) -> None:
     url = new_database(small_server)
     settings = SqlPluginSettings(url=url, database_connections=6, pool_timeout=timedelta(milliseconds=50))
     backend = SqlBackend(settings)

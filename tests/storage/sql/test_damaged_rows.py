@@ -184,7 +184,7 @@ def _first(table: Table) -> str:
 
 
 @pytest.mark.parametrize("name", metadata.tables)
-def test_no_damage_of_a_row_is_more_than_that_row(
+def test_damage_is_limited_to_its_row(
     damaged: tuple[SqlBackend, sqlite3.Connection],
     reads_of: dict[str, list[str]],
     name: str,
@@ -245,7 +245,7 @@ def _damage(database: sqlite3.Connection, table: str, column: str, value: object
         ("named_at", "x"),
     ],
 )
-def test_its_own_reading_is_refused_and_lists_leave_it_out(
+def test_damaged_row_is_refused_and_left_out_of_lists(
     damaged: tuple[SqlBackend, sqlite3.Connection], caplog: pytest.LogCaptureFixture, column: str, value: object
 ) -> None:
     backend, database = damaged
@@ -288,7 +288,7 @@ def test_damaged_security_columns_are_refused(damaged: tuple[SqlBackend, sqlite3
 
 
 @pytest.mark.parametrize("damage", [b"\xff", "soon", None])
-def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.Connection], damage: object) -> None:
+def test_pages_continue_after_damaged_row(damaged: tuple[SqlBackend, sqlite3.Connection], damage: object) -> None:
     backend, database = damaged
     users = [make_human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -310,7 +310,7 @@ def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.C
         assert expected == set(ids) | ({users[2].id} if sort == "user_name" else set()), sort
 
 
-def test_messages_that_cannot_be_read_hold_no_other_up(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+def test_unreadable_messages_do_not_block_others(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
     messages = [make_outbox_message(kind="letter", next_at=NOW + timedelta(seconds=number)) for number in range(8)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -323,7 +323,7 @@ def test_messages_that_cannot_be_read_hold_no_other_up(damaged: tuple[SqlBackend
             assert storage.outbox.list_pending("letter", NOW, limit) == tuple(messages[5:][:limit])
 
 
-def test_organizations_whose_messages_cannot_be_read_hold_no_other_up(
+def test_organizations_with_unreadable_messages_do_not_block_others(
     damaged: tuple[SqlBackend, sqlite3.Connection],
 ) -> None:
     backend, database = damaged
@@ -351,7 +351,7 @@ def test_damaged_lease_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -
             assert acquire_lease(storage, "purge", starts_at=NOW, expires_at=queries.LATER) is is_taken
 
 
-def test_bytes_that_are_no_text_are_one_row_s_damage(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
+def test_invalid_utf8_damages_one_row(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
     database.execute("UPDATE users SET user_name = CAST(x'ff41' AS TEXT) WHERE id = ?", (queries.PERSON.id,))
     with backend.read_session() as storage:

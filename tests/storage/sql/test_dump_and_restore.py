@@ -92,7 +92,7 @@ def test_dump_and_restore_round_trip_every_table(url: str, backend: SqlBackend, 
         assert contents(after) == expected
 
 
-def test_no_number_of_an_event_is_given_twice(backend: SqlBackend, target: SqlBackend) -> None:
+def test_event_numbers_are_not_reused(backend: SqlBackend, target: SqlBackend) -> None:
     with backend.dump() as dump:
         target.restore(replace(dump, sequence_numbers={"audit_events": 41}))
     with committed_transaction(target, ContractTransactionManager()) as storage:

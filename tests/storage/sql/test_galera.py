@@ -131,7 +131,7 @@ def test_refresh_token_use_on_all_nodes_succeeds_once(backends: list[SqlBackend]
             )
 
 
-def test_last_owner_stays_though_each_node_removes_another_one(backends: list[SqlBackend]) -> None:
+def test_concurrent_removals_on_nodes_keep_last_owner(backends: list[SqlBackend]) -> None:
     for _ in range(6):
         organization = make_organization()
         people = [make_human_user(organization) for _ in range(NODE_COUNT)]

@@ -116,7 +116,7 @@ def test_reads_before_the_first_write_take_no_lock(ledger: CommitLedger, backend
 
 
 @pytest.mark.parametrize("writer", range(4))
-def test_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, writer: int) -> None:
+def test_refusal_rolls_back_only_its_own_writes(ledger: CommitLedger, writer: int) -> None:
     names = [f"org {number}" for number in range(4)]
     ledger.run(
         *(ledger.writer(name, refused if number == writer else lambda _: None) for number, name in enumerate(names))
@@ -139,7 +139,7 @@ def test_failed_group_commit_fails_all_and_leaves_no_trace(ledger: CommitLedger)
     assert ledger.stored == set()
 
 
-def test_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None:
+def test_writers_continue_after_a_failed_commit(ledger: CommitLedger) -> None:
     def writes_again(name: str) -> None:
         ledger.writer(name, failing_commit)()
         with committed_transaction(ledger.backend, ledger.transactions) as storage:
@@ -218,7 +218,7 @@ def test_slow_writer_does_not_delay_the_commit(ledger: CommitLedger) -> None:
     assert ledger.log.index("a was told") < ledger.log.index("long was told")
 
 
-def test_another_process_may_hold_the_lock_for_a_while(ledger: CommitLedger, sqlite_url: str) -> None:
+def test_write_lock_of_another_process_is_awaited(ledger: CommitLedger, sqlite_url: str) -> None:
     connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
 

@@ -11,7 +11,7 @@ from identity.plugins.sql.log_redaction import create_redacted_engine
 PARAMETER, STORED = "given-to-a-statement", "kept-in-a-row"
 
 
-def test_log_of_sqlalchemy_holds_statements_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_sqlalchemy_log_contains_only_statements(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "sqlalchemy.engine")
     with create_redacted_engine(make_url("sqlite://")).connect() as connection:
         rows = connection.execute(text("SELECT 'kept-in-' || 'a-row', :value"), {"value": PARAMETER}).all()

@@ -98,7 +98,7 @@ def test_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> None
 
 # SQLAlchemy cannot reflect an expression index of SQLite.
 @pytest.mark.filterwarnings("ignore:.*expression-based index")
-def test_migrated_schema_is_that_of_the_tables(opened: Callable[[], SqlBackend], connection: Connection) -> None:
+def test_migrated_schema_matches_the_tables(opened: Callable[[], SqlBackend], connection: Connection) -> None:
     opened().migrate()
     if connection.dialect.name == "mariadb":
         # MariaDB has types of its own: short keys, and bytes for columns that lists are sorted by.
@@ -128,7 +128,7 @@ def _columns_of_tables() -> set[tuple[str, str, bool]]:
     }
 
 
-def test_indexes_and_references_are_those_of_the_tables(tmp_path: Path) -> None:
+def test_migrated_indexes_and_foreign_keys_match_the_tables(tmp_path: Path) -> None:
     """Includes partial indexes and foreign keys, which alembic does not compare."""
     SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/migrated.db")).migrate()
     engine = create_engine(f"sqlite:///{tmp_path}/made.db")

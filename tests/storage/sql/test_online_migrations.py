@@ -172,9 +172,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("begins_with", [None, *REVISIONS[:-1]])
-def test_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
-    empty: str, begins_with: str | None
-) -> None:
+def test_interrupted_migration_is_resumed_after_any_statement(empty: str, begins_with: str | None) -> None:
     """Each run recognizes what the earlier runs have done."""
     if begins_with is not None:
         if empty.startswith("mariadb") and begins_with < of_mariadb.BEGINS_WITH:
@@ -212,7 +210,7 @@ def test_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
             assert connection.execute(text(invalid)).scalar() == 0
 
 
-def test_no_revision_makes_an_index_for_which_writers_wait(postgresql: str) -> None:
+def test_index_creation_does_not_block_writers(postgresql: str) -> None:
     """On an existing table."""
     made_before(REVISIONS[1], postgresql)
     backend = SqlBackend(SqlPluginSettings(url=postgresql))

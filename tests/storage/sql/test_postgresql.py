@@ -187,7 +187,7 @@ def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
     send(signal.SIGCONT)
 
 
-def test_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
+def test_silent_server_times_out(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
     """A frozen server enforces no timeouts of its own."""
     backend = SqlBackend(SqlPluginSettings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
     backend.migrate()
@@ -347,7 +347,7 @@ def test_statement_timeout_is_reported(postgresql_url: str) -> None:
     backend.close()
 
 
-def test_last_owner_stays_when_one_is_deactivated_and_the_other_removed_at_once(backend: SqlBackend) -> None:
+def test_concurrent_deactivation_and_removal_keep_last_owner(backend: SqlBackend) -> None:
     organization = make_organization()
     users = [make_human_user(organization) for _ in range(2)]
     managers = [make_manager(user) for user in users]

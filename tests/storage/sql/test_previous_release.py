@@ -118,7 +118,7 @@ def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.mark.skipif(
     oldest_compatible_revision(_NEWEST) > _BEFORE.revision, reason="the newest revision says that nodes stop for it"
 )
-def test_release_before_goes_on_with_the_schema_of_this_one(before: Path, new_url: str, tmp_path: Path) -> None:
+def test_previous_release_works_with_current_schema(before: Path, new_url: str, tmp_path: Path) -> None:
     key = tmp_path / "master.key"
     key.write_text(secrets.token_hex(32))
     key.chmod(0o600)

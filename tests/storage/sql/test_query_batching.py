@@ -147,13 +147,13 @@ def test_single_reader_queries_like_a_thread(scene: BatchingScenario, backend: S
         assert alone[0].endswith("= %(token)s")
 
 
-def test_more_than_fit_into_one_question_ask_two(scene: BatchingScenario) -> None:
+def test_oversized_batch_is_split(scene: BatchingScenario) -> None:
     scene.ask(*(token(number) for number in range(len(TOKENS))))
     assert scene.results == TOKENS
     assert len(scene.sent) == 2
 
 
-def test_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) -> None:
+def test_key_is_found_only_for_its_service_user(scene: BatchingScenario) -> None:
     def signer(user_id: str) -> Ask:
         return lambda storage: (found := storage.credentials.find_key_with_subject(KEY.id, user_id)) and found[0]
 
@@ -373,7 +373,7 @@ def test_more_writes_than_fit_use_two_statements(writers: Writers) -> None:
 
 
 @pytest.mark.parametrize("refused", range(3))
-def test_refused_write_leaves_its_neighbours_alone(writers: Writers, refused: int) -> None:
+def test_refused_write_does_not_affect_the_batch(writers: Writers, refused: int) -> None:
     tokens = new_tokens(3)
     tokens[refused] = make_access_token(user_id=make_digest().hex(), digest=make_digest())
     assert writers.record(*tokens) == ["RowNotFound" if number == refused else "written" for number in range(3)]
@@ -396,7 +396,7 @@ def test_twice_used_record_beside_others_is_refused_once(writers: Writers) -> No
     assert writers.stored(*tokens) == [item == "written" for item in ended]
 
 
-def test_assertion_used_before_is_refused_alone(writers: Writers) -> None:
+def test_used_assertion_is_refused_individually(writers: Writers) -> None:
     before, *tokens = new_tokens(4)
     used = make_record()
     assert writers.record(before, used=used) == ["written"]
@@ -407,7 +407,7 @@ def test_assertion_used_before_is_refused_alone(writers: Writers) -> None:
     assert len(writers.sent) == 1, "nothing of it failed"
 
 
-def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
+def test_unrotatable_refresh_token_is_refused_individually(writers: Writers, family: TokenFamily) -> None:
     live = [make_refresh_token(family) for _ in range(3)]
     rotated, expired = make_refresh_token(family, rotated_at=NOW), make_refresh_token(family, expires_at=NOW)
     writers.write(lambda storage: [add(storage, refresh_token) for refresh_token in (*live, rotated, expired)])
@@ -429,7 +429,7 @@ def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers,
     assert sum(statement.startswith("WITH") for statement in writers.sent) == 1
 
 
-def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
+def test_unredeemable_code_is_refused_individually(writers: Writers, family: TokenFamily) -> None:
     live = [make_authorization_code(family) for _ in range(3)]
     redeemed, foreign = make_authorization_code(family, redeemed_at=NOW), make_authorization_code(family)
     writers.write(lambda storage: [add(storage, code) for code in (*live, redeemed, foreign)])
@@ -455,13 +455,13 @@ def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family:
     assert sum(statement.startswith("WITH") for statement in writers.sent) == 1
 
 
-def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> None:
+def test_unstorable_text_does_not_affect_the_batch(writers: Writers) -> None:
     tokens = [*new_tokens(2), make_access_token(ROBOT, digest=make_digest(), scope=("nul\0",))]
     writers.record(*tokens)
     assert writers.stored(*tokens) == [True, True, False]
 
 
-def test_batch_whose_connection_is_lost_fails_as_a_whole(writers: Writers) -> None:
+def test_batch_fails_completely_on_connection_loss(writers: Writers) -> None:
     """The commit may have happened, so the batch is not retried."""
     tokens = new_tokens(3)
     assert writers.record(*tokens, lost=True) == ["StorageUnavailable"] * 3

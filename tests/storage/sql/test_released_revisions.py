@@ -86,7 +86,7 @@ def tables_kept(url: str) -> set[str]:
     return facts
 
 
-def test_no_revision_was_changed_after_it_had_landed() -> None:
+def test_released_revisions_are_unchanged() -> None:
     assert hashes.current_hashes() == hashes.recorded_hashes(), "see python -m identity.plugins.sql.migrations.hashes"
 
 
@@ -189,7 +189,7 @@ def test_changed_tables_are_reported_and_additions_are_not(
         assert problems[0] == "" or "older than this version" in problems[0]
 
 
-def test_foreign_tables_are_left_alone(empty: str) -> None:
+def test_foreign_tables_are_ignored(empty: str) -> None:
     changed(empty, None, "CREATE TABLE users (id INTEGER PRIMARY KEY, login VARCHAR(20))")
     backend = SqlBackend(SqlPluginSettings(url=empty))
     for attempt in (backend.migrate, lambda: backend.migrate(dry_run=True)):

@@ -82,7 +82,7 @@ def older_program(engine: Engine, revision: str) -> OlderProgram:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_programs_of_older_versions_go_on(engine: Engine, old: str, new: str) -> None:
+def test_compatible_programs_keep_working(engine: Engine, old: str, new: str) -> None:
     program = older_program(engine, old)
     with engine.begin() as connection:
         upgrade(connection, new)
@@ -90,7 +90,7 @@ def test_programs_of_older_versions_go_on(engine: Engine, old: str, new: str) ->
         program.run(connection)
 
 
-def test_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
+def test_incompatible_program_is_detected(engine: Engine) -> None:
     """Revision 0004 removed a column, which the test above would have reported."""
     assert OLDEST["0004"] == "0004"
     program = older_program(engine, "0003")
@@ -100,7 +100,7 @@ def test_program_that_cannot_go_on_is_noticed(engine: Engine) -> None:
         program.run(connection)
 
 
-def test_no_revision_lets_programs_go_on_that_one_before_it_stopped() -> None:
+def test_compatibility_never_increases_with_revisions() -> None:
     programs = [OLDEST[revision] for revision in REVISIONS]
     assert programs == sorted(programs)
     assert all(oldest <= revision for revision, oldest in zip(REVISIONS, programs, strict=True))
@@ -120,7 +120,7 @@ def test_database_lists_compatible_releases(engine: Engine) -> None:
     ("9999", None, "newer than this version"),
     (REVISIONS[0], REVISIONS[0], "older than this version"),
 ])  # fmt: skip
-def test_program_goes_on_where_the_schema_says_so(stored: str, oldest: str | None, problem: str | None) -> None:
+def test_program_runs_if_schema_declares_compatibility(stored: str, oldest: str | None, problem: str | None) -> None:
     if problem is None:
         require_usable_revision(stored, oldest)
         return
