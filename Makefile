@@ -1,12 +1,12 @@
-# One word each: `make help`. Every target sets up what it needs; the second time that costs nothing.
+# `make help` lists the targets. Each one installs what it needs the first time.
 
 # The port of the service, and the folder for its database and key files.
 PORT = 8080
 DATA = var
-# Further arguments for the program behind a target, for example: make test ARGS="-k token -x"
+# Additional arguments for the program behind a target, for example: make test ARGS="-k token -x"
 ARGS =
 
-# Tests start many processes, which would all compile everything anew.
+# Tests start many processes, each of which would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 VENV = .venv
@@ -16,12 +16,12 @@ VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 .DEFAULT_GOAL = help
 .PHONY: run demo test test-all lint bench faults cluster docs pictures dist release clean help
 
-# Commands find the service by what is noted: identity COMMAND -c development.ini
+# `noted` are the variables that `identity COMMAND -c development.ini` uses to find the service.
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
 	@case "$(DATA)" in /*) ;; *) folder="$$PWD/" ;; esac; \
 	exec $(BIN)/identity serve -c development.ini "http_port=$(PORT)" "data=$${folder}$(DATA)" "noted=http_port data"
 
-demo: $(VENV)/.runs ## walk from a key file to the management API against the running service
+demo: $(VENV)/.runs ## show every request from a key file to the management API, against the running service
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)
 
 test: $(VENV)/.develops ## run the tests that find most mistakes, in a few minutes
@@ -39,7 +39,7 @@ lint: $(VENV)/.develops ## check style, types and layers
 bench: $(VENV)/.develops ## measure speed beside node-oidc-provider, and memory
 	$(BIN)/python -m benchmarks $(ARGS)
 
-faults: $(VENV)/.develops ## kill, freeze and fill up what runs, under load
+faults: $(VENV)/.develops ## inject faults under load: kill and freeze processes, fill disks
 	$(BIN)/python -m faults $(ARGS)
 
 cluster: $(VENV)/.develops ## lose the primary of a Patroni cluster under load
@@ -48,17 +48,17 @@ cluster: $(VENV)/.develops ## lose the primary of a Patroni cluster under load
 docs: $(VENV)/.develops ## build the documentation into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
-dist: $(VENV)/.releases ## build source distribution and wheel twice, compare them, and write a bill of materials
+dist: $(VENV)/.releases ## build source distribution and wheel twice, compare them, and write an SBOM
 	.ci/release dist
 
 release: $(VENV)/.releases ## make dist for VERSION=1.2.3, with its changelog, commit and tag; nothing is uploaded
 	@test -n "$(VERSION)" || { echo "make release VERSION=1.2.3"; exit 1; }
 	.ci/release tag $(VERSION)
 
-pictures: $(VENV)/.develops ## make the pictures of pages anew, for README and documentation (needs Chromium)
+pictures: $(VENV)/.develops ## take the screenshots for README and documentation again (needs Chromium)
 	$(BIN)/python -m tests.browser.make_pictures
 
-clean: ## remove what was installed and built; data (DATA=var) stays
+clean: ## remove everything installed and built, but not the data (DATA=var)
 	rm -rf $(VENV) build dist *.egg-info docs/_build .coverage .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -67,7 +67,7 @@ help: ## show this
 	@echo "make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
-# Two steps, so that a first `make run` need not wait for what only tests and checks use.
+# Separate steps, so that a first `make run` does not wait for the packages of tests and checks.
 
 $(VENV)/.runs: setup.cfg pyproject.toml constraints.txt
 	@$(call install,.[sql$(comma)postgresql])
@@ -83,7 +83,7 @@ $(VENV)/.releases: setup.cfg pyproject.toml constraints.txt
 
 comma = ,
 
-# Whatever builds a package here has the versions of constraints.txt too, hence no build isolation.
+# No build isolation, so that packages are built with the versions of constraints.txt too.
 define install
 set -e; \
 python='$(PYTHON)'; \
