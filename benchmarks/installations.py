@@ -68,8 +68,8 @@ def install_service(
 ) -> Iterator[Installation]:
     """The service, with this many pending sign-ins; userinfo and introspection use ``presented_tokens`` tokens in turn.
 
-    It is started this many times, in the deployment that ``change`` returns for its own; ``start`` is the median.
-    Everything is deleted afterwards. Raises ServiceStartError, UnexpectedResponse, DiskTooSmall.
+    It is started ``starts`` times, and ``start`` is the median of their CPU times. ``change`` returns the deployment
+    to start. Everything is deleted afterwards. Raises ServiceStartError, UnexpectedResponse, DiskTooSmall.
     """
     with create_deployment(setup) as deployment, ExitStack() as stack:
         known = create_seed_data(deployment.ini, deployment.host, pending_sign_ins)

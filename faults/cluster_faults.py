@@ -1,4 +1,4 @@
-"""Faults of one server of a Galera cluster; each process of the service writes to a server of its own."""
+"""Faults of one server of a Galera cluster; each process of the service writes to its own server."""
 
 import time
 from collections.abc import Callable

@@ -141,7 +141,7 @@ class MariadbFaultServer(FaultDatabaseServer):
     name = "mariadb"
     digest_sql = "unhex(sha2({text}, 256))"
     _OPTIONS = ("--skip-networking", "--skip-log-bin", "--innodb-log-file-size=48M")
-    #: Our own connection: like the others', without blocking them.
+    #: The session settings of the service, for the statements that a fault executes directly.
     _CLIENT_ARGUMENTS: ClassVar[str] = (
         "SET SESSION sql_mode = 'PIPES_AS_CONCAT', tx_isolation = 'READ-COMMITTED', max_recursive_iterations = 1000000"
     )

@@ -13,7 +13,7 @@ from faults.mixed_load import run_mixed_load
 from faults.seed_data import SeedData
 from faults.service_nodes import ServiceNodes
 
-#: Seconds within which the service has to recover after the cause's end.
+#: Seconds within which the service has to recover after the end of the fault.
 RECOVERY_LIMIT = 5.0
 #: Number of successful requests before the fault, and minimum and maximum seconds for them on a busy machine.
 _MIN_REQUESTS_BEFORE, _BEFORE, _MAX_SECONDS_BEFORE = 150, 1.0, 20.0
@@ -115,7 +115,7 @@ def run_fault(
 ) -> FaultReport:
     """Inject the fault under load, and verify everything acknowledged.
 
-    ``wait_until_restored`` returns when what was lost is back; then everything is verified again.
+    ``wait_until_restored`` returns when everything lost is back; then everything is verified again.
     """
     tolerated = {ResponseClass.CUT: fault.kills_processes, ResponseClass.FITTING: bool(fault.tolerated_statuses)}
     tally = ResponseTally([kind for kind, is_so in tolerated.items() if is_so])

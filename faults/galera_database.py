@@ -8,7 +8,7 @@ from tests.galera import NODE_COUNT, running_cluster
 
 
 class GaleraDatabase(FaultDatabase):
-    """A cluster in a folder of its own: in ours the paths of its sockets would be too long."""
+    """A cluster in a temporary folder, because socket paths below the run's folder would be too long."""
 
     name = "galera"
 

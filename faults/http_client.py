@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-#: Longer than the service lets a request wait for its database: a client without a response by then was forgotten.
+#: Longer than the service lets a request wait for its database: after that, a missing response counts as lost.
 TIMEOUT_SECONDS = 20.0
 
 

@@ -88,7 +88,7 @@ class Ledger:
     def verify(self, stock: SeedData, client: FailoverClient) -> LedgerFindings:
         """Verify everything with the recovered service. Raises NotRecovered if it has not recovered.
 
-        Can be repeated: what was sent for the first time then must be refused.
+        Can be called again: single-use values that an earlier call sent must then be refused.
         """
         findings = LedgerFindings()
         self._judge_tokens(stock, client, findings)

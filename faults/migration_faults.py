@@ -63,7 +63,7 @@ raise SystemExit(main())
 
 @dataclass(frozen=True)
 class KilledMigrationFault:
-    """A fault with a database of its own and no load: nothing serves before its migration is complete."""
+    """A fault with its own database and without load: no process serves before its migration is complete."""
 
     name: str
     title: str

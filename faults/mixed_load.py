@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 0.02
 _JOIN_TIMEOUT = 60.0
 #: Requests after which a lane switches to the next process, with a new connection: every process gets load.
 _REQUESTS_PER_NODE = 25
-#: Rotations after which a chain is left alone, to be verified at the end.
+#: Rotations after which a chain stays unchanged until the verification.
 _MAX_CHAIN_LENGTH = 10
 
 
@@ -148,7 +148,7 @@ class RevocationLane(LoadLane):
 
 
 class ManagementLane(LoadLane):
-    """Projects that are created with idempotency keys, and renamed. What was not acknowledged is repeated."""
+    """Projects that are created with idempotency keys, and renamed. Unacknowledged requests are repeated."""
 
     pending: AcknowledgedProject | None = None
 

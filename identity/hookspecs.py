@@ -4,17 +4,18 @@
 family                    called          rule
 ========================  ==============  ==================================================================
 setup                     once, at start  in ini order; an exception stops the start
-offers                    once, at start  frozen into ``Protocol``; two offers of one name stop the start
-contributions             per request     dicts merged in ini order; the first writer of a key wins, the clash
-                                          is logged; protected names are refused
-decisions                 per request     the first answer other than None counts; an exception refuses, and so
-                                          does an answer of another type, such as what is yet to be awaited
-notices                   after a commit  every plugin is told; a failing one is logged and harms no other
+offers                    once, at start  collected in ``ProtocolRegistry``; a duplicate name stops the start
+contributions             per request     dicts merged in ini order; the first plugin that sets a key wins, and
+                                          the conflict is logged; protected names are refused
+decisions                 per request     the first result other than None counts; an exception refuses, and so
+                                          does a result of another type, such as a coroutine
+notices                   after a commit  every plugin is called; an exception is logged and affects no other
 ========================  ==============  ==================================================================
 
 ``lookup`` arguments are read-only: ``find_user(id)``, ``find_organization(id)``, ``find_project(id)``,
-``find_application(id)``, ``list_project_roles(user_id, project_id)``, and ``find_record`` and ``list_records`` for what
-the plugin keeps itself. No hook is handed a token, an assertion, a key, a password or another secret.
+``find_application(id)``, ``list_project_roles(user_id, project_id)``, and ``find_record`` and ``list_records`` for
+the plugin's own records. No hook gets a token, an assertion, a key or another secret; only
+``identity_check_password`` gets a password.
 """
 
 from __future__ import annotations
@@ -68,11 +69,10 @@ hookspec = HookspecMarker("identity")
 
 @hookspec
 def identity_add_hookspecs(host: HookspecRegistrar) -> None:
-    """Register hookspecs of your own before hooks are verified.
+    """Register your own hookspecs before hooks are verified.
 
-    Called once at start, before any other hook. ``host.add_hookspecs(module)`` takes a module or class with
-    functions marked ``@hookspec``, so that further plugins can extend yours. Nothing is returned. An exception stops
-    the start.
+    Called once at start, before any other hook. ``host.add_hookspecs(module)`` takes a module or class with functions
+    marked ``@hookspec``, so that other plugins can extend yours. Nothing is returned. An exception stops the start.
 
     Example::
 
@@ -84,11 +84,11 @@ def identity_add_hookspecs(host: HookspecRegistrar) -> None:
 
 @hookspec
 def identity_record_namespace(namespace: RecordNamespace) -> None:
-    """Take the namespace in which the plugin keeps records of its own.
+    """Receive the namespace of the plugin's own records.
 
-    Called once at start, before anything is offered. ``namespace`` is the plugin's alone: with it,
-    ``services.record_service(namespace)`` stores and finds what the plugin keeps, and nothing else. An exception
-    stops the start. Nothing is returned.
+    Called once at start, before the hooks of the next family. With ``namespace``,
+    ``services.record_service(namespace)`` stores and finds the plugin's records, and no others. Nothing is returned. An
+    exception stops the start.
 
     Example::
 
@@ -102,10 +102,10 @@ def identity_record_namespace(namespace: RecordNamespace) -> None:
 def identity_configure(config: Configurator) -> None:
     """Add routes, views and templates; runs inside ``config.include``.
 
-    Called once at start, after all offers are collected. ``config`` is Pyramid's Configurator; every route states
-    ``host`` and, unless it is public, ``authenticate``; every view a ``permission``. Nothing is returned. An exception
-    stops the start, and so does a conflict with another plugin's route. Start no threads and open no connections here:
-    workers are forked afterwards, and have neither.
+    Called once at start, after all offers are collected. ``config`` is Pyramid's Configurator. Each route needs a
+    ``host`` and, unless it is public, ``authenticate``; each view needs a ``permission``. Nothing is returned. An
+    exception stops the start, and so does a conflict with another plugin's route. Do not start threads or open
+    connections here, because workers are forked afterwards.
 
     Example::
 
@@ -118,11 +118,11 @@ def identity_configure(config: Configurator) -> None:
 
 @hookspec
 def identity_lifespan(process: ServingProcess) -> AbstractContextManager[object]:  # type: ignore[empty-body]
-    """Do something for as long as a process answers requests, such as to listen at an address of one's own.
+    """Run something for as long as a process serves requests, such as a separate listener.
 
-    Called once in each process that answers requests, after any fork, when it is about to begin. ``process`` shows what
-    the process has in use, and opens services to read. Returns a context manager, which is entered then and left when
-    the process ends. An exception stops the process.
+    Called once in each serving process, after any fork, before the first request. ``process`` reports the resources in
+    use and opens services for reading. Returns a context manager, which is entered at once and exits when the process
+    ends. An exception stops the process.
 
     Example::
 
@@ -139,7 +139,7 @@ def identity_lifespan(process: ServingProcess) -> AbstractContextManager[object]
 def identity_storage_backends() -> Iterable[Backend]:  # type: ignore[empty-body]
     """Offer storage backends; ``identity.storage`` selects one by name.
 
-    Called once at start. Returns Backend objects; they open nothing until they are used. Every backend passes
+    Called once at start. Returns Backend objects, which must not connect before they are used. Every backend must pass
     ``identity.api.testing.StorageContract``. An exception stops the start.
 
     Example::
@@ -152,10 +152,10 @@ def identity_storage_backends() -> Iterable[Backend]:  # type: ignore[empty-body
 
 @hookspec
 def identity_client_authentication_methods() -> Iterable[ClientAuthenticationMethod]:  # type: ignore[empty-body]
-    """Offer ways in which a client proves who it is.
+    """Offer client authentication methods.
 
     Called once at start. Returns ClientAuthenticationMethod objects; their names appear in discovery. A request may use
-    one way only. An exception stops the start.
+    only one method. An exception stops the start.
 
     Example::
 
@@ -169,7 +169,7 @@ def identity_client_authentication_methods() -> Iterable[ClientAuthenticationMet
 def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
     """Offer grant types for the token endpoint.
 
-    Called once at start. Returns GrantType objects; each passes ``identity.api.testing.GrantTypeContract``. An
+    Called once at start. Returns GrantType objects; each must pass ``identity.api.testing.GrantTypeContract``. An
     exception stops the start.
 
     Example::
@@ -184,9 +184,9 @@ def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
 def identity_endpoints() -> Iterable[Endpoint]:  # type: ignore[empty-body]
     """Offer protocol endpoints, for programs and for browsers that applications send.
 
-    Called once at start. Returns Endpoint values. From them follow routes, members of the discovery document, CORS,
-    transactions and the token preview, as for the service's own endpoints. A name, a path or a member of the discovery
-    document that another endpoint has stops the start, and so does an exception.
+    Called once at start. Returns Endpoint values. The service derives routes, discovery members, CORS, transactions and
+    the token preview from them, as for its own endpoints. The service does not start if two endpoints have the same
+    name, path or discovery member. An exception stops the start.
 
     Example::
 
@@ -210,8 +210,8 @@ def identity_endpoints() -> Iterable[Endpoint]:  # type: ignore[empty-body]
 def identity_response_types() -> Iterable[ResponseType]:  # type: ignore[empty-body]
     """Offer response types for the authorization endpoint.
 
-    Called once at start. Returns ResponseType values; an application uses those that are enabled for it. An exception
-    stops the start.
+    Called once at start. Returns ResponseType values; an application can use those that are enabled for it. An
+    exception stops the start.
 
     Example::
 
@@ -223,11 +223,12 @@ def identity_response_types() -> Iterable[ResponseType]:  # type: ignore[empty-b
 
 @hookspec
 def identity_interactions() -> Iterable[Interaction]:  # type: ignore[empty-body]
-    """Offer pages that can stand between an authorization request and its answer.
+    """Offer pages between an authorization request and its response.
 
-    Called once at start. Returns Interaction objects; they are asked in order, plugins in ini order and late ones last,
-    and the page of the first one required is shown. The plugin adds the page itself, below ``/login/{request}``, and
-    calls ``services.sign_ins.complete_interaction`` when it is finished. An exception stops the start.
+    Called once at start. Returns Interaction objects. They are checked in the order of plugins in the ini file, those
+    with ``runs_after_authentication`` last, and the page of the first required one is shown. The plugin adds the page
+    itself, below ``/login/{request}``, and calls ``services.sign_ins.complete_interaction`` when the user has finished.
+    An exception stops the start.
 
     Example::
 
@@ -239,11 +240,11 @@ def identity_interactions() -> Iterable[Interaction]:  # type: ignore[empty-body
 
 @hookspec
 def identity_factors() -> Iterable[Factor]:  # type: ignore[empty-body]
-    """Offer factors: ways to prove who one is besides a password.
+    """Offer authentication factors besides the password.
 
-    Called once at start. Returns Factor objects. The plugin adds their pages (``config.add_factor_pages``): one to
-    prove the factor in a sign-in, one to set it up. When it is asked for, the core decides. An exception stops the
-    start.
+    Called once at start. Returns Factor objects. The plugin adds their pages with ``config.add_factor_pages``: one to
+    verify the factor during a sign-in, one to set it up. The core decides when a factor is required. An exception stops
+    the start.
 
     Example::
 
@@ -255,10 +256,10 @@ def identity_factors() -> Iterable[Factor]:  # type: ignore[empty-body]
 
 @hookspec
 def identity_directories() -> Iterable[Directory[Any]]:  # type: ignore[empty-body]
-    """Offer directories that know people by login name and password, and bring those whom the service does not know.
+    """Offer directories that verify passwords and provision accounts.
 
-    Called once at start. Returns Directory objects; the first in ini order that has a say about a login name is asked.
-    The attempt is counted before. An exception stops the start.
+    Called once at start. Returns Directory objects; the first one in ini order that is responsible for a login name is
+    used. The attempt is counted before. An exception stops the start.
 
     Example::
 
@@ -270,10 +271,10 @@ def identity_directories() -> Iterable[Directory[Any]]:  # type: ignore[empty-bo
 
 @hookspec
 def identity_logout_handlers() -> Iterable[LogoutHandler]:  # type: ignore[empty-body]
-    """Offer ways by which people sign out elsewhere, too, whose session ends at this browser.
+    """Offer handlers that also sign users out at another site.
 
-    Called once at start. Returns LogoutHandler objects; the first in ini order that concerns one of the sessions is
-    taken, where an application asks and on the service's own page alike. An exception stops the start.
+    Called once at start. Returns LogoutHandler objects; the first one in ini order that handles one of the ended
+    sessions is used, for sign-out by an application and on the service's own page. An exception stops the start.
 
     Example::
 
@@ -285,12 +286,12 @@ def identity_logout_handlers() -> Iterable[LogoutHandler]:  # type: ignore[empty
 
 @hookspec
 def identity_sign_in_methods() -> Iterable[tuple[str, str] | tuple[str, str, HasSignInMethod]]:  # type: ignore[empty-body]
-    """Offer ways to sign in that stand for the password and are no factor of the plugin's own.
+    """Offer sign-in methods that replace the password and are not factors.
 
-    Called once at start. Returns pairs: the factor that their proofs name (``services.sign_ins.add_proof``), and what
-    people know it as. A policy can then allow or leave out each. A third member, if there is one, is called with a
-    subject and the services, and tells whether this person could sign in so with a role at the instance: without any
-    way nobody is given one. An exception stops the start.
+    Called once at start. Returns pairs: the factor name in their proofs (``services.sign_ins.add_proof``), and the
+    label for users. Policies can then allow or exclude each method. An optional third member is called with a subject
+    and the services, and returns True if this user could sign in with this method while holding a role at the instance:
+    a user without any such method cannot get a role there. An exception stops the start.
 
     Example::
 
@@ -304,7 +305,7 @@ def identity_sign_in_methods() -> Iterable[tuple[str, str] | tuple[str, str, Has
 def identity_scopes() -> Iterable[Scope]:  # type: ignore[empty-body]
     """Offer scopes, by fixed name or by pattern.
 
-    Called once at start. Returns Scope objects. A scope that no plugin offers is dropped from a request. An exception
+    Called once at start. Returns Scope objects. Scopes that no plugin offers are dropped from requests. An exception
     stops the start.
 
     Example::
@@ -319,8 +320,7 @@ def identity_scopes() -> Iterable[Scope]:  # type: ignore[empty-body]
 def identity_manager_roles() -> Iterable[ManagerRole]:  # type: ignore[empty-body]
     """Offer manager roles: name, level, permissions.
 
-    Called once at start. Returns ManagerRole values, whose permissions must be known ones. An exception stops the
-    start.
+    Called once at start. Returns ManagerRole values, with existing permissions. An exception stops the start.
 
     Example::
 
@@ -347,11 +347,11 @@ def identity_commands() -> Iterable[CliCommand]:  # type: ignore[empty-body]
 
 @hookspec
 def identity_system_checks(settings: Settings, open_services: ServicesFactory) -> Iterable[SystemCheck]:  # type: ignore[empty-body]
-    """Offer checks that tell an operator what to fix (``identity check``, /readyz).
+    """Offer checks that tell operators what to fix (``identity check``, /readyz).
 
-    Called once at start. ``settings`` are the core's; ``open_services`` opens services to read what is stored, while a
-    check runs: ``with open_services() as services``. Returns SystemCheck objects; each one's ``run()`` returns
-    None or a sentence that says what to do. An exception in ``run`` counts as a failure of that check.
+    Called once at start. ``settings`` are the core's; ``open_services`` opens services for reading while a check runs:
+    ``with open_services() as services``. Returns SystemCheck objects; ``run()`` of each returns None, or a sentence
+    that says what to do. An exception in ``run`` counts as a failure of that check.
 
     Example::
 
@@ -363,10 +363,10 @@ def identity_system_checks(settings: Settings, open_services: ServicesFactory) -
 
 @hookspec
 def identity_observers() -> Iterable[InstrumentationObserver]:  # type: ignore[empty-body]
-    """Offer observers: they hear how long hashes, signatures and statements took, and what sign-ins came to.
+    """Offer observers of durations (hashes, signatures, statements) and of sign-in outcomes.
 
-    Called once at start, before anything is opened. Returns InstrumentationObserver objects. An
-    exception stops the start.
+    Called once at start, before anything is opened. Returns InstrumentationObserver objects. An exception stops the
+    start.
 
     Example::
 
@@ -378,11 +378,11 @@ def identity_observers() -> Iterable[InstrumentationObserver]:  # type: ignore[e
 
 @hookspec
 def identity_deliveries(settings: Settings) -> Iterable[Delivery]:  # type: ignore[empty-body]
-    """Offer ways out of the service: what is to be sent elsewhere when an audit event is written.
+    """Offer deliveries, which send audit events to other systems.
 
-    Called once at start. ``settings`` are the core's. Returns Delivery objects. What one has to tell of an event is put
-    into the outbox in the transaction that writes the event, so nothing is lost, and sent after the commit until the
-    other side takes it. An exception stops the start.
+    Called once at start. ``settings`` are the core's. Returns Delivery objects. The message about an event is stored in
+    the outbox, in the transaction that writes the event, so it cannot be lost. It is sent after the commit, until the
+    receiver accepts it. An exception stops the start.
 
     Example::
 
@@ -399,8 +399,8 @@ def identity_deliveries(settings: Settings) -> Iterable[Delivery]:  # type: igno
 def identity_discovery(document: Mapping[str, object]) -> Mapping[str, object]:  # type: ignore[empty-body]
     """Add members to the discovery document.
 
-    Called once per process, when the document is first built. ``document`` is what stands so far. Returns the members
-    to add; members that exist cannot be changed. An exception stops the start.
+    Called once per process, when the document is first built. ``document`` is the document so far. Returns the members
+    to add; existing members cannot be changed. An exception stops the start.
 
     Example::
 
@@ -416,7 +416,7 @@ def identity_user_claims(  # type: ignore[empty-body]
 ) -> Mapping[str, object]:
     """Add claims about a user, for userinfo, id_token and introspection.
 
-    Called for each such answer. ``user`` is the person or service user, ``scopes`` are the granted ones, ``lookup``
+    Called for each such response. ``user`` is the person or service user, ``scopes`` are the granted scopes, ``lookup``
     reads more. Returns claims that serialize as JSON, at most 4 KiB; reserved names (sub, iss, aud …) are refused. An
     exception fails the request, unless ``identity.hook_failure`` is ``ignore``.
 
@@ -435,8 +435,8 @@ def identity_token_claims(  # type: ignore[empty-body]
 ) -> Mapping[str, object]:
     """Add claims to a JWT access token.
 
-    Called each time one is minted. ``authorization`` is what the grant established, ``granted`` the scopes and the
-    audience, ``lookup`` reads more. Returns claims as ``identity_user_claims`` does, under the same limits. An
+    Called for each token that is issued. ``authorization`` is the result of the grant, ``granted`` has the scopes and
+    the audience, ``lookup`` reads more. Returns claims as ``identity_user_claims`` does, with the same limits. An
     exception fails the request, unless ``identity.hook_failure`` is ``ignore``.
 
     Example::
@@ -452,12 +452,12 @@ def identity_token_claims(  # type: ignore[empty-body]
 
 @hookspec(firstresult=True)
 def identity_check_password(user: User, password: str, lookup: Lookup) -> bool | None:
-    """Say whether this password belongs to this user.
+    """Decide whether this password belongs to this user.
 
-    Called for each attempt that is not held back, before the stored hash is looked at. ``user`` is the person,
-    ``password`` what was typed, ``lookup`` reads more. Returns True or False to decide, None to leave it to the next
-    plugin or the stored hash. No other hook sees a password: do not keep it, do not log it. An exception refuses, and
-    so does anything else that is returned, also if it counts as true.
+    Called for each attempt that is not rate limited, before the stored hash is checked. ``user`` is the person,
+    ``password`` the entered password, ``lookup`` reads more. Returns True or False to decide, or None to leave the
+    decision to the next plugin or the stored hash. No other hook sees a password: do not store or log it. An exception
+    refuses the attempt, and so does any other return value, even a true one.
 
     Example::
 
@@ -471,11 +471,11 @@ def identity_check_password(user: User, password: str, lookup: Lookup) -> bool |
 def identity_deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
     """Refuse an action that roles would allow; return the reason.
 
-    Called for each action that roles allow, and for each organization, project, grant and audit event that a list,
-    a choice or an exported document would show, but never for the operator on the machine. ``principal`` is who asks,
-    ``permission`` what for, ``resource`` where; ``lookup`` reads more. Returns a sentence to refuse, which leaves a row
-    out of a list, None for no opinion. There is no way to allow what roles do not, so the verdict does not depend on
-    the order of plugins. An exception refuses, and so does anything else that is returned.
+    Called for each action that roles allow, and for each organization, project, grant and audit event in a list, a
+    choice or an exported document, but never for the operator on the machine. ``principal`` is the caller,
+    ``permission`` the permission and ``resource`` its place; ``lookup`` reads more. Returns a sentence to refuse, which
+    removes the row from a list, or None to abstain. A plugin cannot allow what roles do not, so the order of plugins
+    does not matter. An exception refuses, and so does any other return value.
 
     Example::
 
@@ -490,11 +490,11 @@ def identity_deny(principal: Principal, permission: str, resource: Resource, loo
 
 @hookspec
 def identity_audit_event_recorded(event: AuditEvent) -> None:
-    """Learn of an audit event, after its transaction is committed.
+    """React to an audit event after its transaction has committed.
 
-    Called once per event, in the process that wrote it; a refused attempt is an event too. ``event`` holds no secret.
-    Nothing is returned; an exception is logged and no other plugin notices. Do not block here: hand slow work to a
-    thread, or what must not be lost to ``identity_deliveries``.
+    Called once per event, in the process that wrote it; a refused attempt is an event too. ``event`` contains no
+    secret. Nothing is returned; an exception is logged and does not affect other plugins. Do not block here: run slow
+    work in a thread, and use ``identity_deliveries`` for messages that must not be lost.
 
     Example::
 

@@ -89,13 +89,13 @@ class SmtpSecurity(Enum):
 class SmtpSettings:
     """Everything under ``identity.smtp.``. Without a host no mail is sent, and pages hide features that need mail."""
 
-    host: str = setting("The mail server; without one no mail is sent.", default="")
-    port: int = setting("Its port.", default=587, minimum=1, maximum=65535)
+    host: str = setting("The mail server. Without one, no mail is sent.", default="")
+    port: int = setting("The port of the mail server.", default=587, minimum=1, maximum=65535)
     security: SmtpSecurity = setting(
         "starttls (port 587), tls (port 465), or none for a server on this machine.", default=SmtpSecurity.STARTTLS
     )
-    user: str = setting("The name to log on with; without one nobody logs on.", default="")
-    password_file: Path | None = setting("A file that holds its password.", default=None)
+    user: str = setting("SMTP user. Leave empty for no authentication.", default="")
+    password_file: Path | None = setting("A file with the password of the SMTP user.", default=None)
     sender: str = setting("The From address, such as Identity <no-reply@example.com>.", default="")
 
     def __post_init__(self) -> None:
@@ -107,43 +107,48 @@ class SmtpSettings:
 class Settings:
     """Everything under ``identity.`` except the settings of plugins."""
 
-    issuer_url: str = setting("The issuer, as it stands in every token: scheme and host, no path, no slash at the end.")
-    base_url: str = setting(
-        "Where token, introspection, userinfo, keys and the APIs live; by default the issuer.", default=""
+    issuer_url: str = setting(
+        "The issuer, exactly as it appears in every token: scheme and host, without path and trailing slash."
     )
-    login_url: str = setting("Where people sign in; its cookies stay there. By default the issuer.", default="")
-    storage: str = setting("The storage backend, by the name under which a plugin offers it.")
+    base_url: str = setting(
+        "The base URL of token, introspection, userinfo, keys and the APIs. By default the issuer.", default=""
+    )
+    login_url: str = setting(
+        "The URL of the host where users sign in; only this host has cookies. By default the issuer.", default=""
+    )
+    storage: str = setting("The name of the storage backend, as a plugin registers it.")
     plugins: tuple[str, ...] = setting(
-        "The plugins to load, in call order. Installed but unlisted ones are not loaded."
+        "The plugins to load, in call order. Installed plugins that are not listed are not loaded."
     )
     master_keys: tuple[str, ...] = setting(
-        "Master keys as id:file, the first one active. Each file holds 32 bytes (raw, hex or base64) and is readable"
-        " by its owner alone. Private keys of the service are sealed under them.",
+        "Master keys as id:file. The first one is active. Each file holds 32 bytes (raw, hex or base64), and only its"
+        " owner can read it. Private keys and other secrets in the database are encrypted with them.",
         default=(),
     )
     data: Path = setting(
-        "A folder for what the service writes by itself: in development the master key and the example key file.",
+        "A folder for files that the service writes itself: in development the master key and the example key file.",
         default=Path("var"),
         is_created=True,
     )
     development: bool = setting(
-        "Allow plain http on loopback, create a missing master key, migrate and bootstrap at start.", default=False
+        "Allow plain http on loopback addresses, create a missing master key, migrate and bootstrap at start.",
+        default=False,
     )
     urn_namespaces: tuple[str, ...] = setting(
-        "Namespaces of our scopes and claims; the first is ours, the others are understood equally. The last but"
-        " one part of each is an alias of the own project's id: service in urn:service:iam.",
+        "Namespaces of the service's scopes and claims. The first is the default; the others are accepted too. The"
+        " second-to-last part of each is an alias for the id of the service's own project: service in urn:service:iam.",
         default=("urn:service:iam",),
         validator=_parse_validator(_parse_urn_namespace, "urn:service:iam"),
     )
     assertion_audiences: tuple[str, ...] = setting(
-        "Further values accepted as aud of a signed assertion, beside the issuer.", default=()
+        "Additional values that are accepted as aud of a signed assertion, besides the issuer.", default=()
     )
     clock_skew: timedelta = duration(
-        "How far another party's clock may run ahead (iat, nbf) or behind (exp).", "30s", at_least="0", at_most="5m"
+        "How far the clock of another party may be ahead (iat, nbf) or behind (exp).", "30s", at_least="0", at_most="5m"
     )
     access_token_lifetime: timedelta = duration("Lifetime of access tokens.", "1h", at_most=MAX_TOKEN_LIFETIME)
     service_user_token_min_lifetime: timedelta = duration(
-        "A service user's access token never lives shorter than this: common clients renew 5 minutes early.",
+        "The minimum lifetime of a service user's access token, because common clients renew tokens 5 minutes early.",
         "10m",
         at_most=MAX_TOKEN_LIFETIME,
     )
@@ -152,73 +157,76 @@ class Settings:
         "How long an authorization code can be redeemed.", "60s", at_most="10m"
     )
     refresh_token_idle_timeout: timedelta = duration(
-        "How long a refresh token that nobody uses stays good.", "30d", at_most="365d"
+        "How long an unused refresh token stays valid.", "30d", at_most="365d"
     )
     refresh_token_max_age: timedelta = duration(
-        "How long refreshing can go on after a sign-in, whatever is used meanwhile.", "90d", at_most="3650d"
+        "How long an application can refresh after a sign-in.", "90d", at_most="3650d"
     )
     refresh_token_grace: timedelta = duration(
-        "How long a client that lost the answer may repeat its last refresh. 0 takes every repetition for theft.",
+        "How long a client that lost the response may repeat its last refresh. With 0, every repetition counts as"
+        " theft.",
         "0",
         at_least="0",
         at_most="60s",
     )
     session_idle_timeout: timedelta = duration(
-        "After so long without use a person has to give the password again.", "12h", at_most="90d"
+        "After this time without use, a session ends and the user has to sign in again.", "12h", at_most="90d"
     )
     session_max_age: timedelta = duration(
-        "After so long a person has to give the password again, used or not.", "7d", at_most="365d"
+        "After this time, a session ends even if it is in use, and the user has to sign in again.", "7d", at_most="365d"
     )
-    sign_in_lifetime: timedelta = duration(
-        "How long a sign-in that was begun waits for its user.", "30m", at_most="24h"
-    )
+    sign_in_lifetime: timedelta = duration("How long a pending sign-in waits for its user.", "30m", at_most="24h")
     trusted_proxy: str = setting(
-        "The one address of the proxy in front, from which alone forwarded addresses are believed, or none if people"
-        " connect directly. Production has to say either; the server is told in its own section.",
+        "The address of the proxy in front of the service, or none if people connect directly. Forwarding headers are"
+        " accepted only from this address. Required in production.",
         default="",
         validator=_parse_validator(_parse_proxy, "10.0.0.2, or none"),
     )
     attempts_per_address: int = setting(
-        "How many wrong passwords one network address may try in ten minutes, over all accounts; as many requests for"
-        " mails and accounts, counted apart. Of IPv6 a /64 is one address. 0 is no limit.",
+        "How many wrong passwords one network address may try in ten minutes, over all accounts. The same limit"
+        " applies, separately, to requests for mails and new accounts. An IPv6 network of 64 bits counts as one"
+        " address. 0 means no limit.",
         default=100,
         minimum=0,
     )
-    password_min_length: int = setting("The fewest characters of a password.", default=15, minimum=8, maximum=64)
+    password_min_length: int = setting(
+        "The minimum number of characters of a password.", default=15, minimum=8, maximum=64
+    )
     password_blocklist: Path | None = setting(
-        "A file of passwords that nobody may choose, one a line, whatever the case: besides the thirty thousand most"
-        " common ones, which are refused in any case. It is read at start.",
+        "A file of passwords that users cannot choose, one per line, not case-sensitive. The thirty thousand most"
+        " common passwords are always refused. The file is read at start.",
         default=None,
     )
     password_change_ends_access: bool = setting(
-        "Whether a new password of somebody who shows the present one also revokes what applications got before: access"
-        " and refresh tokens. One that is set by a link or by somebody else always does.",
+        "Whether a password change by a user who enters the current password also revokes the access and refresh"
+        " tokens of applications. A password that is set by a link or by another person always revokes them.",
         default=True,
     )
     second_factor: SecondFactorRule = setting(
-        "Who has to prove who they are by a second factor, as long as no policy says otherwise: off, offered (whoever"
-        " has set one up), required_for_iam (managers of the instance), required_for_managers, or required, for"
-        " everybody.",
+        "Who needs a second factor, unless a policy sets it: off, offered (users who have set one up),"
+        " required_for_iam (managers of the instance), required_for_managers, or required (everyone).",
         default=SecondFactorRule.OFFERED,
     )
     password_memory: int = setting(
-        "Memory of one password hash (argon2id) in KiB. Stored passwords are hashed anew as people sign in.",
+        "Memory for one password hash (argon2id) in KiB. Stored hashes are renewed as users sign in.",
         default=47104,
     )
-    password_iterations: int = setting("Passes over that memory.", default=1)
+    password_iterations: int = setting("Number of passes over that memory.", default=1)
     password_workers: int = setting(
-        "How many passwords are hashed at the same time; 0 leaves one processor to all others.", default=0, minimum=0
+        "How many passwords are hashed at the same time. 0 means one less than the number of processors.",
+        default=0,
+        minimum=0,
     )
     endpoints_in_event_loop: bool = setting(
-        "Whether the server's loop answers the protocol's endpoints itself, which costs the least. Without it threads "
-        "do: for a plugin whose grant or claims make a request wait for others.",
+        "Whether the event loop runs protocol endpoints, which costs least. Turn it off if the grant or claims of a"
+        " plugin block: requests then run in threads.",
         default=True,
     )
     one_time_link_ttl: timedelta = duration(
-        "How long links that work once can be used: new passwords, registrations, addresses.", "1h", at_most="1h"
+        "How long one-time links are valid: new passwords, registrations, email addresses.", "1h", at_most="1h"
     )
     invitation_lifetime: timedelta = duration(
-        "The same for whoever has not chosen a password yet: people read an invitation when they start.",
+        "How long a one-time link is valid for a user who has not chosen a password yet.",
         "7d",
         at_most="30d",
     )
@@ -226,69 +234,70 @@ class Settings:
     signing_key_bits: int = setting(
         "Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048, validator=_choice_validator(2048, 3072, 4096)
     )
-    signing_key_active_age: timedelta = duration("How long a signing key signs before the next one takes over.", "90d")
+    signing_key_active_age: timedelta = duration("How long a signing key signs before the next one replaces it.", "90d")
     jwks_max_age: timedelta = duration(
-        "How long clients may cache discovery and keys; a new key is announced at least a minute longer.", "5m"
+        "How long clients may cache discovery and keys. A new key is announced for a minute longer.", "5m"
     )
     service_user_key_lifetime: timedelta = duration(
-        "How long a service user's key or personal access token works where nobody says until when.",
+        "The default lifetime of a service user's key or personal access token.",
         "365d",
         at_most="3650d",
     )
     service_user_key_max_age: timedelta | None = setting(
-        "The longest span until the expiration date of a service user's key or personal access token; none allows any,"
-        " and never.",
+        "The maximum lifetime of a service user's key or personal access token. none means no maximum.",
         default=None,
     )
     default_domain: str = setting(
-        "The domain under which organizations get their primary domains; by default the issuer's host name.", default=""
+        "The domain below which new organizations get their primary domains. By default the issuer's host name.",
+        default="",
     )
     dns_resolver: tuple[str, ...] = setting(
-        "The DNS servers that are asked for the proof of a domain, as addresses, with a port if it is not 53:"
-        " 192.0.2.53 [2001:db8::53]:5353; by default those of the machine.",
+        "The DNS servers for domain checks, as addresses, with a port if it is not 53: 192.0.2.53"
+        " [2001:db8::53]:5353. By default those of the machine.",
         default=(),
         validator=_parse_validator(parse_name_server, "192.0.2.53 or [2001:db8::53]:5353"),
     )
     outgoing_networks: tuple[str, ...] = setting(
-        "Networks that requests of the service may go to though they are not public, such as 10.1.0.0/16: receivers of"
-        " webhooks, other identity providers, web servers whose domains are proven by a file. All other private"
-        " addresses are refused; in development loopback, RFC 1918 and unique local addresses are not.",
+        "Private networks to which the service may send requests, such as 10.1.0.0/16: for webhooks, other identity"
+        " providers, and files that prove domains. All other private addresses are refused. In development, loopback,"
+        " RFC 1918 and unique local addresses are allowed.",
         default=(),
         validator=_parse_validator(ip_network, "10.1.0.0/16 or 127.0.0.1"),
     )
     hook_failure: str = setting(
-        "What an exception in a contribution hook does: refuse (the request fails) or ignore (logged).",
+        "The effect of an exception in a contribution hook: refuse (the request fails) or ignore (it is logged).",
         default="refuse",
         validator=_choice_validator("refuse", "ignore"),
     )
     import_limit: int = setting(
-        "How many MiB a document may have that is imported over HTTP. 100,000 people are about 60.",
+        "The maximum size in MiB of a document that is imported over HTTP. 100,000 users take about 60.",
         default=256,
         minimum=1,
     )
     pages_templates: tuple[Path, ...] = setting(
-        "Folders searched for templates before our own, to replace single ones.", default=()
+        "Folders that are searched for templates first, to replace single templates.", default=()
     )
     pages_style: Path | None = setting(
-        "A style sheet of the operator, linked after ours, to set other values for its tokens.", default=None
+        "A style sheet that is loaded after the built-in one, to override its CSS variables.", default=None
     )
-    purge_interval: timedelta = duration("How often expired rows are looked for.", "5m")
+    purge_interval: timedelta = duration("How often the service deletes expired rows.", "5m")
     outbox_alarm_age: timedelta = duration(
-        "How long a mail or another message may wait to be sent before /readyz and identity check tell of it.", "15m"
+        "How long a mail or other message may wait before /readyz and identity check report it.", "15m"
     )
     job_alarm_age: timedelta = duration(
-        "How long background work (purge, key rotation, deletions, expiring keys) may be late before they tell of it.",
+        "How late background work (purge, key rotation, deletions, expiring keys) may be before /readyz and identity"
+        " check report it.",
         "12h",
         at_least="1h",
     )
     hung_job_age: timedelta = duration(
-        "How long a thread of background work may give no sign of life before /readyz tells of it.", "5m", at_least="1m"
+        "How long a background thread may send no heartbeat before /readyz reports it.", "5m", at_least="1m"
     )
     purge_after: timedelta = duration(
-        "How long what has expired is kept before it is purged, but for what the next ones say.", "24h", at_least="0"
+        "How long expired data is kept before it is purged, except for the following kinds.", "24h", at_least="0"
     )
     session_retention: timedelta = duration(
-        "How long sessions are kept after their end, beside the time in which a token may live that names them.",
+        "How long sessions are kept after their end, in addition to the lifetime of tokens that refer to them.",
         "24h",
         at_least="0",
     )
@@ -298,7 +307,8 @@ class Settings:
         at_least="0",
     )
     audit_retention: timedelta | None = setting(
-        "How long audit events are kept, at least 30d; none keeps them for ever. What is under a legal hold stays.",
+        "How long audit events are kept, at least 30d. With none, they are kept forever. Events under a legal hold"
+        " are always kept.",
         default=None,
         validator=_require_min_retention,
     )

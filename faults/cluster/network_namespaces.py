@@ -1,4 +1,4 @@
-"""Machines simulated by network namespaces, on a switch in a namespace of its own, invisible from outside."""
+"""Machines simulated by network namespaces, on a switch in a separate namespace, invisible from outside."""
 
 import os
 import signal

@@ -121,8 +121,8 @@ class _ProgramParser(_Parser):
             lines += [f"  {command.name:<{width}}{command.help}" for command in commands]
         lines += [
             "",
-            "`identity COMMAND --help` tells the rest. Commands that work on the service itself take its ini file,",
-            "-c INI, and NAME=VALUE for a variable in it. `identity serve` starts the service.",
+            "`identity COMMAND --help` shows the options of a command. Commands for the service take its ini file",
+            "with -c INI, and variables in it as NAME=VALUE. `identity serve` starts the service.",
             "",
         ]
         return "\n".join(lines)

@@ -207,4 +207,6 @@ def _expect(right: bool, expectation: str) -> None:
     print(f"  ✓ {expectation}")
 
 
-COMMAND = CliCommand("demo", "walk from key file to management API against the running service", add_arguments, run)
+COMMAND = CliCommand(
+    "demo", "show every request from key file to management API, against the running service", add_arguments, run
+)

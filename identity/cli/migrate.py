@@ -11,7 +11,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="only show the statements that would run, and which nodes can go on working",
+        help="only show the statements that would run, and which nodes can keep running",
     )
 
 

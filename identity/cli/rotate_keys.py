@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         help="stop publishing and accepting a compromised key at once; a new key signs"
-        " in place of the active one; may be given several times; all stands for every key",
+        " in place of the active one; may be given several times; all withdraws every key",
     )
 
 

@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="ID",
         action="append",
         default=[],
-        help='the project that the token is for; "service" stands for the management API',
+        help='the project that the token is for; "service" means the management API',
     )
     parser.add_argument("--assertion-only", action="store_true", help="print the signed assertion and send nothing")
 

@@ -141,7 +141,7 @@ def _verifies_challenge(verifier: str | None, challenge: str | None) -> bool:
 
 
 class AuthorizationCodePlugin:
-    """Offers the code grant and its response type."""
+    """The authorization code grant and the response type ``code``."""
 
     hookspecs = 1
 

@@ -69,7 +69,7 @@ def _build_authorization(
 
 
 class ClientCredentialsPlugin:
-    """Offers the client_credentials grant."""
+    """The client credentials grant."""
 
     hookspecs = 1
 

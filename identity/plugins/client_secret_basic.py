@@ -48,7 +48,7 @@ def _decode_credential(part: bytes) -> str:
 
 
 class ClientSecretBasicPlugin:
-    """Offers client_secret_basic."""
+    """Client authentication with ``client_secret_basic``."""
 
     hookspecs = 1
 

@@ -29,7 +29,7 @@ class ClientSecretPost(ClientAuthenticationMethod):
 
 
 class ClientSecretPostPlugin:
-    """Offers client_secret_post."""
+    """Client authentication with ``client_secret_post``."""
 
     hookspecs = 1
 

@@ -10,7 +10,7 @@ from identity.api.plugins import hookimpl
 
 
 class ImplicitPlugin:
-    """Offers the implicit response types."""
+    """The response types of the implicit flow."""
 
     hookspecs = 1
 

@@ -90,7 +90,7 @@ ENDPOINT = Endpoint(
 
 
 class IntrospectionPlugin:
-    """Lets the applications that an access token is meant for ask whether it is live, and about whom."""
+    """Token introspection (RFC 7662) for applications in the token's audience."""
 
     hookspecs = 1
 

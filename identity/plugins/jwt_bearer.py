@@ -244,7 +244,7 @@ def _verify_with_dummy_key(token: UnverifiedToken) -> None:
 
 
 class JwtBearerPlugin:
-    """Offers the jwt-bearer grant."""
+    """The JWT bearer grant (RFC 7523) for service users."""
 
     hookspecs = 1
 
@@ -252,10 +252,10 @@ class JwtBearerPlugin:
     class Settings:
         """How strict assertions are judged."""
 
-        max_assertion_age: timedelta = duration("The oldest iat accepted.", "1h")
-        max_assertion_lifetime: timedelta = duration("The longest span from iat to exp.", "24h")
+        max_assertion_age: timedelta = duration("The maximum age of an assertion, by its iat.", "1h")
+        max_assertion_lifetime: timedelta = duration("The maximum time from iat to exp.", "24h")
         jti: JtiRequirement = setting(
-            "Whether an assertion's jti makes it single-use: off, when-present or required.",
+            "Whether assertions with a jti are single-use: off, when-present or required.",
             default=JtiRequirement.WHEN_PRESENT,
         )
 

@@ -124,7 +124,7 @@ ROLES = (
 
 
 class ManagerRolesPlugin:
-    """Offers the named manager roles."""
+    """The built-in manager roles."""
 
     hookspecs = 1
 

@@ -8,7 +8,7 @@ from identity.api.storage import Backend, MemoryBackend
 
 
 class MemoryPlugin:
-    """Offers the storage backend "memory"."""
+    """In-memory storage, for tests."""
 
     hookspecs = 1
 

@@ -51,7 +51,7 @@ class OfflineAccessScope(Scope):
 
 
 class OidcScopesPlugin:
-    """Offers openid, profile, email, phone, address and offline_access."""
+    """The scopes ``openid``, ``profile``, ``email``, ``phone``, ``address`` and ``offline_access``."""
 
     hookspecs = 1
 

@@ -104,7 +104,7 @@ class ResourceOwnerScope(Scope):
 
 
 class OrganizationScopesPlugin:
-    """Offers the scopes about organizations, and the claims that one of them opens."""
+    """The scopes for organizations, and their claims."""
 
     hookspecs = 1
 

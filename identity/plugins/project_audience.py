@@ -36,7 +36,7 @@ class ProjectAudienceScope(Scope):
 
 
 class ProjectAudiencePlugin:
-    """Offers the project audience scope."""
+    """The audience scope for projects."""
 
     hookspecs = 1
 

@@ -31,7 +31,7 @@ class ProjectRolesScope(Scope):
 
 
 class ProjectRolesPlugin:
-    """Offers the scopes for project roles."""
+    """The scopes for project roles."""
 
     hookspecs = 1
 

@@ -31,7 +31,7 @@ class PublicClientAuthentication(ClientAuthenticationMethod):
 
 
 class PublicClientPlugin:
-    """Offers the method none, for public clients."""
+    """Client authentication ``none``, for public clients."""
 
     hookspecs = 1
 

@@ -127,7 +127,7 @@ def _requested_scopes(request: TokenRequest, token: RefreshToken) -> tuple[str, 
 
 
 class RefreshTokenPlugin:
-    """Offers the refresh grant."""
+    """The refresh token grant."""
 
     hookspecs = 1
 

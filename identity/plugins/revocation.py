@@ -44,7 +44,7 @@ ENDPOINT = Endpoint(
 
 
 class RevocationPlugin:
-    """Lets clients revoke their access tokens and refresh tokens."""
+    """Token revocation (RFC 7009) by clients."""
 
     hookspecs = 1
 

@@ -68,33 +68,33 @@ class WebhooksPluginSettings:
     """Where audit events are sent, which ones, and what they are signed with."""
 
     urls: tuple[str, ...] = setting(
-        "The receivers, each of which gets every event; none sends nothing. https:// alone, but for receivers on this"
-        " machine and in development. A name that leads to a private address needs ``identity.outgoing_networks``.",
+        "The addresses of the receivers. Each gets every event; without an address, nothing is sent. They must begin"
+        " with https://, except for receivers on this machine and in development. A host name that resolves to a"
+        " private address needs ``identity.outgoing_networks``.",
         default=(),
     )
     secret_file: Path | None = setting(
-        "A file with the secret that messages are signed with, closed to others (mode 0600): ``whsec_`` and 24 to 64"
-        " random bytes in base64. Two lines sign with two secrets, while receivers change over. Read anew for each"
-        " message.",
+        "A file with the secret that signs messages, with mode 0600: ``whsec_`` and 24 to 64 random bytes in base64."
+        " With two lines, messages have two signatures, for a change of the secret. The file is read for each message.",
         default=None,
     )
     events: tuple[str, ...] = setting(
-        "Which events are sent, by name or pattern: ``user.created service_user.* *.removed``.", default=("*",)
+        "The events to send, by name or pattern: ``user.created service_user.* *.removed``.", default=("*",)
     )
     timeout: timedelta = duration(
-        "How long a receiver may take, from the connection to the end of its answer.", "5s", at_most="20s"
+        "How long a receiver may take, from the connection to the end of its response.", "5s", at_most="20s"
     )
     give_up_after: timedelta = duration(
-        "How long a message is tried again, with growing delays.", "7d", at_least="1m", at_most="30d"
+        "How long delivery of a message is retried, with growing delays.", "7d", at_least="1m", at_most="30d"
     )
     ca_file: Path | None = setting(
-        "A file of certificate authorities (PEM) to trust in place of the usual ones, for receivers with a certificate"
-        " of your own.",
+        "A file of certificate authorities (PEM) to trust instead of the system's, for receivers with your own"
+        " certificates.",
         default=None,
     )
     proxy: str = setting(
-        "A proxy to send through, such as http://proxy.example.com:3128, which then decides where messages may go. What"
-        " the environment says of proxies does not count.",
+        "A proxy for all messages, such as http://proxy.example.com:3128. The proxy then decides which addresses are"
+        " allowed. Proxies in environment variables are ignored.",
         default="",
     )
 
@@ -227,7 +227,7 @@ def _is_loopback(hostname: str) -> bool:
 
 
 class WebhooksPlugin:
-    """Sends audit events to the operator's receivers, signed, until they are taken."""
+    """Sends audit events to webhooks, signed and with retries."""
 
     hookspecs = 1
     Settings = WebhooksPluginSettings

@@ -2,12 +2,12 @@
 
     browser = Browser(world)
     sent = party.new_request(scope="openid profile")             # identity.testing.relying_party
-    browser.open(sent.url, initiator=party.origin)               # the application sends the person to us
+    browser.open(sent.url, initiator=party.origin)               # the application redirects the browser
     answer = browser.sign_in(set_password(world, person))
-    tokens = party.obtain_tokens(answer, sent)                   # the redirect that leaves us, read by the application
+    tokens = party.obtain_tokens(answer, sent)                   # the application reads the redirect to its host
 
-It stops at a redirect that leaves our hosts; that response is for the application. Cookies are kept and sent as
-browsers do (RFC 6265, and SameSite): not even in a test can another site's form sign in to a service.
+It stops at a redirect to another host; that response is for the application. Cookies are stored and sent as browsers
+do (RFC 6265, and SameSite), so another site's form cannot sign in to the service in tests either.
 """
 
 import re

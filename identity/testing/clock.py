@@ -29,7 +29,7 @@ class FakeClock:
 
 
 class TickingClock(FakeClock):
-    """Follows real time, for clients with a clock of their own; can be moved on top of that."""
+    """Follows real time, for clients with their own clock; can be moved in addition."""
 
     def __call__(self) -> datetime:
         return clock.now() + (self._now - self.start)

@@ -335,8 +335,8 @@ def three_host_world(world_cache: WorldCache, storage_name: str, asgi: bool) -> 
 
 @pytest.fixture
 def make_world(database_factory: DatabaseFactory, storage_name: str, asgi: bool) -> Iterator[WorldFactory]:
-    """Creates worlds of the test's own, where settings would disturb others: ``make_world(**{"identity.clock_skew":
-    "0"})``.
+    """Creates worlds for a single test, for settings that would affect other tests:
+    ``make_world(**{"identity.clock_skew": "0"})``.
     """
     worlds: list[World] = []
 
@@ -353,7 +353,7 @@ def make_world(database_factory: DatabaseFactory, storage_name: str, asgi: bool)
 
 @pytest.fixture
 def isolated_world(make_world: WorldFactory) -> World:
-    """A world of the test's own, with the default settings."""
+    """A separate world for a single test, with the default settings."""
     return make_world()
 
 

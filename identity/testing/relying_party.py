@@ -197,14 +197,14 @@ class RelyingParty:
         return authorization
 
     def sign_in_silently(self, browser: Browser, *scopes: str | None, **parameters: Any) -> ReceivedTokens:
-        """The tokens from a request that is answered without a page."""
+        """The tokens from a request that needs no page."""
         authorization = self.open_request(browser, *scopes, **parameters)
         return self.obtain_tokens(browser.page, authorization)
 
     def expect_error_at_once(
         self, browser: Browser, error: str, *scopes: str | None, mode: str | None = None, **parameters: Any
     ) -> str:
-        """Check that a request is answered with this error without a page; returns its description."""
+        """Check that a request gets this error as its response without a page; returns its description."""
         authorization = self.open_request(browser, *scopes, **parameters)
         return self.check_error_response(browser.page, authorization, error, mode=mode)
 
@@ -269,7 +269,7 @@ class RelyingParty:
     ) -> dict[str, Any]:
         """The claims of an ID token, validated by OpenID Connect Core §3.1.3.7 and §3.2.2.11.
 
-        ``authorization`` is the request that it answers; None for an ID token from a refresh, which repeats an
+        ``authorization`` is the request that it belongs to; None for an ID token from a refresh, which repeats an
         earlier sign-in.
         """
         header, claims = verify_jwt(text, self.client.fetch_jwks().json["keys"])

@@ -33,7 +33,7 @@ def check_oauth_error(response: Any, error: str, *, status: int = 400, descripti
 
 
 def check_inactive_token(response: Any) -> None:
-    """Check introspection's response for a token that is not the client's business: active false and nothing else."""
+    """Check introspection's response for a token that this client may not introspect: active false and nothing else."""
     assert response.status_int == 200, format_response(response)
     assert response.json == {"active": False}, format_response(response)
     check_not_cacheable(response)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AccountPlugin:
-    """People see and change what is known of them, their password, sessions and connected applications."""
+    """Account pages: users see and change their profile, password, sessions and connected applications."""
 
     hookspecs = 1
 

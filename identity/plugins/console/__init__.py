@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ConsolePlugin:
-    """Adds the console, and the hook by which other plugins add to its menu."""
+    """The console, with a hook that lets other plugins add to its menu."""
 
     hookspecs = 1
 

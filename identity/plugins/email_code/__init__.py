@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class EmailCodePlugin:
-    """People prove who they are by a code that they get by email."""
+    """A second factor: codes that are sent by email."""
 
     hookspecs = 1
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class EndSessionPlugin:
-    """Applications sign people out and get them back afterwards. Without it, people can sign out here all the same."""
+    """Sign-out by applications (RP-initiated logout). Without it, users sign out only at the service's own pages."""
 
     hookspecs = 1
 

@@ -15,7 +15,7 @@ _Settings = LdapPluginSettings
 
 
 class LdapPlugin:
-    """People sign in with the password that an LDAP directory has for them."""
+    """Sign-in with the password of an LDAP directory."""
 
     hookspecs = 1
     Settings = LdapPluginSettings

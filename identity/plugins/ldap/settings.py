@@ -17,33 +17,35 @@ class LdapPluginSettings:
     """Which directory to use, how users are found in it, and how they are mapped."""
 
     servers: tuple[str, ...] = setting(
-        "The servers, such as ``ldaps://dc1.example.com``, asked in this order; none turns it off. With ``ldap://`` the"
-        " connection is secured by StartTLS before anything is said.",
+        "The LDAP servers, such as ``ldaps://dc1.example.com``, tried in this order. Empty turns the plugin off. With"
+        " ``ldap://``, the connection uses StartTLS.",
         default=(),
     )
-    organization: str = setting("The primary domain of the organization whose people the directory knows.", default="")
+    organization: str = setting("The primary domain of the organization whose users are in the directory.", default="")
     ca_file: Path | None = setting(
-        "A file of certificate authorities (PEM) to trust in place of the usual ones.", default=None
+        "A file of certificate authorities (PEM) to trust instead of the system's.", default=None
     )
-    bind_dn: str = setting("As whom people are searched, for example cn=identity,ou=services,dc=example.", default="")
-    password_file: Path | None = setting("A file with that password, closed to others (mode 0600).", default=None)
-    base: str = setting("Below what people are searched, for example ou=people,dc=example.", default="")
+    bind_dn: str = setting("The DN that searches for users, such as cn=identity,ou=services,dc=example.", default="")
+    password_file: Path | None = setting("A file with the password of ``bind_dn``, with mode 0600.", default=None)
+    base: str = setting("The DN below which users are searched, such as ou=people,dc=example.", default="")
     filter: str = setting(
-        "By what they are found; ``{login}`` is the first part of the login name, escaped.", default="(uid={login})"
+        "The filter that finds a user. ``{login}`` is the first part of the login name, escaped.",
+        default="(uid={login})",
     )
     id_attribute: str = setting(
-        "What names an entry for ever: ``entryUUID``, or ``objectGUID`` of Active Directory.", default="entryUUID"
+        "The attribute that permanently identifies an entry: ``entryUUID``, or ``objectGUID`` for Active Directory.",
+        default="entryUUID",
     )
     attributes: tuple[str, ...] = setting(
-        "Where the profile comes from, by names without spaces: ``family_name=sn``.",
+        "Which attributes fill the profile, without spaces: ``family_name=sn``.",
         default=("given_name=givenName", "family_name=sn", "display_name=displayName", "email=mail"),
     )
-    create_accounts: bool = setting("Whoever signs in for the first time gets an account.", default=True)
-    groups_attribute: str = setting("Where the groups of a person stand.", default="memberOf")
+    create_accounts: bool = setting("Create an account at the first sign-in.", default=True)
+    groups_attribute: str = setting("The attribute that lists the groups of a user.", default="memberOf")
     roles: tuple[str, ...] = setting(
-        "Roles by group: ``ORG_USER_MANAGER=cn=helpdesk,ou=groups,dc=example`` gives a manager role in the"
-        " organization, ``PROJECT/KEY=…`` with a project's id a role in that project. Spaces are written as ``\\20``."
-        " A role that stands here is taken from whoever is not in its group, at the next sign-in.",
+        "Roles by group: ``ORG_USER_MANAGER=cn=helpdesk,ou=groups,dc=example`` grants a manager role in the"
+        " organization, ``PROJECT/KEY=…`` with a project's id a role in that project. Write spaces as ``\\20``. At"
+        " each sign-in, users outside the group lose the role.",
         default=(),
     )
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LoginPlugin:
-    """People sign in with login name and password, choose among accounts, register, change a password, consent."""
+    """The sign-in pages: login name and password, account chooser, registration, password reset, consent."""
 
     hookspecs = 1
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class ManagementPlugin:
-    """Adds the API's routes on the base host."""
+    """The management API."""
 
     hookspecs = 1
 

@@ -106,7 +106,7 @@ _Settings = MetricsPluginSettings
 
 
 class MetricsPlugin:
-    """Counts requests and events, and serves Prometheus metrics at their own address or behind a token."""
+    """Prometheus metrics, at a separate address or with a token."""
 
     hookspecs = 1
     Settings = MetricsPluginSettings

@@ -31,19 +31,19 @@ class PasskeysPluginSettings:
     """For which host passkeys are made, and on which authenticators."""
 
     rp_id: str = setting(
-        "The host name that passkeys are made for: the host of ``identity.login_url``, which it is by default, or a"
-        " domain above it. A passkey works for this name alone and for ever, so that a change makes all worthless; the"
-        " service starts with another one only if it is written here.",
+        "The host name for which passkeys are created (RP ID): the host of ``identity.login_url`` (the default), or a"
+        " domain above it. Passkeys work for this name only, so a change makes all existing ones unusable. The service"
+        " does not start with another name unless you set it here.",
         default="",
     )
     authenticators: tuple[str, ...] = setting(
-        "The models of authenticators that alone may be used, by AAGUID; without any, all may. They have to prove what"
-        " they are, by the certificates of ``attestation_roots``.",
+        "The models of authenticators that are allowed, by AAGUID. Empty allows all models. An authenticator must"
+        " prove its model with a certificate of ``attestation_roots``.",
         default=(),
         validator=_check_aaguid,
     )
     attestation_roots: Path | None = setting(
-        "A file with the root certificates (PEM) of the makers of those authenticators.", default=None
+        "A file with the root certificates (PEM) of the manufacturers of those authenticators.", default=None
     )
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ _Settings = PasskeysPluginSettings
 
 
 class PasskeysPlugin:
-    """People sign in with passkeys, as second factor or alone."""
+    """Passkeys, as a second factor or alone."""
 
     hookspecs = 1
     Settings = _Settings

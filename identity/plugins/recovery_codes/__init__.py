@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class RecoveryCodesPlugin:
-    """People who have lost their second factor sign in by a code that they have kept."""
+    """A second factor: recovery codes for users who have lost their other factors."""
 
     hookspecs = 1
 

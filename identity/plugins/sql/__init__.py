@@ -13,7 +13,7 @@ _Settings = SqlPluginSettings
 
 
 class SqlPlugin:
-    """Stores everything in SQLite, PostgreSQL or MariaDB."""
+    """Storage in SQLite, PostgreSQL or MariaDB."""
 
     hookspecs = 1
     Settings = SqlPluginSettings

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TotpPlugin:
-    """People prove who they are by a code that an app on their phone shows."""
+    """A second factor: codes of an authenticator app (TOTP, RFC 6238)."""
 
     hookspecs = 1
 

@@ -21,15 +21,15 @@ class TracingPluginSettings:
     """Where traces are sent, and the sampling ratio. Without an address nothing is traced."""
 
     endpoint: str = setting(
-        "The address of a collector that takes OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces.", default=""
+        "The address of a collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces.", default=""
     )
     per_thousand: int = setting(
-        "Of how many requests in a thousand a trace is kept; where a trusted proxy has begun one, it decides.",
+        "How many of a thousand requests are traced. If a trusted proxy has started a trace, the proxy decides.",
         default=100,
         minimum=0,
         maximum=1000,
     )
-    service_name: str = setting("The name under which they are found.", default="identity")
+    service_name: str = setting("The service name in the traces.", default="identity")
 
     def __post_init__(self) -> None:
         if not self.endpoint:
@@ -50,7 +50,7 @@ _Settings = TracingPluginSettings
 
 
 class TracingPlugin:
-    """Traces requests, and sends the traces to a collector."""
+    """OpenTelemetry traces of requests."""
 
     hookspecs = 1
     Settings = TracingPluginSettings

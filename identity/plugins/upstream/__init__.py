@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UpstreamPlugin:
-    """People sign in at other identity providers: OpenID providers, Google, Microsoft Entra, GitLab, Apple, GitHub.
+    """Sign-in with other identity providers: OpenID providers, Google, Microsoft Entra, GitLab, Apple, GitHub.
     List it before ``login``: a user who is redirected to a provider at once needs no login name page."""
 
     hookspecs = 1
