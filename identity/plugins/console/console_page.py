@@ -202,8 +202,14 @@ class ConsolePage(SignedInPage):
             "organization": self.organization,
         }
 
-    def button_link(self, label: str, href: str, *, hidden_label: str = "", **look: object) -> Markup:
-        """A link styled as a button; ``hidden_label`` completes its label for screen readers."""
+    def button_link(
+        self, label: str, href: str, *, hidden_label: str = "", permission: str = "", **look: object
+    ) -> Markup:
+        """A link styled as a button; ``hidden_label`` completes its label for screen readers. Empty for callers without
+        the ``permission``.
+        """
+        if permission and not self.has_permission(permission):
+            return Markup()
         link: Markup = self.template_macros.button_link(
             self.translate(label), href, what=self.translate(hidden_label), **look
         )

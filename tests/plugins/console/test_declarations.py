@@ -15,14 +15,13 @@ from identity.plugins.console.entity_forms import CreateForm, EditForm
 from identity.plugins.console.lists import ResourceList
 from identity.plugins.console.pages import _MODULES
 from identity.plugins.console.resource_pages import ResourcePages
-from identity.plugins.console.resources import user_factors
 
 DECLARATIONS = (Action, CreateForm, EditForm, ResourceList, ResourcePages)
 
 
 def declared() -> Iterator[tuple[str, Any]]:
     """Each declaration in a console module, with its name."""
-    for module in (*_MODULES, user_factors):
+    for module in _MODULES:
         for name, value in vars(module).items():
             for item in value if isinstance(value, tuple) else (value,):
                 if isinstance(item, DECLARATIONS):

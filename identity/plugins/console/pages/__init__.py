@@ -19,7 +19,6 @@ _MODULES = tuple(
         "resources.user_credentials",
         "resources.users",
         "resources.sessions",
-        "pages.organization_transfer",
         "resources.organizations",
         "resources.organization_domains",
         "resources.branding",

@@ -78,8 +78,7 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
                 _("Expires soon"),
                 columns=(_("What"), _("Whose data"), _("State"), _("Expiration date")),
                 rows=[
-                    _expiring_cells(page, expiring_credential, organization_id, may_write=may_write)
-                    for expiring_credential in expiring
+                    _expiring_cells(page, credential, organization_id, may_write=may_write) for credential in expiring
                 ],
                 has_row_buttons=True,
                 empty=_("Nothing expires in the next 30 days."),
@@ -104,58 +103,53 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
 
 
 def _expiring_cells(
-    page: ConsolePage, expiring_credential: ExpiringCredential, organization_id: str | None, *, may_write: bool
+    page: ConsolePage, expiring: ExpiringCredential, organization_id: str | None, *, may_write: bool
 ) -> Cells:
     """With the organization if all are listed, and a button to add a new credential."""
     ui, t = page.template_macros, page.translator.gettext
-    badge = page.render_badge(expiry_badge(expiring_credential.expires_at, page.services.now, page.translator))
-    if expiring_credential.owner is None or expiring_credential.kind not in _CREDENTIAL_PATHS:
-        key = ui.named(t("Signing key"), f"{CONSOLE_PATH}/instance/signing-keys", expiring_credential.credential.id)
-        return key, t("The service itself"), badge, ui.when(expiring_credential.expires_at), ""
-    name, user = (
-        expiring_credential.owner.user.display_name,
-        f"{CONSOLE_PATH}/service-users/{expiring_credential.owner.user.id}",
-    )
-    href, is_key = (
-        f"{user}/{_CREDENTIAL_PATHS[expiring_credential.kind]}",
-        expiring_credential.kind is ExpiringCredentialKind.KEY,
-    )
+    badge = page.render_badge(expiry_badge(expiring.expires_at, page.services.now, page.translator))
+    if expiring.owner is None or expiring.kind not in _CREDENTIAL_PATHS:
+        key = ui.named(t("Signing key"), f"{CONSOLE_PATH}/instance/signing-keys", expiring.credential.id)
+        return key, t("The service itself"), badge, ui.when(expiring.expires_at), ""
+    name, is_key = expiring.owner.user.display_name, expiring.kind is ExpiringCredentialKind.KEY
+    user = f"{CONSOLE_PATH}/service-users/{expiring.owner.user.id}"
+    href = f"{user}/{_CREDENTIAL_PATHS[expiring.kind]}"
     credential_cell = ui.named(
         t("Key") if is_key else t("Personal access token"),
         href,
-        expiring_credential.credential.id if is_key else getattr(expiring_credential.credential, "name", ""),
+        expiring.credential.id if is_key else getattr(expiring.credential, "name", ""),
     )
     owner_cell = ui.link(name, user)
     if organization_id is None:
-        owner_cell += ui.below(expiring_credential.owner.organization.name)
+        owner_cell += ui.below(expiring.owner.organization.name)
     new = page.button_link(_("New key") if is_key else _("New token"), f"{href}/new", hidden_label=name, small=True)
     return (
         credential_cell,
         owner_cell,
         badge,
-        ui.when(expiring_credential.expires_at),
-        new if may_write and expiring_credential.owner.is_active else "",
+        ui.when(expiring.expires_at),
+        new if may_write and expiring.owner.is_active else "",
     )
 
 
 def _refusal_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Cells]:
-    refusal_summaries: tuple[RefusalSummary, ...] = page.services.overview.list_refused(
+    refusals: tuple[RefusalSummary, ...] = page.services.overview.list_refused(
         organization_id, principal=page.principal
     )
-    parties, t = AuditEventNames(page, refusal_summaries), page.translator.gettext
+    parties, t = AuditEventNames(page, refusals), page.translator.gettext
     return [
         (
             page.template_macros.named(
-                t(EventLabels.EVENTS[refusal_summary.event]),
-                _audit_events_path(organization_id, _refusal_filters(refusal_summary)),
-                t(EventLabels.REASONS.get(refusal_summary.reason or "", refusal_summary.reason or "")),
+                t(EventLabels.EVENTS[refusal.event]),
+                _audit_events_path(organization_id, _refusal_filters(refusal)),
+                t(EventLabels.REASONS.get(refusal.reason or "", refusal.reason or "")),
             ),
-            page.entity_link(_actor_link(parties, refusal_summary)),
-            refusal_summary.actor.client_address or page.render_placeholder(_("Unknown")),
-            page.template_macros.ago(refusal_summary.last_at),
-            refusal_summary.count,
+            page.entity_link(_actor_link(parties, refusal)),
+            refusal.actor.client_address or page.render_placeholder(_("Unknown")),
+            page.template_macros.ago(refusal.last_at),
+            refusal.count,
         )
-        for refusal_summary in refusal_summaries
+        for refusal in refusals
     ]
 
 

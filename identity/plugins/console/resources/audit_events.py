@@ -21,24 +21,17 @@ from identity.http.route_contexts import RouteContext
 from identity.pages.event_labels import SUBJECT_LABELS, EventLabels
 from identity.plugins.console.audit_event_names import AuditEventNames
 from identity.plugins.console.badges import Badge, EntityLink
-from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.lists import Cells, ListPage, ResourceList
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, TableSection
 from identity.plugins.console.query_page import QueryPage
-from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, AnyResourceType
-from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.resource_pages import ResourcePages, Sections
+from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, AnyResourceType, ResourceType
 from identity.storage.paging import PageRequest, ResultPage
 
 SECTION = "audit-events"
-FROM_FIELD, TO_FIELD, ACTOR_FIELD, EVENT_FIELD, OBJECT_FIELD, RESULT_FIELD = (
-    "from",
-    "to",
-    "actor",
-    "event",
-    "object",
-    "result",
-)
-REQUEST_FIELD = "request"
+FROM_FIELD, TO_FIELD, EVENT_FIELD, RESULT_FIELD = "from", "to", "event", "result"
+ACTOR_FIELD, OBJECT_FIELD, REQUEST_FIELD = "actor", "object", "request"
 
 _RESULT_LABELS = {Result.SUCCESS: _("Done"), Result.REFUSED: _("Refused")}
 _DAY = timedelta(days=1)
@@ -180,92 +173,78 @@ def _stacked_cell(page: ConsolePage, content: Markup, below: str) -> Markup:
     return content + page.template_macros.below(below) if below else content
 
 
-class AuditEventDetailPage(ConsolePage):
-    template = "console/detail.html"
-    section = SECTION
+#: An organization's events lead back to its list, others to that of all events.
+_AUDIT_EVENT = ResourceType(
+    model=AuditEvent,
+    path=f"/{SECTION}/{{audit_event}}",
+    context=route_contexts.audit_event_context,
+    permission_prefix="audit_event",
+    section=SECTION,
+    is_instance_page=lambda page: page.entity_of(AuditEvent).organization_id is None,
+    name=lambda page, event: EventLabels.EVENTS.get(event.event, event.event),
+    parents=lambda page, event: [
+        (_INSTANCE_TITLE, f"{CONSOLE_PATH}/{SECTION}")
+        if event.organization_id is None
+        else (_TITLE, f"{page.base_path}/{SECTION}")
+    ],
+)
 
-    @property
-    def event(self) -> AuditEvent:
-        event: AuditEvent = self.context.entity
-        return event
 
-    @property
-    def is_instance_page(self) -> bool:
-        return self.event.organization_id is None
+def _sections(page: ConsolePage, event: AuditEvent) -> Sections:
+    if event.detail == ERASED:
+        return [_ERASED_NOTE]
+    changes, facts = _split_detail(event)
+    columns = (_("Field"), _("Before"), _("After"))
+    sections = [
+        TableSection("changes", _("What changed"), columns=columns, rows=_format_cells(page, changes)),
+        TableSection("detail", _("Detail"), columns=(_("Field"), _("Value")), rows=_format_cells(page, facts)),
+        _registered_uris(page, event),
+    ]
+    return [section for section in sections if section.rows]
 
-    @property
-    def title(self) -> str:
-        return EventLabels.EVENTS.get(self.event.event, self.event.event)
 
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        if self.is_instance_page:
-            return [(_INSTANCE_TITLE, f"{CONSOLE_PATH}/{SECTION}")]
-        return [(_TITLE, f"{self.base_path}/{SECTION}")]
+def _registered_uris(page: ConsolePage, event: AuditEvent) -> TableSection:
+    """The registered URIs, if an unregistered one was refused."""
+    sent = next((name for name in _URI_FIELDS if name in event.detail), "")
+    application = page.services.storage.applications.find(event.object_id or "") if sent else None
+    uris = () if application is None else getattr(application, _URI_FIELDS[sent])
+    rows = [(page.template_macros.code(uri),) for uri in uris]
+    return TableSection("registered", _("Registered addresses"), columns=(_("Address"),), rows=rows)
 
-    def template_variables(self) -> Mapping[str, object]:
-        erased = self.event.detail == ERASED
-        changes, facts = ([], []) if erased else _split_detail(self.event)
-        columns = (_("Field"), _("Before"), _("After"))
-        sections = [
-            TableSection("changes", _("What changed"), columns=columns, rows=self._format_cells(changes)),
-            TableSection("detail", _("Detail"), columns=(_("Field"), _("Value")), rows=self._format_cells(facts)),
-            self._registered_uris(),
-        ]
-        return {
-            "lead": [self.template_macros.code(self.event.event)],
-            "badges": [result_badge(self.event, self)],
-            "actions": (),
-            "facts": self._descriptions(),
-            "sections_of": [_ERASED_NOTE] if erased else [section for section in sections if section.rows],
-            "said": self.translate,
-        }
 
-    def _registered_uris(self) -> TableSection:
-        """The registered URIs, if an unregistered one was refused."""
-        sent = next((name for name in _URI_FIELDS if name in self.event.detail), "")
-        application = self.services.storage.applications.find(self.event.object_id or "") if sent else None
-        uris = () if application is None else getattr(application, _URI_FIELDS[sent])
-        rows = [(self.template_macros.code(uri),) for uri in uris]
-        return TableSection("registered", _("Registered addresses"), columns=(_("Address"),), rows=rows)
+def _descriptions(page: ConsolePage, event: AuditEvent) -> Descriptions:
+    actor, parties, ui = event.actor, AuditEventNames(page, [event]), page.template_macros
+    entity_link, link = parties.actor_link(event), parties.object_name(event.object_kind, event.object_id)
+    # Service users, and applications that act on their own behalf, are their own clients.
+    client = None if actor.client_id in (None, actor.id) else parties.actor_name(str(actor.client_id))
+    organization = page.organization if event.organization_id else None
 
-    def _descriptions(self) -> Descriptions:
-        event, actor, parties, ui = (
-            self.event,
-            self.event.actor,
-            AuditEventNames(self, [self.event]),
-            self.template_macros,
-        )
-        entity_link, link = parties.actor_link(event), parties.object_name(event.object_kind, event.object_id)
-        # Service users, and applications that act on their own behalf, are their own clients.
-        client = None if actor.client_id in (None, actor.id) else parties.actor_name(str(actor.client_id))
-        organization = self.organization if event.organization_id else None
+    def identifier(value: str | None, named: EntityLink | None = None) -> Markup:
+        """Empty if the name is the id."""
+        return ui.identifier(value) if value and (named is None or named.name != value) else Markup()
 
-        def identifier(value: str | None, named: EntityLink | None = None) -> Markup:
-            """Empty if the name is the id."""
-            return ui.identifier(value) if value and (named is None or named.name != value) else Markup()
+    return [
+        (_("When"), ui.moment(event.at)),
+        (_("Reason"), reason_label(event, page)),
+        (_("Who"), page.entity_link(entity_link)),
+        (_("Id of the actor"), identifier(actor.id, entity_link)),
+        (_("Application"), "" if client is None else page.entity_link(client)),
+        (_("Client id"), identifier(actor.client_id, client) if client else ""),
+        (_("Session"), identifier(actor.session_id)),
+        (_("Where from"), actor.client_address or _("Not known")),
+        (_("Kind of object"), parties.object_kind_label(event.object_kind)),
+        (_("Object"), page.entity_link(link) if event.object_id else ""),
+        (_("Id of the object"), identifier(event.object_id, link)),
+        (_("Organization"), ui.link(organization.name, page.base_path) if organization else ""),
+        (_("Other organization"), parties.other_organization_name(event)),
+        (_("Request id"), identifier(actor.request_id)),
+        (_("Event id"), identifier(event.id)),
+    ]
 
-        return [
-            (_("When"), ui.moment(event.at)),
-            (_("Reason"), reason_label(event, self)),
-            (_("Who"), self.entity_link(entity_link)),
-            (_("Id of the actor"), identifier(actor.id, entity_link)),
-            (_("Application"), "" if client is None else self.entity_link(client)),
-            (_("Client id"), identifier(actor.client_id, client) if client else ""),
-            (_("Session"), identifier(actor.session_id)),
-            (_("Where from"), actor.client_address or _("Not known")),
-            (_("Kind of object"), parties.object_kind_label(event.object_kind)),
-            (_("Object"), self.entity_link(link) if event.object_id else ""),
-            (_("Id of the object"), identifier(event.object_id, link)),
-            (_("Organization"), ui.link(organization.name, self.base_path) if organization else ""),
-            (_("Other organization"), parties.other_organization_name(event)),
-            (_("Request id"), identifier(actor.request_id)),
-            (_("Event id"), identifier(event.id)),
-        ]
 
-    def _format_cells(self, rows: Sequence[Sequence[str]]) -> Sequence[Cells]:
-        empty = self.render_placeholder(_("Empty"))
-        return [(self.template_macros.code(name), *(value or empty for value in values)) for name, *values in rows]
+def _format_cells(page: ConsolePage, rows: Sequence[Sequence[str]]) -> Sequence[Cells]:
+    empty = page.render_placeholder(_("Empty"))
+    return [(page.template_macros.code(name), *(value or empty for value in values)) for name, *values in rows]
 
 
 def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None:
@@ -332,12 +311,19 @@ def _format_value(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
+_PAGES = ResourcePages(
+    type=_AUDIT_EVENT,
+    lead=lambda page, event: [page.template_macros.code(event.event)],
+    badges=lambda page, event: [result_badge(event, page)],
+    descriptions=_descriptions,
+    sections=_sections,
+    is_editable=False,
+)
+
 ROUTES = (
     *(
         parent.route(f"/{SECTION}", partial(AuditEventListPage, parent=parent), "audit_event.read")
         for parent in (ORGANIZATION, INSTANCE)
     ),
-    ConsoleRoute(
-        f"/{SECTION}/{{audit_event}}", AuditEventDetailPage, "audit_event.read", route_contexts.audit_event_context
-    ),
+    *_PAGES.routes(),
 )

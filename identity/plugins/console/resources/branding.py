@@ -248,9 +248,12 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
         ),
         *((BRANDING_FIELDS[name].label, page.translator.format_list(found)) for name, found in languages.items()),
     ]
-    change = Markup()
-    if page.has_permission(page.resource_type.permission("write")):
-        change = page.button_link(_("Change"), f"{page.resource_path}/branding", hidden_label=_("Branding"))
+    change = page.button_link(
+        _("Change"),
+        f"{page.resource_path}/branding",
+        hidden_label=_("Branding"),
+        permission=page.resource_type.permission("write"),
+    )
     lead = _("What people see when they sign in, and in mails sent to them.")
     if branding == DEFAULT_BRANDING:
         usual = (

@@ -29,10 +29,6 @@ from identity.plugins.console.role_selection import RoleOptions, SelectionCandid
 from identity.storage.paging import PageRequest, ResultPage
 
 
-def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[UserGrant]:
-    return page.filter_page(page.services.storage.user_grants.page("user_id", page.context.entity.id, request))
-
-
 def _rows(page: ConsolePage, grants: Sequence[UserGrant]) -> Sequence[Cells]:
     projects = page.services.storage.projects.find_many({grant.project_id for grant in grants})
     query = f"?{ORIGIN_PARAM}={USER_ORIGIN}"
@@ -54,7 +50,9 @@ HELD_GRANTS = ResourceList(
     lead=_("Roles in projects, which applications receive as claims."),
     columns=(_("Project"), _("Roles"), _("Since")),
     has_row_buttons=True,
-    fetch=_fetch,
+    fetch=lambda page, request: page.filter_page(
+        page.services.storage.user_grants.page("user_id", page.context.entity.id, request)
+    ),
     rows=_rows,
     empty_title=_("No user grants yet"),
     empty_text=_("Select a project and choose the roles that its applications receive."),

@@ -23,7 +23,6 @@ from identity.plugins.console.page_sections import ActionSection
 from identity.plugins.console.resource_types import (
     INSTANCE,
     ORGANIZATION,
-    ORGANIZATIONS_PATH,
     USER,
     AnyResourceType,
     ResourcePage,
@@ -91,30 +90,24 @@ LEGAL_HOLDS = ResourceList(
 
 def _target_links(page: ConsolePage, holds: Sequence[LegalHold]) -> Mapping[str, EntityLink]:
     """The held user or organization, by the hold's id."""
-    storage = page.services.storage
-    people = storage.users.find_subjects(
-        [legal_hold.target_id for legal_hold in holds if legal_hold.kind is LegalHoldKind.USER]
-    )
+    storage, everything = page.services.storage, EntityLink(page.translator.gettext("Everything"))
+    subjects = storage.users.find_subjects([hold.target_id for hold in holds if hold.kind is LegalHoldKind.USER])
     organizations = storage.organizations.find_many(
-        [legal_hold.target_id for legal_hold in holds if legal_hold.kind is LegalHoldKind.ORGANIZATION]
+        [hold.target_id for hold in holds if hold.kind is LegalHoldKind.ORGANIZATION]
     )
-    named = {}
-    for legal_hold in holds:
-        named[legal_hold.id] = EntityLink(
-            page.translator.gettext("Everything") if legal_hold.kind is LegalHoldKind.INSTANCE else legal_hold.target_id
-        )
-        if legal_hold.target_id in people:
-            subject = people[legal_hold.target_id]
-            named[legal_hold.id] = EntityLink(
-                subject.user.display_name,
-                f"{CONSOLE_PATH}/users/{legal_hold.target_id}",
-                with_line_breaks(subject.login_name),
-            )
-        elif legal_hold.target_id in organizations:
-            named[legal_hold.id] = EntityLink(
-                organizations[legal_hold.target_id].name, f"{ORGANIZATIONS_PATH}/{legal_hold.target_id}"
-            )
-    return named
+    found = {
+        key: EntityLink(subject.user.display_name, USER.path_of(subject.user), with_line_breaks(subject.login_name))
+        for key, subject in subjects.items()
+    } | {
+        key: EntityLink(organization.name, ORGANIZATION.path_of(organization))
+        for key, organization in organizations.items()
+    }
+    return {
+        hold.id: everything
+        if hold.kind is LegalHoldKind.INSTANCE
+        else found.get(hold.target_id, EntityLink(hold.target_id))
+        for hold in holds
+    }
 
 
 def _target_link(page: ConsolePage, hold: LegalHold) -> EntityLink:

@@ -25,7 +25,6 @@ from identity.plugins.console.resource_types import ResourcePage, ResourceType
 from identity.plugins.console.role_selection import RoleOptions, RolesFormPage, SelectUserThenRolesPage
 from identity.plugins.console.user_display import display_user, display_users
 from identity.services.commands.managers import AddManager, ChangeManager
-from identity.storage.paging import PageRequest, ResultPage
 
 
 def _rows(page: ConsolePage, managers: Sequence[Manager]) -> Sequence[Cells]:
@@ -44,10 +43,6 @@ def _rows(page: ConsolePage, managers: Sequence[Manager]) -> Sequence[Cells]:
     ]
 
 
-def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[Manager]:
-    return page.services.managers.page(page.resource, request, principal=page.principal)
-
-
 MANAGERS = ResourceList(
     path="/managers",
     permission="manager.read",
@@ -56,7 +51,7 @@ MANAGERS = ResourceList(
     columns=(_("User"), _("Roles"), _("Since")),
     has_row_buttons=True,
     is_searchable=False,
-    fetch=_fetch,
+    fetch=lambda page, request: page.services.managers.page(page.resource, request, principal=page.principal),
     rows=_rows,
     empty_title=_("No managers yet"),
     empty_text=_("Add a user and choose what it may do here."),

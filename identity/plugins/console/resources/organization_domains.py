@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.domain.domains import DomainProof, OrganizationDomain
@@ -51,12 +50,11 @@ def domains_section(page: ConsolePage, organization: Organization) -> TableSecti
         )
         for domain in page.services.domains.list_by_organization(organization.id)
     ]
-    new = page.button_link(_("New"), f"{path}/new", hidden_label=_("domain"), symbol="plus")
     return TableSection(
         "domains",
         _("Domains"),
         _("The organization's verified domains, and those waiting for verification."),
-        new if page.has_permission(WRITE_PERMISSION) else Markup(),
+        page.button_link(_("New"), f"{path}/new", hidden_label=_("domain"), permission=WRITE_PERMISSION, symbol="plus"),
         columns=(_("Domain"), _("State"), _("Verification")),
         rows=rows,
     )

@@ -1,16 +1,21 @@
-"""Organizations: list, create, detail page, edit, deactivate and delete."""
+"""Organizations: list, create, detail page, edit, deactivate and delete; export and import as a document."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from markupsafe import Markup
+from pyramid.response import Response
 
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.entity import EntityField
+from identity.domain.errors import Invalid
 from identity.domain.messages import Message
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
+from identity.http.error_views import MalformedRequest
+from identity.http.json_stream import parse_json_stream
+from identity.http.large_documents import organization_export_response
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.forms import Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
@@ -23,13 +28,27 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions, NoteSection
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge, format_value
-from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, ORGANIZATIONS_PATH
+from identity.plugins.console.resource_types import (
+    INSTANCE,
+    ORGANIZATION,
+    ORGANIZATIONS_BREADCRUMBS,
+    ORGANIZATIONS_PATH,
+    ResourcePage,
+)
 from identity.plugins.console.resources.branding import branding_section
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
 from identity.plugins.console.resources.managers import MANAGERS
 from identity.plugins.console.resources.organization_domains import domains_section
+from identity.plugins.console.upload_page import UploadFormPage
+from identity.services.commands.desired_state import OrganizationDocument
+from identity.services.commands.documents import FURTHER_PROBLEMS_KEY
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
-from identity.services.organization_transfer import OrganizationTransfer
+from identity.services.organization_transfer import (
+    EXPORT_PERMISSION,
+    PRESERVE_IDS_PERMISSION,
+    OrganizationTransfer,
+    StreamedOrganizationImport,
+)
 from identity.storage.paging import PageRequest, ResultPage
 
 
@@ -56,12 +75,6 @@ def _rows(page: ConsolePage, organizations: Sequence[Organization]) -> Sequence[
     ]
 
 
-def _import_button(page: ConsolePage) -> Markup:
-    if not page.has_permission("organization.create"):
-        return Markup()
-    return page.button_link(_("Import"), f"{ORGANIZATIONS_PATH}/import", hidden_label=_("organization"))
-
-
 #: By name.
 ORGANIZATIONS = ResourceList(
     path="/organizations",
@@ -77,7 +90,12 @@ ORGANIZATIONS = ResourceList(
     empty_text=_("An organization holds users and projects. Create one, then add a manager for it."),
     create="organization.create",
     entity_label=_("organization"),
-    action=_import_button,
+    action=lambda page: page.button_link(
+        _("Import"),
+        f"{ORGANIZATIONS_PATH}/import",
+        hidden_label=_("organization"),
+        permission="organization.create",
+    ),
 )
 
 _FIELDS = form_fields(Organization, ORGANIZATION_FIELDS)
@@ -113,11 +131,14 @@ class OrganizationCreatePage(CreatePage, OrganizationFormPage):
         return {**super().parse_form(form), "primary_domain": form.text("primary_domain") or None}
 
 
-def _create(page: ConsolePage, command: CreateOrganization) -> str:
-    return ORGANIZATION.path_of(page.services.organizations.create(command, principal=page.principal))
-
-
-_CREATE = CreateForm(title=_("New organization"), fields=_FIELDS, command=CreateOrganization, create=_create)
+_CREATE = CreateForm(
+    title=_("New organization"),
+    fields=_FIELDS,
+    command=CreateOrganization,
+    create=lambda page, command: ORGANIZATION.path_of(
+        page.services.organizations.create(command, principal=page.principal)
+    ),
+)
 
 
 class OrganizationEditPage(EditPage[Organization], OrganizationFormPage):
@@ -195,6 +216,83 @@ _ACTIONS = (
 )
 
 
+_DOCUMENT_FIELD, _PRESERVE_IDS_FIELD = "document", "keep_ids"
+
+
+class ExportOrganizationPage(ResourcePage[Organization], ConsoleFormPage):
+    """Describes the document and serves it as a file."""
+
+    template = "console/organization_export.html"
+
+    title = _("Export {name}")
+
+    def submit(self, form: Form) -> Response:
+        """The file. Raises Denied if the caller may not read all of its content."""
+        return organization_export_response(self.request, self.entity.id, principal=self.principal)
+
+
+class ImportOrganizationPage(UploadFormPage):
+    """Creates an organization from a document and redirects to its page."""
+
+    template = "console/organization_import.html"
+    section = "organizations"
+    is_instance_page = True
+    title = _("Import an organization")
+    breadcrumbs = ORGANIZATIONS_BREADCRUMBS
+    is_creation = True
+    fields = (_DOCUMENT_FIELD, _PRESERVE_IDS_FIELD)
+    document_field = _DOCUMENT_FIELD
+    file_field = _DOCUMENT_FIELD
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {
+            **super().template_variables(),
+            "may_keep_ids": self.has_permission(PRESERVE_IDS_PERMISSION),
+            "largest": self._max_bytes,
+        }
+
+    def submit(self, form: Form) -> Response:
+        try:
+            with StreamedOrganizationImport() as incoming:
+                document = self._document(incoming)
+                self.redeem_submission_id(form)
+                organization = OrganizationTransfer(self.services).import_document(
+                    document, principal=self.principal, keep_ids=bool(form.text(_PRESERVE_IDS_FIELD))
+                )
+        except Invalid as refused:
+            raise Invalid(self._errors_with_paths(refused.fields)) from None
+        return self.redirect(self.path_with_flash(f"{ORGANIZATIONS_PATH}/{organization.id}"))
+
+    @property
+    def _max_bytes(self) -> int:
+        limit: int = self.request.registry.application.settings.import_limit
+        return limit
+
+    @property
+    def too_large_message(self) -> str:
+        return _("The file is larger than {n} MiB.", n=self._max_bytes)
+
+    def _document(self, incoming: StreamedOrganizationImport) -> OrganizationDocument:
+        file = self.files.get(_DOCUMENT_FIELD)
+        if file is None:
+            raise Invalid({_DOCUMENT_FIELD: _("Choose the exported file.")})
+        try:
+            values = parse_json_stream(file, incoming.list_consumers)
+        except MalformedRequest as problem:
+            raise Invalid({_DOCUMENT_FIELD: problem.args[0]}) from None
+        return incoming.document(values)
+
+    def _errors_with_paths(self, problems: Mapping[str, str]) -> Mapping[str, str]:
+        """Errors prefixed with their path in the document; errors of the text itself have none."""
+        if _DOCUMENT_FIELD in problems:
+            return problems
+        t = self.translator.gettext
+        more = {name: item for name, item in problems.items() if name == FURTHER_PROBLEMS_KEY}
+        located = {path: item for path, item in problems.items() if path not in more}
+        messages = {path: _("{place}: {problem}", place=path, problem=t(item)) for path, item in located.items()} | more
+        return {_DOCUMENT_FIELD: _("Some places in the document need a correction."), **messages}
+
+
 def _export_link(page: DetailPage[Organization], organization: Organization) -> Sequence[Markup]:
     if not OrganizationTransfer(page.services).can_export(organization.id, principal=page.principal):
         return []
@@ -254,6 +352,8 @@ _PAGES = ResourcePages(
 )
 
 ROUTES = (
+    INSTANCE.route("/organizations/import", ImportOrganizationPage, "organization.create"),
+    ORGANIZATION.page_route("/export", ExportOrganizationPage, EXPORT_PERMISSION),
     list_route(ORGANIZATIONS, INSTANCE),
     create_route(_CREATE, ORGANIZATIONS, INSTANCE, OrganizationCreatePage),
     edit_route(ORGANIZATION, _EDIT, OrganizationEditPage),

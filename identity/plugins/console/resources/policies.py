@@ -74,7 +74,7 @@ class PolicyDetailPage(_PolicyPage):
 
     @property
     def write_permission(self) -> str:
-        return "instance.write" if self.policy_owner_id == INSTANCE_OWNER_ID else "organization_policy.write"
+        return "instance.write" if self.is_instance_page else "organization_policy.write"
 
     def template_variables(self) -> Mapping[str, object]:
         rules = self.services.policies.list_effective_rules(self.policy_owner_id)
@@ -89,9 +89,7 @@ class PolicyDetailPage(_PolicyPage):
         }
 
     def _overridden_note(self) -> PageSection | NoteSection | None:
-        if self.policy_owner_id == INSTANCE_OWNER_ID or not self.services.policies.list_ignored_rules(
-            self.policy_owner_id
-        ):
+        if self.is_instance_page or not self.services.policies.list_ignored_rules(self.policy_owner_id):
             return None
         return NoteSection(
             _(
@@ -101,7 +99,7 @@ class PolicyDetailPage(_PolicyPage):
         )
 
     def _preview_link(self) -> PageSection | None:
-        if self.policy_owner_id == INSTANCE_OWNER_ID or not self.has_permission("user.read"):
+        if self.is_instance_page or not self.has_permission("user.read"):
             return None
         title = _("What would they have to do?")
         lead = _("What a person signing in now would have to do. Nothing is issued or recorded here.")
@@ -109,7 +107,7 @@ class PolicyDetailPage(_PolicyPage):
         return ActionSection("preview", title, rows=[(_("Choose a person."), lead, show)])
 
     def _lead(self) -> str:
-        if self.policy_owner_id == INSTANCE_OWNER_ID:
+        if self.is_instance_page:
             return _("Applies to everyone. Organizations can be stricter, never more lenient.")
         return _("Applies to the people of this organization. It can be stricter than the instance, not more lenient.")
 
@@ -179,7 +177,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
     def is_value_allowed(self, name: str, value: Any) -> bool:
         """True if this level may set the rule to this value."""
-        return self.policy_owner_id == INSTANCE_OWNER_ID or not looser_rules(
+        return self.is_instance_page or not looser_rules(
             self.services.policies.instance_policy(), Policy(**{name: value})
         )
 
@@ -218,7 +216,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
     def template_variables(self) -> Mapping[str, object]:
         return {
             **super().template_variables(),
-            "previews": self.policy_owner_id != INSTANCE_OWNER_ID,
+            "previews": not self.is_instance_page,
             "confirms": self.confirmation_digest,
         }
 

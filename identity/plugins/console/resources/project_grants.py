@@ -62,19 +62,15 @@ def _rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequence[Cells]:
     ]
 
 
-def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[ProjectGrant]:
-    return page.filter_page(
-        page.services.storage.project_grants.page("project_id", page.entity_of(Project).id, request)
-    )
-
-
 PROJECT_GRANTS = ResourceList(
     path="/grants",
     permission="project_grant.read",
     title=_("Project grants"),
     lead=_("Organizations that can grant roles of the project to their own users."),
     columns=(_("Organization"), _("Roles"), _("State"), _("Since")),
-    fetch=_fetch,
+    fetch=lambda page, request: page.filter_page(
+        page.services.storage.project_grants.page("project_id", page.entity_of(Project).id, request)
+    ),
     rows=_rows,
     empty_title=_("No project grants yet"),
     empty_text=_("Grant the project to another organization, so that its managers can grant the roles to their users."),

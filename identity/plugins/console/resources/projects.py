@@ -65,12 +65,14 @@ PROJECTS = ResourceList(
 _FIELDS = form_fields(Project, PROJECT_FIELDS)
 
 
-def _create(page: ConsolePage, command: CreateProject) -> str:
-    organization = page.entity_of(Organization)
-    return PROJECT.path_of(page.services.projects.create(organization.id, command, principal=page.principal))
-
-
-_CREATE = CreateForm(title=_("New project"), fields=_FIELDS, command=CreateProject, create=_create)
+_CREATE = CreateForm(
+    title=_("New project"),
+    fields=_FIELDS,
+    command=CreateProject,
+    create=lambda page, command: PROJECT.path_of(
+        page.services.projects.create(page.entity_of(Organization).id, command, principal=page.principal)
+    ),
+)
 _EDIT = EditForm[Project, ChangeProject](
     fields=_FIELDS,
     command=ChangeProject,

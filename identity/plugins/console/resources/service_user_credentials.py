@@ -26,7 +26,6 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.resource_types import SERVICE_USER, ResourcePage
 from identity.services.commands.service_users import AddPersonalAccessToken, AddServiceUserKey, UploadServiceUserKey
-from identity.storage.paging import PageRequest, ResultPage
 
 _EXPIRATION_FIELD, _NO_EXPIRATION_FIELD = "expiration_date", "no_expiration"
 
@@ -267,10 +266,6 @@ SECRETS = ClientSecrets(
 )
 
 
-def _fetch_tokens(page: ConsolePage, request: PageRequest) -> ResultPage[PersonalAccessToken]:
-    return page.services.service_users.page_personal_access_tokens(page.entity_of(ServiceUser).id, request)
-
-
 PERSONAL_ACCESS_TOKENS = ResourceList(
     path="/personal-access-tokens",
     permission="service_user.read",
@@ -278,7 +273,9 @@ PERSONAL_ACCESS_TOKENS = ResourceList(
     columns=(_("Name"), *_EXPIRY_COLUMNS),
     has_row_buttons=True,
     is_searchable=False,
-    fetch=_fetch_tokens,
+    fetch=lambda page, request: page.services.service_users.page_personal_access_tokens(
+        page.entity_of(ServiceUser).id, request
+    ),
     rows=lambda page, tokens: [
         _cells(page, page.template_macros.bold(token.name), token, "/personal-access-tokens", token.name)
         for token in tokens

@@ -67,11 +67,14 @@ SERVICE_USERS = ResourceList(
 _FIELDS = form_fields(ServiceUser, SERVICE_USER_FIELDS)
 
 
-def _create(page: ConsolePage, command: CreateServiceUser) -> str:
-    return SERVICE_USER.path_of(page.services.service_users.create(page.entity_of(Organization).id, command))
-
-
-_CREATE = CreateForm(title=_("New service user"), fields=_FIELDS, command=CreateServiceUser, create=_create)
+_CREATE = CreateForm(
+    title=_("New service user"),
+    fields=_FIELDS,
+    command=CreateServiceUser,
+    create=lambda page, command: SERVICE_USER.path_of(
+        page.services.service_users.create(page.entity_of(Organization).id, command)
+    ),
+)
 _EDIT = EditForm[ServiceUser, ChangeServiceUser](
     fields=_FIELDS,
     command=ChangeServiceUser,

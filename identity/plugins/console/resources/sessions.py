@@ -42,10 +42,9 @@ def _rows(page: ConsolePage, sessions: Sequence[Session]) -> Sequence[Cells]:
 
 
 def _end_all_button(page: ConsolePage) -> Markup:
-    if not _sessions(page) or not page.has_permission("session.delete"):
-        return Markup()
     path = f"{USER.path_of(page.entity_of(HumanUser))}/sessions/delete"
-    return page.button_link(_("End all sessions …"), path)
+    button = page.button_link(_("End all sessions …"), path, permission="session.delete")
+    return button if _sessions(page) else Markup()
 
 
 #: Live sessions, last seen first; not paged, because there are few.

@@ -66,12 +66,6 @@ def _format_moment(page: ConsolePage, moment: datetime | None, absent: str) -> M
     return drawn
 
 
-def _rotate_button(page: ConsolePage) -> Markup:
-    if not page.has_permission("signing_key.write"):
-        return Markup()
-    return page.button_link(_("Rotate now …"), f"{_LIST_PATH}/rotate")
-
-
 #: Not paged, because there are few.
 SIGNING_KEYS = ResourceList(
     path=f"/{SECTION}",
@@ -86,7 +80,7 @@ SIGNING_KEYS = ResourceList(
     rows=_rows,
     empty_title=_("No signing keys yet"),
     empty_text=_("The operator creates the first one with identity bootstrap."),
-    action=_rotate_button,
+    action=lambda page: page.button_link(_("Rotate now …"), f"{_LIST_PATH}/rotate", permission="signing_key.write"),
 )
 
 

@@ -98,12 +98,9 @@ class UpstreamProviderFormPage(ConsoleFormPage):
         ]
 
     def parse_form(self, form: Form) -> dict[str, object]:
+        """Without an empty secret, which leaves the stored one as it is."""
         values = super().parse_form(form)
-        return (
-            values
-            if values.get(_SECRET_FIELD.name)
-            else {name: item for name, item in values.items() if name != _SECRET_FIELD.name}
-        )
+        return {name: value for name, value in values.items() if value or name != _SECRET_FIELD.name}
 
 
 def _requires_instance_permission(form_field: FormField) -> bool:

@@ -31,10 +31,6 @@ _ALREADY_CREATED_MESSAGE = _(
 _VALIDITY_MESSAGE = _("It stays valid until the person changes it.")
 
 
-def _can_mail_credential(page: ConsolePage, email: str) -> bool:
-    return page.services.mails.is_enabled and bool(email)
-
-
 def user_subject(page: ConsolePage, user: HumanUser) -> Subject:
     """The user with their organization."""
     if page.organization is None:
@@ -120,7 +116,7 @@ class UserCreatePage(ConsoleFormPage):
     def submit(self, form: Form) -> Response:
         command = self.decode_command(InviteHumanUser, self.parse_form(form))
         self.redeem_submission_id(form, _ALREADY_CREATED_MESSAGE)
-        hidden = command.initial == _LINK_KIND and _can_mail_credential(self, command.email)
+        hidden = command.initial == _LINK_KIND and self.services.mails.is_enabled and bool(command.email)
         user, initial = self.services.users.invite(
             self.entity_of(Organization).id, command, principal=self.principal, mailed=hidden
         )
@@ -143,7 +139,7 @@ _LINK_IMPACT = (
 
 def _is_mailed(page: ConsolePage, user: HumanUser) -> bool:
     """True if a new link is mailed and not shown."""
-    return _can_mail_credential(page, user.profile.email)
+    return page.services.mails.is_enabled and bool(user.profile.email)
 
 
 def _link_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Users (people): list, detail page, edit, deactivate and delete."""
+"""Users (people): list, detail page, edit, deactivate and delete, second factors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,11 +7,13 @@ from typing import Any
 from markupsafe import Markup
 
 from identity.domain.deletion_impact import DeletionTarget
+from identity.domain.enrolments import Enrolment
 from identity.domain.entity import EntityField
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Profile, Subject
+from identity.http.endpoint_routes import request_context
 from identity.pages.forms import FieldValue, Form
 from identity.pages.line_breaks import with_line_breaks
 from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Deletion, Reactivation
@@ -22,7 +24,7 @@ from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIE
 from identity.plugins.console.form_fields import FormField, form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.memberships import manager_roles_section
-from identity.plugins.console.page_sections import ActionSection, Descriptions
+from identity.plugins.console.page_sections import ActionSection, Descriptions, TableSection
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, format_value
 from identity.plugins.console.resource_types import ORGANIZATION, USER
 from identity.plugins.console.resources.audit_events import user_events_section
@@ -30,7 +32,6 @@ from identity.plugins.console.resources.held_grants import HELD_GRANTS
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
 from identity.plugins.console.resources.sessions import SESSIONS, connected_applications_section
 from identity.plugins.console.resources.user_credentials import CREDENTIAL_ACTIONS, user_subject
-from identity.plugins.console.resources.user_factors import RESET_FACTORS, factors_section
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.users import UserState
 from identity.storage.paging import PageRequest, ResultPage
@@ -214,6 +215,65 @@ _CANCEL_DELETION = Action[HumanUser](
     is_destructive=False,
 )
 
+_FACTORS_SECTION_ID = "second-factors"
+
+
+def _factors_section(page: ConsolePage, user: HumanUser) -> TableSection:
+    """The enrolments, with a button to reset them if permitted."""
+    ui, enrolments = page.template_macros, page.services.factors.list_enrolments(user.id)
+    rows = [
+        (*_enrolment_labels(page, enrolment), ui.when(enrolment.added_at), page.relative_time(enrolment.last_used_at))
+        for enrolment in enrolments
+    ]
+    reset = page.button_link(
+        _("Reset …"),
+        f"{USER.path_of(user)}{_RESET_FACTORS.path}",
+        hidden_label=page.translator.gettext("Second factors"),
+    )
+    return TableSection(
+        _FACTORS_SECTION_ID,
+        _("Second factors"),
+        _("How the person proves who they are, in addition to the password. Only they can see the details."),
+        reset if enrolments and page.has_permission("user.write") else Markup(),
+        columns=(_("Name"), _("Added"), _("Last used")),
+        rows=[(ui.named(ui.bold(name), sub=sub), added, used) for name, sub, added, used in rows],
+        empty=_("The person has not set up any."),
+    )
+
+
+def _enrolment_labels(page: ConsolePage, enrolment: Enrolment) -> tuple[str, str]:
+    """The label and its details."""
+    factor = request_context(page.request).protocol.factors.get(enrolment.factor)
+    label = enrolment.factor if factor is None else page.translator.gettext(factor.label)
+    if enrolment.name and enrolment.name != label:
+        return enrolment.name, label
+    return label, "" if factor is None else page.translator.gettext(factor.status_text(enrolment))
+
+
+def _factors_impact(page: ConsolePage, user: HumanUser) -> Sequence[str]:
+    enrolments = page.services.factors.list_enrolments(user.id)
+    if not enrolments:
+        return [_("The person has not set up any.")]
+    named = page.translator.format_list([_enrolment_labels(page, enrolment)[0] for enrolment in enrolments])
+    return [
+        _("These are removed: {factors}.", factors=named),
+        _("Browsers are no longer remembered."),
+        _("Where one is required, the person sets up another at the next sign-in, with only the password."),
+        _("Password and sessions stay as they are. The person is informed by mail."),
+    ]
+
+
+#: Removes all factors of a person who lost them.
+_RESET_FACTORS = Action[HumanUser](
+    path="/factors/reset",
+    run=lambda page, user: page.services.users.reset_factors(user.id, principal=page.principal),
+    title=_("Reset the second factors of {name}?"),
+    impact=_factors_impact,
+    submit_label=_("Reset second factors"),
+    cancel_label=_("Keep them"),
+    back=f"#{_FACTORS_SECTION_ID}",
+)
+
 _PASSWORD_ACTIONS = (*CREDENTIAL_ACTIONS, _UNLOCK)
 
 
@@ -250,7 +310,7 @@ def _sections(page: DetailPage[HumanUser], user: HumanUser) -> Sections:
     return [
         page.action_section("deletion", _("Deletion"), [_CANCEL_DELETION]),
         page.action_section("password", _("Password"), _PASSWORD_ACTIONS if user.active else ()),
-        factors_section(page, user),
+        _factors_section(page, user),
         *_plugin_sections(page, user),
         page.list_section(SESSIONS),
         connected_applications_section(page, user),
@@ -274,7 +334,7 @@ _PAGES = ResourcePages(
     descriptions=_descriptions,
     sections=_sections,
     actions=_ACTIONS,
-    more_actions=(*_PASSWORD_ACTIONS, _CANCEL_DELETION, RESET_FACTORS),
+    more_actions=(*_PASSWORD_ACTIONS, _CANCEL_DELETION, _RESET_FACTORS),
     format_value=_format_value,
 )
 
