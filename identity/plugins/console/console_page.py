@@ -401,8 +401,7 @@ class ConsolePage(SignedInPage):
 
 def path_value(page: ConsolePage, name: str) -> str:
     """A value from the URL path."""
-    found: str = page.request.matchdict[name]
-    return found
+    return str(page.request.matchdict[name])
 
 
 def find_child(

@@ -1,7 +1,7 @@
 """FormField declares an input: label, template macro, and conversion from and to stored values."""
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -154,6 +154,11 @@ def form_fields(entity: type, labels: Mapping[str, FieldLabel]) -> tuple[FormFie
     """A form field for each labelled field of the entity; collapsible groups come last."""
     fields = [form_field(entity_fields(entity)[name], label) for name, label in labels.items()]
     return tuple(sorted(fields, key=lambda form_field: bool(form_field.fieldset)))
+
+
+def change_field(fields: Iterable[FormField], name: str, **changes: Any) -> tuple[FormField, ...]:
+    """The fields, with these attributes changed in the one of this name."""
+    return tuple(replace(field, **changes) if field.name == name else field for field in fields)
 
 
 def form_field(entity_field: EntityField, label: FieldLabel) -> FormField:

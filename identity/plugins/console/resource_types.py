@@ -121,6 +121,8 @@ AnyResourceType = ResourceType[Any]
 class ResourcePage(ConsolePage, Generic[EntityT]):
     """A page about one entity."""
 
+    #: Title, and path below the entity's, of the list to which the page belongs.
+    list_breadcrumb: tuple[str, str] | None = None
     #: Appended to the entity's path for the list or section to return to.
     back_path_suffix: str = ""
 
@@ -161,7 +163,11 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
 
     @cached_property
     def breadcrumbs(self) -> Breadcrumbs:
-        return self.resource_type.breadcrumbs(self, self.entity)
+        trail = self.resource_type.breadcrumbs(self, self.entity)
+        if self.list_breadcrumb is None:
+            return trail
+        title, path = self.list_breadcrumb
+        return [*trail, (title, f"{self.resource_path}{path}")]
 
     @property
     def cancel_path(self) -> str:

@@ -121,8 +121,7 @@ class SelectThenRolesPage(RolesFormPage):
     @property
     def selected_id(self) -> str:
         """Empty in step 1."""
-        identifier: str = self.request.GET.get(self.selection_param, "")
-        return identifier
+        return str(self.request.GET.get(self.selection_param, ""))
 
     @property
     def search_hint(self) -> str:

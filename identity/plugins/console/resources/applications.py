@@ -20,14 +20,14 @@ from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
 from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, ClientSecrets
-from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
+from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.fields.applications import (
     APPLICATION_FIELDS,
     APPLICATION_TYPE_OPTIONS,
     REDIRECT_URI_EXAMPLES,
 )
-from identity.plugins.console.form_fields import FormField, form_fields, format_minutes, split_lines
+from identity.plugins.console.form_fields import FormField, change_field, form_fields, format_minutes, split_lines
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
@@ -213,10 +213,7 @@ _LIFETIME_ERRORS = {
 _INHERITED_LIFETIME_HINT = _("In minutes. If empty: {n}, the default.")
 
 
-_FIELDS = tuple(
-    replace(form_field, required=True) if form_field.name == "redirect_uris" else form_field
-    for form_field in form_fields(Application, APPLICATION_FIELDS)
-)
+_FIELDS = change_field(form_fields(Application, APPLICATION_FIELDS), "redirect_uris", required=True)
 
 
 class ApplicationFormPage(ConsoleFormPage):
@@ -334,10 +331,7 @@ class RegisterApplicationPage(ResourcePage[Project], ApplicationFormPage):
     is_creation = True
     title = _("New application")
     submit_label = _("Register")
-
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (_("Applications"), f"{self.resource_path}/applications")]
+    list_breadcrumb = (APPLICATIONS.title, APPLICATIONS.path)
 
     @property
     def application_type(self) -> ApplicationType | None:

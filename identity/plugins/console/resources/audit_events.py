@@ -137,8 +137,7 @@ class AuditEventListPage(QueryPage, ListPage):
         users = self.services.storage.users
         subject = users.find_by_login_name(text) if "@" in text else None
         if subject is not None and self._can_see_organization(subject.organization.id):
-            found: str = subject.user.id
-            return found
+            return str(subject.user.id)
         if not self.has_permission("user.read") or len(text) > MAX_QUERY_LENGTH or not text.isprintable():
             return text
         found_by_name = users.page(self.organization_id, None, PageRequest(limit=_MAX_NAME_MATCHES, query=text)).items

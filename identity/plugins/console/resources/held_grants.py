@@ -13,7 +13,7 @@ from identity.domain.search import matches_query
 from identity.http.list_parameters import MAX_PAGE_SIZE
 from identity.pages.forms import Form
 from identity.plugins.console.badges import EntityLink
-from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.resource_types import SERVICE_USER, USER, AnyResourceType, ResourcePage
@@ -73,10 +73,7 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
     reselect_label = _("Select another project")
     roles_title = _("Choose roles of {project}")
     search_hint = _("Any part of its name.")
-
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (GRANTS_TITLE, f"{self.resource_path}/grants")]
+    list_breadcrumb = (HELD_GRANTS.title, HELD_GRANTS.path)
 
     @property
     def title_suffix(self) -> str:

@@ -1,7 +1,6 @@
 """Organizations: list, create, detail page, edit, deactivate and delete; export and import as a document."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -23,7 +22,7 @@ from identity.plugins.console.badges import state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, CreatePage, EditForm, EditPage, create_route, edit_route
 from identity.plugins.console.fields.organizations import ORGANIZATION_FIELDS
-from identity.plugins.console.form_fields import FormField, form_fields
+from identity.plugins.console.form_fields import FormField, change_field, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions, NoteSection
@@ -107,12 +106,7 @@ class OrganizationFormPage(ConsoleFormPage):
         if self.services.domains.can_assert(self.principal):
             proof = _("You may enter a custom domain, which is active at once without proof.")
         hint = self.translate(self.domain_hint()) + " " + self.translate(proof)
-        return [
-            replace(form_field, hint=hint, required=not self.is_creation)
-            if form_field.name == "primary_domain"
-            else form_field
-            for form_field in self.form_fields
-        ]
+        return change_field(self.form_fields, "primary_domain", hint=hint, required=not self.is_creation)
 
     def domain_hint(self) -> Message:
         raise NotImplementedError
@@ -265,8 +259,7 @@ class ImportOrganizationPage(UploadFormPage):
 
     @property
     def _max_bytes(self) -> int:
-        limit: int = self.request.registry.application.settings.import_limit
-        return limit
+        return int(self.request.registry.application.settings.import_limit)
 
     @property
     def too_large_message(self) -> str:

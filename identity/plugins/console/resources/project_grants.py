@@ -16,7 +16,7 @@ from identity.http import route_contexts
 from identity.pages.forms import Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Reactivation
 from identity.plugins.console.badges import EntityLink, state_badge
-from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
@@ -91,10 +91,7 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
     hint = _("Managers of the organization can grant these roles to their users, and no others.")
     no_options_message = _("The project has no roles yet. The organization's users can still sign in to it.")
     submit_label = _("Grant project")
-
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (PROJECT_GRANTS.title, f"{self.resource_path}/grants")]
+    list_breadcrumb = (PROJECT_GRANTS.title, PROJECT_GRANTS.path)
 
     @property
     def lead(self) -> str:

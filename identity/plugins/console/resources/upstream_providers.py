@@ -19,7 +19,7 @@ from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, CreatePage, EditForm, EditPage, create_route, edit_route
 from identity.plugins.console.fields.upstream_providers import UPSTREAM_PROVIDER_FIELDS
-from identity.plugins.console.form_fields import FormField, TextArea, form_fields
+from identity.plugins.console.form_fields import FormField, TextArea, change_field, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
@@ -170,12 +170,10 @@ _CREATE = CreateForm(
 
 class UpstreamProviderEditPage(EditPage[UpstreamProvider], UpstreamProviderFormPage):
     def visible_fields(self) -> Sequence[FormField]:
+        fields = super().visible_fields()
         if not self.entity.secret_changed_at:
-            return super().visible_fields()
-        return [
-            replace(form_field, hint=_UNCHANGED_SECRET_HINT) if form_field.name == _SECRET_FIELD.name else form_field
-            for form_field in super().visible_fields()
-        ]
+            return fields
+        return change_field(fields, _SECRET_FIELD.name, hint=_UNCHANGED_SECRET_HINT)
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         values = {

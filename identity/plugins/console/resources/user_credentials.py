@@ -14,7 +14,7 @@ from identity.pages.transactional_mails import TransactionalMails
 from identity.plugins.console.actions import Action
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
-from identity.plugins.console.form_fields import FormField, RadioField, form_fields
+from identity.plugins.console.form_fields import FormField, RadioField, change_field, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.resource_types import ORGANIZATION, USER
 from identity.services.commands.users import InviteHumanUser
@@ -104,10 +104,7 @@ class UserCreatePage(ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         if self.services.mails.is_enabled:
             return self.form_fields
-        return [
-            replace(form_field, hint="") if form_field.name == "email" else form_field
-            for form_field in self.form_fields
-        ]
+        return change_field(self.form_fields, "email", hint="")
 
     def initial_values(self) -> dict[str, str]:
         """Defaults to a link: only the person then knows the password."""

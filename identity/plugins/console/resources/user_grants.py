@@ -18,7 +18,7 @@ from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge, EntityLink
-from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.resource_types import (
@@ -95,9 +95,7 @@ USER_GRANTS = ResourceList(
 class GrantUserPage(ResourcePage[Any], SelectUserThenRolesPage):
     """``entity`` is the project or the project grant."""
 
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return [*super().breadcrumbs, (GRANTS_TITLE, f"{self.resource_path}/user-grants")]
+    list_breadcrumb = (USER_GRANTS.title, USER_GRANTS.path)
 
     @property
     def title_suffix(self) -> str:
@@ -115,8 +113,7 @@ class GrantUserPage(ResourcePage[Any], SelectUserThenRolesPage):
 
     @property
     def search_organization_id(self) -> str | None:
-        organization_id: str = self.entity.organization_id
-        return organization_id
+        return str(self.entity.organization_id)
 
     def role_options(self) -> RoleOptions:
         return source_role_options(self, self.entity)

@@ -1,7 +1,6 @@
 """Users (people): list, detail page, edit, deactivate and delete, second factors."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -21,7 +20,7 @@ from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
-from identity.plugins.console.form_fields import FormField, form_fields
+from identity.plugins.console.form_fields import FormField, change_field, form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.memberships import manager_roles_section
 from identity.plugins.console.page_sections import ActionSection, Descriptions, TableSection
@@ -101,12 +100,8 @@ class UserEditPage(EditPage[HumanUser]):
         if not profile.email_verified:
             return self.form_fields
         verified = self.translator.gettext("{email} is confirmed.", email=profile.email) + " "
-        return [
-            replace(form_field, hint=verified + self.translate(form_field.hint))
-            if form_field.name == "email"
-            else form_field
-            for form_field in self.form_fields
-        ]
+        hint = verified + self.translate(PROFILE_FIELDS["email"].hint)
+        return change_field(self.form_fields, "email", hint=hint)
 
     def entity_values(self, user: HumanUser) -> dict[str, FieldValue]:
         user_name, *fields = self.form_fields
