@@ -51,7 +51,7 @@ class AuditEventNames:
         applications = storage.applications.find_many(clients)
         grants = storage.project_grants.find_many(ids_by_kind.get("project_grant", ()))
         of_projects = {application.project_id for application in applications.values()} | {
-            project_grant.project_id for project_grant in grants.values()
+            grant.project_id for grant in grants.values()
         }
         projects = storage.projects.find_many(ids_by_kind.get("project", set()) | of_projects)
         other_ids = {_other_organization_id(event) for event in events} - {""}
@@ -67,11 +67,11 @@ class AuditEventNames:
             **{("project", key): (project.name, (homes[key],)) for key, project in projects.items()},
             **{
                 ("project_grant", key): (
-                    projects[project_grant.project_id].name,
-                    (homes[project_grant.project_id], project_grant.organization_id),
+                    projects[grant.project_id].name,
+                    (homes[grant.project_id], grant.organization_id),
                 )
-                for key, project_grant in grants.items()
-                if project_grant.project_id in homes
+                for key, grant in grants.items()
+                if grant.project_id in homes
             },
             **{("organization", key): (organization.name, (key,)) for key, organization in organizations.items()},
         }

@@ -56,10 +56,10 @@ class ConsoleFormPage(ConsolePage, FormPage):
 
     def template_variables(self) -> Mapping[str, object]:
         drawn = self.visible_fields()
-        parts = dict.fromkeys(form_field.fieldset for form_field in drawn)
+        parts = dict.fromkeys(field.fieldset for field in drawn)
         return {
             "inputs": [
-                (self.translate(part), [form_field.render(self) for form_field in drawn if form_field.fieldset == part])
+                (self.translate(part), [field.render(self) for field in drawn if field.fieldset == part])
                 for part in parts
             ],
             "opened_by": self.disclosure_condition,
@@ -71,17 +71,14 @@ class ConsoleFormPage(ConsolePage, FormPage):
     def entity_values(self, entity: Any) -> dict[str, FieldValue]:
         """Form values of a stored entity, with its version."""
         values = {
-            form_field.name: form_field.format_value(getattr(entity, form_field.command_member))
-            for form_field in self.visible_fields()
+            field.name: field.format_value(getattr(entity, field.command_member)) for field in self.visible_fields()
         }
         return {**values, Form.VERSION_FIELD: str(entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
         """The submitted values, as commands take them."""
         return {
-            form_field.command_member: form_field.parse_value(form)
-            for form_field in self.visible_fields()
-            if form_field.is_submitted(form)
+            field.command_member: field.parse_value(form) for field in self.visible_fields() if field.is_submitted(form)
         }
 
     def decode_command(self, command: type[Decoded], values: Mapping[str, object]) -> Decoded:
@@ -90,9 +87,7 @@ class ConsoleFormPage(ConsolePage, FormPage):
             return decode(command, values)
         except Invalid as refused:
             missing = {
-                form_field.command_member: form_field.required_message
-                for form_field in self.form_fields
-                if form_field.required_message
+                field.command_member: field.required_message for field in self.form_fields if field.required_message
             }
             empty = {name: missing[name] for name in refused.fields if name in missing and not values.get(name)}
             raise Invalid({**refused.fields, **empty}) from None

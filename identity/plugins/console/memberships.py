@@ -72,9 +72,9 @@ def load_resource_links(page: ConsolePage, keys: Collection[ResourceKey]) -> Map
             organization.name, f"{CONSOLE_PATH}/organizations/{organization.id}"
         )
     grants = storage.project_grants.find_many(ids_at(ManagerLevel.PROJECT_GRANT))
-    holders = storage.organizations.find_many({project_grant.organization_id for project_grant in grants.values()})
+    holders = storage.organizations.find_many({grant.organization_id for grant in grants.values()})
     projects = storage.projects.find_many(
-        ids_at(ManagerLevel.PROJECT) | {project_grant.project_id for project_grant in grants.values()}
+        ids_at(ManagerLevel.PROJECT) | {grant.project_id for grant in grants.values()}
     )
     for key in keys:
         if key.level is ManagerLevel.PROJECT and key.id in projects:

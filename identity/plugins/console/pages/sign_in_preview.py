@@ -20,7 +20,7 @@ from identity.plugins.console.routes import ConsoleRoute
 from identity.provider.interaction import StepUpRequirement
 from identity.provider.sign_in_preview import SignInPreview, preview_sign_in
 
-_RULE_FIELD_NAMES = tuple(form_field.name for form_field in rule_fields())
+_RULE_FIELD_NAMES = tuple(field.name for field in rule_fields())
 
 
 class SignInPreviewPage(TokenPreviewPage):
@@ -59,7 +59,7 @@ class SignInPreviewPage(TokenPreviewPage):
     def _unsaved_policy(self, unsaved: Sequence[tuple[str, str]]) -> None:
         if not unsaved or not self.has_permission("organization_policy.write"):
             return
-        several = frozenset(form_field.name for form_field in rule_fields() if form_field.is_multi_valued)
+        several = frozenset(field.name for field in rule_fields() if field.is_multi_valued)
         typed: dict[str, str | tuple[str, ...]] = {}
         for name, value in unsaved:
             typed[name] = (*typed.get(name, ()), value) if name in several else value

@@ -237,29 +237,27 @@ class ApplicationFormPage(ConsoleFormPage):
 
     def visible_fields(self) -> Sequence[FormField]:
         known, kind = entity_fields(Application), self.application_type
-        useful = (form_field for form_field in self.form_fields if known[form_field.command_member].applies_to(kind))
+        useful = (field for field in self.form_fields if known[field.command_member].applies_to(kind))
         permitted = (
-            form_field
-            for form_field in useful
-            if self.can_set_consent_rule or not known[form_field.command_member].options.permission
+            field for field in useful if self.can_set_consent_rule or not known[field.command_member].options.permission
         )
-        return [replace(form_field, hint=self._field_hint(form_field)) for form_field in permitted]
+        return [replace(field, hint=self._field_hint(field)) for field in permitted]
 
-    def _field_hint(self, form_field: FormField) -> str:
+    def _field_hint(self, field: FormField) -> str:
         kind = self.application_type
-        if form_field.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
+        if field.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
             return _(
                 "Where people return after signing in, one address per line, exactly as the "
                 "application sends it. For example {example}",
                 example=REDIRECT_URI_EXAMPLES[kind],
             )
-        if form_field.name == "name":
+        if field.name == "name":
             signs_in = _("Shown to people who sign in to it.")
             return _("Shown in lists and in audit events.") if kind is ApplicationType.API else signs_in
-        if form_field.name in _LIFETIME_ERRORS:
-            usual = format_minutes(getattr(self.request.registry.application.settings, form_field.name))
+        if field.name in _LIFETIME_ERRORS:
+            usual = format_minutes(getattr(self.request.registry.application.settings, field.name))
             return self.translator.gettext(_INHERITED_LIFETIME_HINT, n=usual)
-        return form_field.hint
+        return field.hint
 
     def template_variables(self) -> Mapping[str, object]:
         kind = self.application_type
@@ -343,9 +341,9 @@ class RegisterApplicationPage(ResourcePage[Project], ApplicationFormPage):
             return {}
         usual = self.services.applications.type_defaults(self.application_type)
         chosen = {
-            form_field.name: tuple(sorted(usual.get(form_field.command_member, ())))
-            for form_field in self.form_fields
-            if form_field.is_multi_valued
+            field.name: tuple(sorted(usual.get(field.command_member, ())))
+            for field in self.form_fields
+            if field.is_multi_valued
         }
         return {
             **chosen,

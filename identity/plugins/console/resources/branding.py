@@ -73,11 +73,7 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         branding = self.branding
-        plain = {
-            form_field.name: str(getattr(branding, form_field.name))
-            for form_field in self.form_fields
-            if not form_field.fieldset
-        }
+        plain = {field.name: str(getattr(branding, field.name)) for field in self.form_fields if not field.fieldset}
         texts = {
             f"{name}_{language}": getattr(branding, name).get(language, "")
             for name in TEXT_FIELDS
@@ -86,9 +82,7 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
         return {**plain, **texts, Form.VERSION_FIELD: str(self.entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
-        plain = {
-            form_field.name: form.text(form_field.name) for form_field in self.form_fields if not form_field.fieldset
-        }
+        plain = {field.name: form.text(field.name) for field in self.form_fields if not field.fieldset}
         texts = {
             name: {language: text for language in LANGUAGES if (text := form.text(f"{name}_{language}"))}
             for name in TEXT_FIELDS

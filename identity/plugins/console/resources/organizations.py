@@ -140,9 +140,9 @@ class OrganizationEditPage(EditPage[Organization], OrganizationFormPage):
         """Callers who may not change more than the name see only that."""
         needed = {"primary_domain": "organization_domain.write", "registration": "organization_policy.write"}
         return [
-            form_field
-            for form_field in super().visible_fields()
-            if form_field.name not in needed or self.has_permission(needed[form_field.name])
+            field
+            for field in super().visible_fields()
+            if field.name not in needed or self.has_permission(needed[field.name])
         ]
 
     def domain_hint(self) -> Message:

@@ -195,23 +195,16 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
     def visible_fields(self) -> Sequence[FormField]:
         return [
-            form_field
-            if rule_values(form_field.command_member)
-            else replace(form_field, hint=self._field_hint(form_field))
-            for form_field in self.form_fields
+            field if rule_values(field.command_member) else replace(field, hint=self._field_hint(field))
+            for field in self.form_fields
         ]
 
-    def _field_hint(self, form_field: FormField) -> str:
-        left = self.translator.gettext(_("If empty: {rule}", rule=self.inherited_value(form_field.command_member)))
-        return Markup(" ").join((self.translate(form_field.hint), left))
+    def _field_hint(self, field: FormField) -> str:
+        left = self.translator.gettext(_("If empty: {rule}", rule=self.inherited_value(field.command_member)))
+        return Markup(" ").join((self.translate(field.hint), left))
 
     def _parse_rules(self, form: Form) -> list[tuple[str, str]]:
-        return [
-            (form_field.name, value)
-            for form_field in self.form_fields
-            for value in form.texts(form_field.name)
-            if value
-        ]
+        return [(field.name, value) for field in self.form_fields for value in form.texts(field.name) if value]
 
     def template_variables(self) -> Mapping[str, object]:
         return {
@@ -236,8 +229,8 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         values = {
-            form_field.name: form_field.format_value(getattr(self.stored_policy.policy, form_field.command_member))
-            for form_field in self.form_fields
+            field.name: field.format_value(getattr(self.stored_policy.policy, field.command_member))
+            for field in self.form_fields
         }
         return {**values, Form.VERSION_FIELD: str(self.stored_policy.version)}
 
@@ -257,7 +250,7 @@ def parse_policy_change(form: Form) -> ChangePolicy:
     """Raises Invalid."""
     return decode(
         ChangePolicy,
-        {form_field.command_member: form_field.parse_value(form) for form_field in PolicyEditPage.form_fields},
+        {field.command_member: field.parse_value(form) for field in PolicyEditPage.form_fields},
     )
 
 

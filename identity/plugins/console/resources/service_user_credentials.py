@@ -89,9 +89,7 @@ class CreateExpiringCredentialPage(ResourcePage[ServiceUser], ConsoleFormPage):
 
     def visible_fields(self) -> Sequence[FormField]:
         limited = self.services.service_users.max_expiration is not None
-        return [
-            form_field for form_field in self.form_fields if not (limited and form_field.name == _NO_EXPIRATION_FIELD)
-        ]
+        return [field for field in self.form_fields if not (limited and field.name == _NO_EXPIRATION_FIELD)]
 
     def initial_values(self) -> Mapping[str, str]:
         users = self.services.service_users

@@ -82,7 +82,7 @@ _SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
 def _provider_fields(*without: str) -> tuple[FormField, ...]:
     labels = {name: label for name, label in UPSTREAM_PROVIDER_FIELDS.items() if name not in without}
     fields = form_fields(UpstreamProvider, labels)
-    at = next(number for number, form_field in enumerate(fields) if form_field.name == "issuer")
+    at = next(number for number, field in enumerate(fields) if field.name == "issuer")
     return (*fields[:at], _SECRET_FIELD, *fields[at:])
 
 
@@ -92,9 +92,9 @@ class UpstreamProviderFormPage(ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         decides = self.services.access_control.is_permitted(self.principal, INSTANCE_WRITE, Resource.INSTANCE)
         return [
-            form_field
-            for form_field in self.form_fields
-            if decides or form_field.name == _SECRET_FIELD.name or not _requires_instance_permission(form_field)
+            field
+            for field in self.form_fields
+            if decides or field.name == _SECRET_FIELD.name or not _requires_instance_permission(field)
         ]
 
     def parse_form(self, form: Form) -> dict[str, object]:
@@ -103,8 +103,8 @@ class UpstreamProviderFormPage(ConsoleFormPage):
         return {name: value for name, value in values.items() if value or name != _SECRET_FIELD.name}
 
 
-def _requires_instance_permission(form_field: FormField) -> bool:
-    declared = _DECLARED.get(form_field.command_member)
+def _requires_instance_permission(field: FormField) -> bool:
+    declared = _DECLARED.get(field.command_member)
     return declared is not None and bool(declared.options.permission)
 
 
@@ -177,9 +177,9 @@ class UpstreamProviderEditPage(EditPage[UpstreamProvider], UpstreamProviderFormP
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         values = {
-            form_field.name: form_field.format_value(getattr(self.entity, form_field.command_member))
-            for form_field in self.visible_fields()
-            if form_field.name != _SECRET_FIELD.name
+            field.name: field.format_value(getattr(self.entity, field.command_member))
+            for field in self.visible_fields()
+            if field.name != _SECRET_FIELD.name
         }
         return {**values, Form.VERSION_FIELD: str(self.entity.version)}
 

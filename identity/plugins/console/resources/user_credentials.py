@@ -82,9 +82,9 @@ _HINTS = {
     "email": _("The link or password is sent there."),
 }
 _FIELDS = tuple(
-    replace(form_field, hint=_HINTS.get(form_field.name, form_field.hint))
-    for form_field in (*form_fields(HumanUser, HUMAN_USER_FIELDS), *form_fields(Profile, PROFILE_FIELDS))
-    if form_field.command_member in InviteHumanUser.model_fields
+    replace(field, hint=_HINTS.get(field.name, field.hint))
+    for field in (*form_fields(HumanUser, HUMAN_USER_FIELDS), *form_fields(Profile, PROFILE_FIELDS))
+    if field.command_member in InviteHumanUser.model_fields
 )
 
 

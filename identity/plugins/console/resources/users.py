@@ -105,10 +105,7 @@ class UserEditPage(EditPage[HumanUser]):
 
     def entity_values(self, user: HumanUser) -> dict[str, FieldValue]:
         user_name, *fields = self.form_fields
-        profile = {
-            form_field.name: form_field.format_value(getattr(user.profile, form_field.command_member))
-            for form_field in fields
-        }
+        profile = {field.name: field.format_value(getattr(user.profile, field.command_member)) for field in fields}
         return {user_name.name: user.user_name, **profile, Form.VERSION_FIELD: str(user.version)}
 
 
