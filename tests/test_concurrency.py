@@ -171,6 +171,7 @@ def test_context_variables_of_the_caller_are_seen_and_changes_end_with_the_funct
     assert sorted(values) == ["a"] * 3 + ["b"] * 3 + ["c"] * 3 + ["caller's"] * 3
 
 
+@pytest.mark.thorough
 def test_context_values_are_freed_at_the_end() -> None:
     class Referent:
         pass

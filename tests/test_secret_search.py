@@ -171,6 +171,7 @@ def test_harmless_texts_are_not_secrets(body: bytes) -> None:
     assert search.secrets == set()
 
 
+@pytest.mark.thorough
 def test_planted_secrets_are_found_in_every_output(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[1]
     planted = tmp_path / "test_planted.py"

@@ -97,6 +97,7 @@ def subject(world: World, token: str) -> Any:
     return world.client.fetch_userinfo(token).json["sub"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cancels", [True, False], ids=["cancelled", "disconnected"])
 def test_started_requests_complete_and_responses_are_not_mixed_up(
     world: World, application: AsgiApplication, cancels: bool

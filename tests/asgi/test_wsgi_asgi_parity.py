@@ -206,6 +206,7 @@ def test_conditional_requests_match(clients: tuple[ServiceTestClient, ServiceTes
     assert answers[0] == answers[1]
 
 
+@pytest.mark.thorough
 def test_bodies_match(clients: tuple[ServiceTestClient, ServiceTestClient], world: World) -> None:
     bodies = (
         b"",
@@ -260,6 +261,7 @@ def test_three_hosts_match(three_host_world: World) -> None:
             alike((first, second), lambda: ("GET", url + endpoint.path, {}, b""))  # noqa: B023
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("error", [StorageUnavailable("away"), RuntimeError("a mistake")], ids=["away", "mistake"])
 def test_failures_match(isolated_world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_: object, **__: object) -> Any:

@@ -175,6 +175,7 @@ FIRST = {
 PAGE_PARAMETERS = [pytest.param(name, marks=() if name in FIRST else pytest.mark.thorough) for name in PAGES]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", PAGE_PARAMETERS)
 def test_page_is_accessible(name: str, make_scenario: MakeScene, thorough: bool) -> None:
     page = PAGES[name]

@@ -113,6 +113,7 @@ def follow(ini, data):
 
 
 class TestFollow:
+    @pytest.mark.thorough
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_follows_new_events_until_interrupted(self, on_data, follow, number):
         last = lines(on_data("audit", "--limit", 1).out)
@@ -122,6 +123,7 @@ class TestFollow:
         assert following.next()["event"] == "organization.changed"
         assert following.end(number) == (0, "", "")
 
+    @pytest.mark.thorough
     def test_ends_when_output_is_closed(self, follow):
         following = follow("--limit", "1")
         following.next()

@@ -96,6 +96,7 @@ def with_settings(data: Path, tmp_path: Path) -> Any:
     return make
 
 
+@pytest.mark.sampled(29)
 @pytest.mark.parametrize(("name", "value"), list(every_setting()))
 def test_invalid_value_is_reported_with_its_setting(
     run: Run, data: Path, with_settings: Any, name: str, value: str
@@ -239,6 +240,7 @@ def assert_reported(failures: dict[str, str], text: str, *settings: str) -> None
     )
 
 
+@pytest.mark.thorough
 def test_postgresql_failures_are_reported(
     failures: Any, tmp_path: Path, guarded_server: PostgresqlServer, port_of_nobody: int, port_without_tls: int
 ) -> None:

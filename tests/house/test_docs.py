@@ -254,6 +254,7 @@ def test_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Path) -
     assert json.loads(run.stdout)["sub"] == robot.id
 
 
+@pytest.mark.thorough
 def test_example_application_signs_people_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As the pages describe: start the service, register, sign in, choose a password, sign out."""
     bound = loopback_socket()

@@ -246,6 +246,7 @@ def test_interaction_without_boolean_result_stops_the_sign_in(invalid_result: Ca
     gc.collect()
 
 
+@pytest.mark.thorough
 @pytest.mark.storages("memory")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: None, lambda: True])

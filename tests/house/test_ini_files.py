@@ -54,6 +54,7 @@ class TestKeys:
 
 
 class TestDevelopment:
+    @pytest.mark.thorough
     def test_first_start_creates_everything_and_second_start_reuses_it(self, pserve, tmp_path):
         data = tmp_path / "some folder" / "data"
         first = pserve(DEVELOPMENT, data=data)
@@ -150,6 +151,7 @@ def location(empty_place: SettingLocation) -> SettingLocation:
 
 
 class TestProduction:
+    @pytest.mark.thorough
     def test_serves_three_hosts_on_postgresql(self, serve, location):
         assert location.run("check") == 0
         served = serve(PRODUCTION, **location.variables)
@@ -222,6 +224,7 @@ class TestProduction:
         (location.secrets / "master.key").write_text(content)
         self.refused(serve, location, "master key")
 
+    @pytest.mark.thorough
     def test_refuses_a_missing_secret(self, serve, location):
         (location.secrets / "master.key").unlink()
         self.refused(serve, location, "does not exist")
@@ -232,6 +235,7 @@ class TestProduction:
         assert identity_program(["master-key", str(location.secrets / "master.key")]) == 0
         self.refused(serve, location, "key")
 
+    @pytest.mark.thorough
     def test_refuses_an_unreachable_database(self, serve, location):
         location.database = "postgresql://identity@127.0.0.1:1/identity"
         self.refused(serve, location, "database")

@@ -58,6 +58,7 @@ class TestMakefile:
         for served in started:
             served.stop()
 
+    @pytest.mark.thorough
     def test_run_prints_its_banner_and_one_line_for_each_request(self, make_run):
         for beginning in ("first owner", "A first token"):
             served = make_run()
@@ -88,6 +89,7 @@ class TestMakefile:
             ran = subprocess.run(command, shell=True, cwd=checkout, capture_output=True, text=True, check=False)  # noqa: S602
             assert ran.returncode == 0, ran.stderr
 
+    @pytest.mark.thorough
     def test_commands_use_the_last_started_service(self, make_run, checkout, tmp_path):
         def identity(*arguments: object) -> "subprocess.CompletedProcess[str]":
             program = [str(Path(sys.prefix) / "bin" / "identity"), *map(str, arguments)]
@@ -104,6 +106,7 @@ class TestMakefile:
         assert "Is that where the service keeps its data" in named.stderr + named.stdout
         assert not (tmp_path / "nowhere" / "identity.sqlite").exists()
 
+    @pytest.mark.thorough
     def test_second_make_run_changes_nothing(self, make_run, checkout):
         served = make_run(DATA="first")
         noted = (checkout / "var" / ".last").read_text()
@@ -124,6 +127,7 @@ class TestMakefile:
         assert "Not a directory" in failed.output
         assert not (checkout / "var").exists()
 
+    @pytest.mark.thorough
     def test_run_needs_no_network(self):
         """Only the loopback interface exists."""
         without_network = cut_off()

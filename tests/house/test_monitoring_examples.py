@@ -261,6 +261,7 @@ def test_each_alert_fires_and_stays_silent() -> None:
         assert misfits(name) == []
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(
     ("alert", "series", "minute", "says"),
     [(alert, *case) for alert, cases in CASES.items() for case in cases],

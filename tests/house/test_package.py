@@ -62,11 +62,13 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_wheel_contains_every_file_of_the_package(wheel: Path) -> None:
     tracked = subprocess.run(["git", "ls-files", "identity"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert set(tracked.stdout.split()) - set(zipfile.ZipFile(wheel).namelist()) == set()
 
 
+@pytest.mark.thorough
 def test_installed_wheel_serves_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
     """From nothing: `identity init-config`, then the service with development.ini."""
     environment = {"PYTHONPATH": str(installed)}

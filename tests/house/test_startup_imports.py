@@ -73,6 +73,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     return frozenset(json.loads(ran.stdout.splitlines()[-1]))
 
 
+@pytest.mark.thorough
 def test_optional_modules_are_imported_on_demand(imported: frozenset[str]) -> None:
     for name in LATER:
         assert not {item for item in imported if item == name or item.startswith(f"{name}.")}, (

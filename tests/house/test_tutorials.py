@@ -124,6 +124,7 @@ def check_sign_in_and_out(service: RunningService, home: str) -> None:
         assert refused.status_code == 400
 
 
+@pytest.mark.thorough
 def test_fastapi(service: RunningService, tmp_path: Path) -> None:
     port = free_port()
     home = f"http://localhost:{port}"
@@ -132,6 +133,7 @@ def test_fastapi(service: RunningService, tmp_path: Path) -> None:
         check_sign_in_and_out(service, home)
 
 
+@pytest.mark.thorough
 def test_flask(service: RunningService, tmp_path: Path) -> None:
     port = free_port()
     home = f"http://localhost:{port}"
@@ -140,6 +142,7 @@ def test_flask(service: RunningService, tmp_path: Path) -> None:
         check_sign_in_and_out(service, home)
 
 
+@pytest.mark.thorough
 def test_django(service: RunningService, tmp_path: Path) -> None:
     port = free_port()
     home = f"http://localhost:{port}"
@@ -155,6 +158,7 @@ def test_django(service: RunningService, tmp_path: Path) -> None:
             assert "Notes of First Owner." in browser.get(f"{home}/notes", timeout=30).text
 
 
+@pytest.mark.thorough
 def test_single_page_application(service: RunningService, tmp_path: Path) -> None:
     port = free_port()
     home = f"http://localhost:{port}"
@@ -175,6 +179,7 @@ def test_single_page_application(service: RunningService, tmp_path: Path) -> Non
         assert "login_name" in browser.get(f"{home}/sign-in", timeout=30).text
 
 
+@pytest.mark.thorough
 def test_service_user(service: RunningService, tmp_path: Path) -> None:
     folder, port, page = EXAMPLES / "service-user", free_port(), "service-user.rst"
     command = ["-f", folder / "state.yaml", "--keys-out", tmp_path, "--secrets-out", tmp_path / "secrets.json"]
@@ -203,6 +208,7 @@ def test_service_user(service: RunningService, tmp_path: Path) -> None:
         assert requests.get(f"{api}/stock", headers=headers, timeout=30).status_code == 401
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["production.rst", "three-nodes.rst"])
 def test_commands_of_a_production_node(page: str, tmp_path: Path) -> None:
     """The commands on the page, in another folder and on SQLite."""
@@ -223,6 +229,7 @@ def test_commands_of_a_production_node(page: str, tmp_path: Path) -> None:
             assert re.search(r"password +\S+", output)
 
 
+@pytest.mark.thorough
 def test_proxies_of_the_production_tutorials(tmp_path: Path) -> None:
     caddy, haproxy = judge("caddy", "caddy"), judge("haproxy", "haproxy")
     output_of([caddy, "adapt", "--adapter", "caddyfile", "--config", EXAMPLES / "production" / "Caddyfile"])

@@ -60,6 +60,7 @@ def test_overdue_mail_is_reported_and_node_stays_ready(world: World) -> None:
     assert world.identity.system_checks.failures(readiness_only=True) == {}
 
 
+@pytest.mark.thorough
 def test_overdue_purge_is_reported(world: World) -> None:
     world.make_service_user_program().request_token()
     world.clock.advance(hours=1 + 24 + 11)
@@ -70,6 +71,7 @@ def test_overdue_purge_is_reported(world: World) -> None:
     assert "purge" not in degraded_counts(world)
 
 
+@pytest.mark.thorough
 def test_overdue_key_rotation_is_reported(world: World) -> None:
     settings = world.identity.settings
     world.clock.advance(
@@ -212,6 +214,7 @@ def test_failing_job_is_reported(passing: Callable[[timedelta], None]) -> None:
     assert worker.failing_jobs(timedelta()) == {}
 
 
+@pytest.mark.thorough
 def test_unreadable_backlog_keeps_node_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_self: object) -> None:
         raise RuntimeError("broken")

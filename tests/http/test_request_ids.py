@@ -46,6 +46,7 @@ def test_request_id_of_trusted_proxy_is_used(make_world: WorldFactory) -> None:
     assert len(ids_of(send_request(world, sent=None))) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "sent", ["short", "x" * 65, "with space in it", "ümlautümlaut", "semi;colon;;", "\u0661" * 9, ""]
 )

@@ -144,6 +144,7 @@ NOT_LOCAL = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("changed", NOT_LOCAL.values(), ids=NOT_LOCAL)
 def test_absent_unless_local(start: Start, changed: Mapping[str, str]) -> None:
     identity = start(changed).registry.application
@@ -168,6 +169,7 @@ def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
         assert not services.mails.is_enabled
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "environ",
     [

@@ -110,6 +110,7 @@ class SteadyLoad:
         connection.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.requirement("Three SIGHUPs under load lose no request")
 def test_reload_under_load_loses_no_request(own_server: ServerProcess) -> None:
     with SteadyLoad(own_server).going_on() as load:

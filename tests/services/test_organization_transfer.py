@@ -233,6 +233,7 @@ def exported(services: Services, organization: Organization) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=15,
     deadline=None,

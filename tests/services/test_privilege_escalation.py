@@ -348,6 +348,7 @@ def undone(identity: IdentityApplication) -> Iterator[Services]:
         transactions.abort()
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32), st.integers(1, 150))
 def test_random_calls_gain_no_permissions(identity: IdentityApplication, seed: int, steps: int) -> None:

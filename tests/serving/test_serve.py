@@ -96,6 +96,7 @@ class TestStart:
         assert sum("identity cannot start." in line for line in lines) == 1
         assert "Traceback" not in service.log
 
+    @pytest.mark.sampled(8)
     @pytest.mark.parametrize(
         ("settings", "message"),
         [

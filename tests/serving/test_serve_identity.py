@@ -60,6 +60,7 @@ def service(
     database_factory.drop(settings)
 
 
+@pytest.mark.thorough
 def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: ServeProcess, metrics_port: int) -> None:
     spans: list[tuple[float, float]] = []
 

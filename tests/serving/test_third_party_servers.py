@@ -67,6 +67,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
         process.wait(LONG)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("server", COMMANDS)
 def test_third_party_server_issues_tokens(start_server: StartServer, server: str) -> None:
     service = start_server(server)

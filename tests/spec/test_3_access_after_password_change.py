@@ -98,6 +98,7 @@ def test_access_is_open_before_password_change(world: World) -> None:
     assert OpenedAccess.create(world).still_open() == ALL
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", BY_OTHERS)
 def test_password_set_by_manager_ends_all_access(make_world: WorldFactory, how: str) -> None:
     world = make_world(**{"identity.password_change_ends_access": "false"})
@@ -110,6 +111,7 @@ def test_password_set_by_manager_ends_all_access(make_world: WorldFactory, how: 
         assert opened.still_open() == set()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("setting", "left"), [("true", set()), ("false", {"refresh token"})])
 def test_own_password_change_keeps_at_most_application_tokens(
     make_world: WorldFactory, setting: str, left: set[str]

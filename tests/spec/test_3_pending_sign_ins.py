@@ -169,6 +169,7 @@ def end_by_manager(scene: PendingSignInScenario, end: str) -> None:
 SPARE = frozenset({"own password", "everywhere else", "one other session"})
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(
     ("end", "tab"),

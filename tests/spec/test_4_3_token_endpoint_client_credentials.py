@@ -422,6 +422,7 @@ def test_service_user_name_alone_is_refused(world: World, robot: ServiceUserProg
     )
 
 
+@pytest.mark.thorough
 def test_audit_distinguishes_refused_service_user_from_application(isolated_world: World) -> None:
     """Security 9.2."""
     secret = isolated_world.make_service_user_secret(isolated_world.make_service_user_program())

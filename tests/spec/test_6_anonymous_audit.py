@@ -125,6 +125,7 @@ def rows(world: World) -> list[AuditEvent]:
     return list(world.all_audit_events())
 
 
+@pytest.mark.thorough
 def test_anonymous_input_is_not_audited(world: World, client: Credentials) -> None:
     for case, attempt in ATTEMPTS.items():
         world.clock.advance(minutes=1)

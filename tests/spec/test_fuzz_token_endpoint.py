@@ -224,6 +224,7 @@ def test_any_assertion_like_text_is_answered(robot: ServiceUserProgram) -> None:
     check_token_response(robot.request_token())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "endpoint", ["introspection_endpoint", "revocation_endpoint", "userinfo_endpoint", "jwks_uri", "discovery"]
 )

@@ -111,6 +111,7 @@ def organization_of(world: World, organization_id: str) -> Organization:
     return world.operator_services.organizations.get(organization_id)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("home", ["own", "tenant"])
 @pytest.mark.parametrize("does", STRANGERS)
 def test_bare_user_name_cannot_be_taken_over(world: World, does: Callable[[World, str, str], None], home: str) -> None:

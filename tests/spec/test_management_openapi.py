@@ -150,6 +150,7 @@ def test_browser_page_shows_every_operation(world: World) -> None:
     assert len(identifiers) == len(page.find_all(id=True)), "an id stands twice"
 
 
+@pytest.mark.thorough
 def test_browser_page_is_translated_and_needs_no_script(world: World) -> None:
     url = f"{world.client.management_url}/"
     german = check_page(world.client.get(url, {"Accept-Language": "de"}))

@@ -420,6 +420,7 @@ def test_ended_sessions_are_counted_in_constant_queries(isolated_world: World, m
     assert statements == []
 
 
+@pytest.mark.thorough
 def test_policy_effect_counts_ended_sessions(isolated_world: World) -> None:
     organization = isolated_world.make_organization()
     Browser(isolated_world).start_session(LoginUser(isolated_world, organization).user)

@@ -108,6 +108,7 @@ def make_named_user(world: World, organization_id: str, name: str) -> HumanUser:
 SIDES = ["owner", "holder"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", SIDES)
 def test_api_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) -> None:
     """Every list and resource of the own and the other organization, and of the grant."""
@@ -146,6 +147,7 @@ def grant_manager(shared: ProjectGrantScenario, side: str) -> ServiceUserProgram
     return robot
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", SIDES)
 def test_console_hides_users_of_other_side(shared: ProjectGrantScenario, side: str) -> None:
     """Including pickers, searched by full names, addresses and ids."""

@@ -256,6 +256,7 @@ def test_credentials_work_before_recreation(scene: RecreatedNameScenario) -> Non
     assert [path for path, rows in scene.rows().items() if not rows] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make_again", CLOSED_AFTER, ids=lambda item: item.__name__)
 def test_recreated_resource_inherits_nothing(
     scene: RecreatedNameScenario, make_again: Callable[[RecreatedNameScenario], None]

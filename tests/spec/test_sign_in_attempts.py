@@ -48,6 +48,7 @@ def test_successful_sign_ins_do_not_exhaust_address_limit(world: World) -> None:
         assert enters(browser), f"the sign-in number {number} was answered {browser.page.status}"
 
 
+@pytest.mark.thorough
 @everywhere
 def test_success_resets_account_failures(world: World, ada: HumanUser) -> None:
     browser = at_password(world, ada)
@@ -92,6 +93,7 @@ def test_rate_limited_attempt_is_not_counted(make_world: WorldFactory) -> None:
     assert [tried(browser) for _ in range(6)] == [422] * 5 + [429], "what the address refused did not count for Edith"
 
 
+@pytest.mark.thorough
 @everywhere
 def test_unverified_attempt_is_not_counted(world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: object) -> None:
@@ -179,6 +181,7 @@ def test_reassigned_name_has_no_failures(
         assert services.users.count_failed_attempts(heir.id) == 0
 
 
+@pytest.mark.thorough
 @everywhere
 def test_lockout_follows_account_across_renames(world: World, ada: HumanUser) -> None:
     grace = make_password_user(world, world.operator_services.organizations.get(ada.organization_id))

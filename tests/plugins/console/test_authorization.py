@@ -243,6 +243,7 @@ def test_grantee_manager_reaches_only_the_project_grant(world: World, own_estate
     assert differences(browser, own_estate, expected_statuses) == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"])
 def test_project_grant_opens_nothing_of_the_grantee(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str

@@ -140,6 +140,7 @@ def make_application(world: World, project: Project, **members: Any) -> Credenti
 COMBINATIONS = list(itertools.product(RESPONSE_TYPES, TokenFormat, (False, True)))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.storages("memory")  # Look-ups are the same in all storages.
 @pytest.mark.parametrize(("response_type", "kind", "asserts"), COMBINATIONS)
 def test_preview_matches_issued_tokens(world: World, response_type: str, kind: TokenFormat, asserts: bool) -> None:

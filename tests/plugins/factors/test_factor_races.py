@@ -68,6 +68,7 @@ def test_concurrent_totp_code_is_accepted_once(isolated_world: World) -> None:
     assert not [status for status in outcomes if status >= 500]
 
 
+@pytest.mark.thorough
 def test_concurrent_recovery_code_is_accepted_once(isolated_world: World) -> None:
     world, codes = isolated_world, generate_codes()
     person, party = LoginUser(world), RelyingParty.register(world)
@@ -87,6 +88,7 @@ def test_concurrent_recovery_code_is_accepted_once(isolated_world: World) -> Non
     assert len(world.audit_events(event="factor.used")) == 1
 
 
+@pytest.mark.thorough
 def test_concurrent_email_code_is_accepted_once(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"})
     person, party = LoginUser(world), RelyingParty.register(world)
@@ -113,6 +115,7 @@ def test_concurrent_email_code_is_accepted_once(make_world: WorldFactory) -> Non
     assert len(world.audit_events(event="session.started")) == 1
 
 
+@pytest.mark.thorough
 def test_concurrent_guesses_are_rate_limited(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three accounts with a hundred codes each: five per account are verified before the rate limit applies."""
     world = make_world(**{"identity.attempts_per_address": "0"})

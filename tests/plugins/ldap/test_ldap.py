@@ -383,6 +383,7 @@ def spellings(name: str, domain: str = DOMAIN) -> list[str]:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_account", [False, True])
 def test_login_name_spellings_share_one_counter(scene: LdapScenario, binds: list[str], has_account: bool) -> None:
     name = make_user_name()
@@ -398,6 +399,7 @@ def test_login_name_spellings_share_one_counter(scene: LdapScenario, binds: list
     assert 0 < binds.count(dn) <= FREE_ATTEMPTS
 
 
+@pytest.mark.thorough
 def test_attempts_are_counted_per_entry(scene: LdapScenario, binds: list[str]) -> None:
     """Directories may have matching rules that equate unexpected names."""
     name = make_user_name()

@@ -49,6 +49,7 @@ SIGN_IN_STARTS = pytest.mark.parametrize("arrive", [sign_in_to_service, sign_in_
 Arrive = Callable[[Browser, RelyingParty], None]
 
 
+@pytest.mark.thorough
 @SIGN_IN_STARTS
 @pytest.mark.parametrize("typed", [ADDRESS, "ADA@POST.EXAMPLE", "login name"])
 def test_email_address_and_login_name_sign_in(

@@ -122,6 +122,7 @@ def test_arbitrary_authenticator_data_is_refused(data: bytes) -> None:
     refused(json.dumps(answer))
 
 
+@pytest.mark.thorough
 @settings(max_examples=50)
 @given(st.dictionaries(st.text(), JSON))
 def test_arbitrary_client_data_is_refused(client: dict[str, Any]) -> None:
@@ -143,6 +144,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
 def test_malformed_response_shows_error(world: World, answer: str) -> None:

@@ -235,6 +235,7 @@ ALONE = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_invalid_assertion_is_no_second_factor(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
@@ -248,6 +249,7 @@ def test_invalid_assertion_is_no_second_factor(ada: PasskeyUser, party: RelyingP
     party.obtain_tokens(ada.answer(), authorization)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("wrong", [*WRONG, *ALONE])
 def test_invalid_assertion_does_not_sign_in(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
@@ -458,6 +460,7 @@ def test_passkey_attempts_are_rate_limited(ada: PasskeyUser, party: RelyingParty
     party.obtain_tokens(ada.answer(), authorization)
 
 
+@pytest.mark.thorough
 def test_unknown_passkeys_are_rate_limited_by_address(isolated_world: World) -> None:
     ada, party = PasskeyUser(isolated_world), RelyingParty.register(isolated_world, name="Invoices")
     ada.to_alone(party)

@@ -41,6 +41,7 @@ def test_changed_rp_id_stops_startup(ada: PasskeyUser) -> None:
     moved.close()
 
 
+@pytest.mark.thorough
 def test_changed_rp_id_is_allowed_without_passkeys(ada: PasskeyUser) -> None:
     ada.to_add()
     moved = restart(ada.world, **{"identity.login_url": "https://login.example.com"})
@@ -49,6 +50,7 @@ def test_changed_rp_id_is_allowed_without_passkeys(ada: PasskeyUser) -> None:
     moved.close()
 
 
+@pytest.mark.thorough
 def test_rp_id_setting_allows_host_change(ada: PasskeyUser) -> None:
     ada.add()
     moved = restart(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "login.example.com"})
@@ -62,6 +64,7 @@ def test_rp_id_setting_allows_host_change(ada: PasskeyUser) -> None:
     again.close()
 
 
+@pytest.mark.thorough
 def test_parent_domain_rp_id_survives_host_change(make_world: WorldFactory) -> None:
     ada = PasskeyUser(make_world(**{RP_ID: "example.com"}))
     assert ada.to_add()["rp"]["id"] == "example.com"
@@ -77,6 +80,7 @@ def test_parent_domain_rp_id_survives_host_change(make_world: WorldFactory) -> N
     moved.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "rp_id", ["com", "example.org", "a.id.example.com", "d.example.com", ".example.com", "xample.com"]
 )
@@ -85,6 +89,7 @@ def test_invalid_rp_ids_are_refused(ada: PasskeyUser, rp_id: str) -> None:
         restart(ada.world, **{RP_ID: rp_id})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("login_url", "origin"),
     [

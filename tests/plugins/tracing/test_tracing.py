@@ -161,6 +161,7 @@ def test_missing_library_error_names_package(monkeypatch: pytest.MonkeyPatch) ->
         PluginHost.load(["tracing"], {"tracing": {"endpoint": "http://127.0.0.1:4318/v1/traces"}})
 
 
+@pytest.mark.thorough
 def test_log_lines_of_forked_workers_name_request_and_trace(tmp_path: Path, collector: Collector) -> None:
     text = DEVELOPMENT.read_text().replace("%(here)s", str(tmp_path)).replace("PlainFormatter", "JsonFormatter")
     settings_lines = f"identity.plugin.tracing.endpoint = {collector.url}\nidentity.plugin.tracing.per_thousand = 1000"

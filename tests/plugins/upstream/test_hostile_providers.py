@@ -28,6 +28,7 @@ def refusal_reason(scene: UpstreamScenario, answer: Any, status: int = 400) -> s
 HOUR = 3600
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize(
     ("claims", "reason"),
     [
@@ -266,6 +267,7 @@ def test_denied_provider_sign_in_offers_other_methods(scene: UpstreamScenario) -
     assert scene.browser.sign_in_step == ""
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(
     "answer",
     [

@@ -109,6 +109,7 @@ def test_unlinking_identity_of_another_user_is_404(scene: UpstreamScenario) -> N
     assert other.open(f"/account/identities/new/{scene.world.make_upstream_provider().id}").status_int == 404
 
 
+@pytest.mark.thorough
 def test_provider_check_shows_claims_to_manager(scene: UpstreamScenario) -> None:
     manager = scene.world.make_human_user(scene.organization)
     scene.world.assign_manager_role(manager, "ORG_OWNER")

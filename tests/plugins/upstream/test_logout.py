@@ -108,6 +108,7 @@ def test_logout_return_is_single_use(scene: UpstreamScenario, id_token: str) -> 
     assert returns_to_application(scene)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.every_storage
 @pytest.mark.parametrize("state", ["", "nothing", "0" * 5000, "%00", "%ff", "a&state=b", "//evil.example"])
 def test_unknown_logout_state_does_not_redirect(scene: UpstreamScenario, id_token: str, state: str) -> None:

@@ -81,6 +81,7 @@ def approve(url: str, login: str, back: str) -> str:
     raise AssertionError("the provider sends nobody back")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", list(UpstreamAuthentication))
 def test_node_oidc_provider_sign_in(make_world: WorldFactory, method: UpstreamAuthentication) -> None:
     world = make_world(**{"identity.outgoing_networks": "127.0.0.0/8"})

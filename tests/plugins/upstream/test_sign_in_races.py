@@ -15,6 +15,7 @@ from tests.plugins.upstream.test_sign_in import NAMES, count_accounts, people
 ROUNDS = 5
 
 
+@pytest.mark.thorough
 @pytest.mark.every_storage
 @pytest.mark.parametrize("trusted", [False, True])
 def test_concurrent_first_sign_ins_create_one_account(scene: UpstreamScenario, trusted: bool) -> None:

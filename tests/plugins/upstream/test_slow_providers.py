@@ -99,6 +99,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("organizations", "providers", "browsers", "most"),
     [(1, 4, 6, 8), (12, 1, 4, 32)],

@@ -266,6 +266,7 @@ _SETTINGS = settings(
 )
 
 
+@pytest.mark.thorough
 @_SETTINGS
 @given(state=states)
 def test_second_apply_changes_nothing(world: World, state: dict[str, Any]) -> None:
@@ -277,6 +278,7 @@ def test_second_apply_changes_nothing(world: World, state: dict[str, Any]) -> No
         assert changes(services, state) == []
 
 
+@pytest.mark.thorough
 @_SETTINGS
 @given(first=states, second=states)
 def test_second_apply_after_change_changes_nothing(world: World, first: dict[str, Any], second: dict[str, Any]) -> None:
@@ -289,6 +291,7 @@ def test_second_apply_after_change_changes_nothing(world: World, first: dict[str
         assert changes(services, second) == []
 
 
+@pytest.mark.thorough
 @_SETTINGS
 @given(state=states)
 def test_applying_an_export_changes_nothing(world: World, state: dict[str, Any]) -> None:

@@ -92,6 +92,7 @@ def test_exhausted_pool_is_reported(url: str) -> None:
     backend.close()
 
 
+@pytest.mark.thorough
 def test_killed_process_leaves_no_partial_write(
     url: str, backend: SqlBackend, transactions: ContractTransactionManager
 ) -> None:
@@ -118,6 +119,7 @@ with committed_transaction(backend, transactions) as storage:
         storage.organizations.delete(committed.id)
 
 
+@pytest.mark.thorough
 def test_connections_are_not_shared_with_a_forked_child(url: str) -> None:
     program = f"""
 import os
@@ -141,6 +143,7 @@ assert backend._open_pools() is ours
     assert ended.returncode == 0
 
 
+@pytest.mark.thorough
 def test_many_writers_wait_for_each_other(
     url: str, backend: SqlBackend, transactions: ContractTransactionManager, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
     server.execute("SET GLOBAL max_connections = 500")
 
 
+@pytest.mark.thorough
 def test_full_server_refuses_no_concurrent_request(crowded: str) -> None:
     settings = SqlPluginSettings(url=crowded, pool_timeout=timedelta(minutes=5), lock_timeout=timedelta(minutes=5))
     backend = SqlBackend(settings)

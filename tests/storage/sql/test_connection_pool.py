@@ -142,6 +142,7 @@ def test_checked_out_connection_closes_on_return_to_a_closed_pool() -> None:
     assert used.closed
 
 
+@pytest.mark.thorough
 def test_no_writer_starves(sqlite_url: str) -> None:
     backends = [SqlBackend(SqlPluginSettings(url=sqlite_url, busy_timeout=timedelta(seconds=1))) for _ in range(3)]
     transactions = ContractTransactionManager()

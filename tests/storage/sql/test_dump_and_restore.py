@@ -80,6 +80,7 @@ def holds_nothing(backend: SqlBackend) -> bool:
         return "identity migrate" in str(problem)
 
 
+@pytest.mark.thorough
 def test_dump_and_restore_round_trip_every_table(url: str, backend: SqlBackend, target: SqlBackend) -> None:
     fill(url, 3)
     with backend.dump() as dump:
@@ -126,6 +127,7 @@ def test_restore_refuses_a_filled_database(url: str, backend: SqlBackend) -> Non
         assert contents(dump) == before
 
 
+@pytest.mark.thorough
 def test_empty_database_with_a_schema_is_filled(backend: SqlBackend, target: SqlBackend) -> None:
     target.migrate()
     with backend.dump() as dump:
@@ -133,6 +135,7 @@ def test_empty_database_with_a_schema_is_filled(backend: SqlBackend, target: Sql
     target.check()
 
 
+@pytest.mark.thorough
 def test_failed_restore_leaves_nothing(url: str, backend: SqlBackend, target: SqlBackend) -> None:
     fill(url)
 
@@ -149,6 +152,7 @@ def test_failed_restore_leaves_nothing(url: str, backend: SqlBackend, target: Sq
         target.restore(dump)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_backup_of_an_older_version_is_restored_and_migrated(target: SqlBackend, revision: str) -> None:
     organization = {

@@ -158,6 +158,7 @@ def test_older_schema_is_refused_until_it_is_migrated(
         backend.check()
 
 
+@pytest.mark.thorough
 def test_concurrent_migrations_run_once(empty_url: str, opened: Callable[[], SqlBackend]) -> None:
     program = (
         f"from identity.plugins.sql import *; print(len(SqlBackend(SqlPluginSettings(url={empty_url!r})).migrate()))"

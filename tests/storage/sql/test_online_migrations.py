@@ -171,6 +171,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("begins_with", [None, *REVISIONS[:-1]])
 def test_interrupted_migration_is_resumed_after_any_statement(empty: str, begins_with: str | None) -> None:
     """Each run recognizes what the earlier runs have done."""

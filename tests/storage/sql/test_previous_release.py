@@ -115,6 +115,7 @@ def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         drop_from_mariadb(server, url)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     oldest_compatible_revision(_NEWEST) > _BEFORE.revision, reason="the newest revision says that nodes stop for it"
 )

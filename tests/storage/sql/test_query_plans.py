@@ -347,6 +347,7 @@ def test_write_is_one_statement(backend: SqlBackend, statements: Statements, nam
     assert len(statements.sent) == 1
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("name", [*READS, *WRITES, *INDEXED])
 def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: Statements, name: str) -> None:
     call = {**READS, **WRITES, **INDEXED}[name]

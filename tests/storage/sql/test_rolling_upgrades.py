@@ -81,6 +81,7 @@ def older_program(engine: Engine, revision: str) -> OlderProgram:
         return OlderProgram(connection)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_compatible_programs_keep_working(engine: Engine, old: str, new: str) -> None:
     program = older_program(engine, old)
