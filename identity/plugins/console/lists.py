@@ -52,7 +52,7 @@ class ResourceList(Generic[RowT]):
     action: Callable[[ConsolePage], Markup] = lambda page: Markup()
     #: The navigation section, of lists that are one.
     section: str = ""
-    #: As a section of another page: its HTML id, the link to the whole list, and texts where they differ.
+    #: As a section of another page: its HTML id if not the path, the link to the whole list, texts where they differ.
     section_id: str = ""
     all_label: str = ""
     section_lead: str = ""
@@ -201,7 +201,7 @@ def list_section(
     more = resource_list.always_links_to_list or found.next_cursor is not None or len(found) > PREVIEW_ROWS
     kind = "primary" if resource_list.is_primary_task and not rows else ""
     return TableSection(
-        resource_list.section_id,
+        resource_list.section_id or resource_list.path.removeprefix("/"),
         resource_list.title,
         lead or resource_list.section_lead or resource_list.lead,
         columns=resource_list.columns,

@@ -12,13 +12,7 @@ from identity.domain.policies import Policy
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.field_labels import FieldLabel, Options
 from identity.plugins.console.fields.policies import POLICY_FIELDS, SIGN_IN
-from identity.plugins.console.form_fields import (
-    CHECKED_VALUE,
-    CheckboxGroup,
-    FormField,
-    LinesField,
-    SelectField,
-)
+from identity.plugins.console.form_fields import CHECKED_VALUE, CheckboxGroup, FormField, LinesField, SelectField
 
 _NO = "no"
 _SPAN = re.compile(r"([0-9]{1,6}) ?([smhd])\Z")

@@ -79,7 +79,7 @@ def _consent_options(page: Any) -> Sequence[Sequence[object]]:
     return [
         (rule.value, page.translator.gettext(label))
         for rule, label in _CONSENT_LABELS.items()
-        if rule is not ConsentRule.NEVER or page.can_set_consent_rule or rule is page.stored_consent
+        if rule is not ConsentRule.NEVER or page.can_set_consent_rule or rule is getattr(page.stored, "consent", None)
     ]
 
 

@@ -83,7 +83,6 @@ APPLICATIONS = ResourceList(
     empty_text=_("Register the first application. It gets a client id and, where it can keep one, a secret."),
     create="application.write",
     entity_label=_("application"),
-    section_id="applications",
     all_label=_("All applications …"),
     is_primary_task=True,
 )
@@ -221,9 +220,8 @@ class ApplicationFormPage(ConsoleFormPage):
 
     template = "console/application_form.html"
     form_fields = _FIELDS
-    #: The stored consent rule and lifetimes, when editing.
-    stored_consent: ConsentRule | None = None
-    stored_lifetimes: Mapping[str, timedelta | None] = {}
+    #: The application that is edited.
+    stored: Application | None = None
 
     @property
     def application_type(self) -> ApplicationType | None:
@@ -272,10 +270,7 @@ class ApplicationFormPage(ConsoleFormPage):
 
     def validate(self, form: Form) -> None:
         """Check URIs and lifetimes. Raises Invalid."""
-        problems = self._redirect_uri_errors(form)
-        for name, sentence in _LIFETIME_ERRORS.items():
-            if form.text(name) and self._parse_lifetime(form, name) is None:
-                problems[name] = sentence
+        problems = self._problems(form)
         if problems:
             raise Invalid(problems)
 
@@ -285,11 +280,7 @@ class ApplicationFormPage(ConsoleFormPage):
 
     def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
         """Raises Invalid with all errors at once."""
-        problems: dict[str, str] = {}
-        try:
-            self.validate(form)
-        except Invalid as refused:
-            problems |= refused.fields
+        problems = self._problems(form)
         try:
             command = super().build_command(kind, form, **known)
         except Invalid as refused:
@@ -298,23 +289,28 @@ class ApplicationFormPage(ConsoleFormPage):
             raise Invalid(problems)
         return command
 
-    def _redirect_uri_errors(self, form: Form) -> dict[str, str]:
+    def _problems(self, form: Form) -> dict[str, str]:
+        """The first problem of each field with URIs, and those of lifetimes."""
         problems: dict[str, str] = {}
         kind, development = self.application_type, bool(form.text("development"))
-        if kind is None:
-            return problems
-        for name in _URI_FIELDS:
-            for uri in split_lines(form.text(name)):
-                problem = redirect_uri_error(uri, type=kind, development=development)
-                if problem is not None:
-                    problems.setdefault(name, problem)
-        return problems
+        if kind is not None:
+            for name in _URI_FIELDS:
+                for uri in split_lines(form.text(name)):
+                    problem = redirect_uri_error(uri, type=kind, development=development)
+                    if problem is not None:
+                        problems.setdefault(name, problem)
+        return problems | {
+            name: message
+            for name, message in _LIFETIME_ERRORS.items()
+            if form.text(name) and self._parse_lifetime(form, name) is None
+        }
 
     def _parse_lifetime(self, form: Form, name: str) -> timedelta | None:
         """The lifetime; None if empty or malformed. A stored lifetime that is not in whole minutes is kept if
         unchanged.
         """
-        text, stored = form.text(name).strip(), self.stored_lifetimes.get(name)
+        text = form.text(name).strip()
+        stored: timedelta | None = getattr(self.stored, name, None)
         if stored is not None and text == format_minutes(stored):
             return stored
         if not text.isascii() or not text.isdecimal() or len(text) > 5:
@@ -374,13 +370,9 @@ class ApplicationEditPage(EditPage[Application], ApplicationFormPage):
     def application_type(self) -> ApplicationType:
         return self.entity.type
 
-    @property
-    def stored_consent(self) -> ConsentRule:  # type: ignore[override]
-        return self.entity.consent
-
-    @property
-    def stored_lifetimes(self) -> Mapping[str, timedelta | None]:  # type: ignore[override]
-        return {name: getattr(self.entity, name) for name in _LIFETIME_ERRORS}
+    @cached_property
+    def stored(self) -> Application:
+        return self.entity
 
 
 _EDIT = EditForm[Application, ChangeApplication](

@@ -58,7 +58,6 @@ HELD_GRANTS = ResourceList(
     empty_text=_("Select a project and choose the roles that its applications receive."),
     create="user_grant.write",
     entity_label=_("user grant"),
-    section_id="grants",
     all_label=_("All user grants …"),
     section_empty=_("None"),
     always_links_to_list=True,

@@ -57,7 +57,6 @@ MANAGERS = ResourceList(
     empty_text=_("Add a user and choose what it may do here."),
     create="manager.write",
     create_label=_("Add manager"),
-    section_id="managers",
     all_label=_("All managers …"),
 )
 

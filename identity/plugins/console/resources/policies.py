@@ -248,10 +248,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
 def parse_policy_change(form: Form) -> ChangePolicy:
     """Raises Invalid."""
-    return decode(
-        ChangePolicy,
-        {field.command_member: field.parse_value(form) for field in PolicyEditPage.form_fields},
-    )
+    return decode(ChangePolicy, {field.command_member: field.parse_value(form) for field in PolicyEditPage.form_fields})
 
 
 def _confirmation_digest(ended: EndedSessionCount) -> str:

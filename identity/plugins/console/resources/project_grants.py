@@ -76,7 +76,6 @@ PROJECT_GRANTS = ResourceList(
     empty_text=_("Grant the project to another organization, so that its managers can grant the roles to their users."),
     create="project_grant.write",
     entity_label=_("project grant"),
-    section_id="grants",
     all_label=_("All project grants …"),
 )
 

@@ -70,7 +70,6 @@ ROLES = ResourceList(
     empty_text=_("Roles reach applications as claims. Add one, then grant it to users."),
     create="project_role.write",
     entity_label=_("role"),
-    section_id="roles",
     all_label=_("All roles …"),
 )
 

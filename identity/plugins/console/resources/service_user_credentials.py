@@ -138,7 +138,6 @@ KEYS = ResourceList(
     empty_text=_SIGNATURE_HINT,
     create="service_user.write",
     entity_label=_("key"),
-    section_id="keys",
     all_label=_("All keys …"),
     section_lead=_SIGNATURE_HINT,
     is_created_from_section=True,

@@ -61,7 +61,6 @@ SESSIONS = ResourceList(
     empty_title=_("No sessions"),
     empty_text=_("The person is not signed in anywhere."),
     action=_end_all_button,
-    section_id="sessions",
     all_label=_("All sessions …"),
     section_empty=_("The person is not signed in anywhere."),
 )

@@ -87,7 +87,6 @@ USER_GRANTS = ResourceList(
     create="user_grant.write",
     entity_label=_("user grant"),
     can_create=_can_add_grant,
-    section_id="user-grants",
     all_label=_("All user grants …"),
 )
 
