@@ -114,16 +114,16 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = [name for name in OPTIONAL if name != "thorough" and not config.getoption(f"--{name}")]
-    kept = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+    selected = [item for item in items if not any(map(item.get_closest_marker, left_out))]
     if not config.getoption("--thorough"):
-        kept = quick_selection(kept)
+        selected = quick_selection(selected)
     elif not config.getoption("--every-storage"):
-        quick = set(quick_selection(kept))
-        kept = [item for item in kept if item in quick or is_usual(item)]
+        quick = set(quick_selection(selected))
+        selected = [item for item in selected if item in quick or is_usual(item)]
     if row := config.getoption("--shows"):
-        kept = [item for item in kept if any(row in mark.args for mark in item.iter_markers("shows"))]
-    config.hook.pytest_deselected(items=list(set(items).difference(kept)))
-    items[:] = kept
+        selected = [item for item in selected if any(row in mark.args for mark in item.iter_markers("shows"))]
+    config.hook.pytest_deselected(items=list(set(items).difference(selected)))
+    items[:] = selected
 
 
 def is_usual(item: pytest.Item) -> bool:

@@ -21,12 +21,12 @@ def make_cases(name: str, count: int, mark: pytest.Mark | None = None) -> list[C
 
 
 @pytest.mark.parametrize(
-    ("cases", "limit", "kept"),
+    ("cases", "limit", "selected"),
     [(10, 1, [0]), (10, 3, [0, 3, 6]), (10, 4, [0, 2, 5, 7]), (3, 3, [0, 1, 2]), (2, 8, [0, 1])],
 )
-def test_sampled_cases_are_evenly_spread(cases: int, limit: int, kept: list[int]) -> None:
+def test_sampled_cases_are_evenly_spread(cases: int, limit: int, selected: list[int]) -> None:
     items = make_cases("test_many", cases, pytest.mark.sampled(limit).mark)
-    assert [int(item.nodeid[10:-1]) for item in sample_cases(items)] == kept  # type: ignore[arg-type]
+    assert [int(item.nodeid[10:-1]) for item in sample_cases(items)] == selected  # type: ignore[arg-type]
 
 
 def test_each_test_has_its_own_sample() -> None:
