@@ -163,6 +163,6 @@ class BackgroundWorker:
                 self.run_due()
 
     def _seconds_until_wake(self) -> float | None:
-        """Seconds until a job has to run by itself; None if none has to."""
+        """Seconds until the next job is due; None if none is scheduled."""
         alarms = [job.wake_at for job in self._jobs if job.wake_at is not None]
         return max(0.0, min(alarms) - time.monotonic()) if alarms else None

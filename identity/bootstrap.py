@@ -1,6 +1,6 @@
-"""What the first start makes: schema, instance, owner, example service user, introspecting application.
+"""The first start: creates schema, instance, owner, example service user and introspecting application.
 
-Everything is found in place the second time. Secrets go to files that only their owner reads (mode 0600), the owner's
+A second run changes nothing. Secrets are written to files that only their owner can read (mode 0600); the owner's
 one-time password is printed once.
 """
 
@@ -28,7 +28,7 @@ EXAMPLE_SERVICE_USER_NAME = "example"
 EXAMPLE_KEY_FILE_NAME = "example-service-user.json"
 INTROSPECTION_CLIENT_FILE_NAME = "introspection-client.json"
 
-#: What development.ini and the Makefile choose when nobody else does.
+#: The default port of development.ini and the Makefile.
 DEFAULT_PORT = 8080
 DEFAULT_DATA = "var"
 
@@ -55,14 +55,14 @@ def run_bootstrap(
     client_out: Path | None = None,
     owner_email: str = "",
 ) -> BootstrapResult:
-    """Make what is missing, in one transaction with the files: all of it happens, or none.
+    """Create what is missing, together with the files, in one transaction: everything or nothing.
 
     Raises Invalid for an unknown role, or a file that cannot be written or is something else.
     """
     try:
         return _run(identity, user_name, role, key_out, client_out, owner_email)
     except DuplicateValue:
-        # Another process was first; what it made is found now.
+        # Another process was faster; return what it created.
         return _run(identity, user_name, role, key_out, client_out, owner_email)
 
 
@@ -108,7 +108,7 @@ def _run(
 def _refuse_overwrite(identity: "IdentityApplication", known: bool, field: str, sentence: str) -> None:
     """Raise Invalid rather than overwrite the only copy of a secret that belongs to something else.
 
-    In development whoever deletes the database starts anew, beside files of owners that are no longer ``known``.
+    In development, deleting the database is a fresh start, beside files of owners that are no longer ``known``.
     """
     if known or not identity.settings.development:
         raise Invalid({field: f"{sentence}; move it away, or choose another file."})

@@ -15,7 +15,7 @@ else:
     Value = TypeVar("Value")
 
     class cached_property(Generic[Value]):  # noqa: N801 - the name it has in functools
-        """``functools.cached_property`` as it is from Python 3.12 on."""
+        """``functools.cached_property`` with the behaviour of Python 3.12."""
 
         def __init__(self, compute: Callable[[Any], Value]) -> None:
             self._compute = compute

@@ -15,7 +15,7 @@ from threading import Lock
 #: Divides the slots into the share of a network, of an organization, and of browsers that an account knows.
 _SHARE_DIVISOR = 4
 
-#: Kind and value of what is counted.
+#: The kind and the value that permits are counted for.
 _Key = tuple[str, str]
 
 

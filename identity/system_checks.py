@@ -127,7 +127,7 @@ class SystemChecks:
         return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
 
     def policies(self) -> str | None:
-        """Finds sign-in rules that nobody can meet, in the instance or in combination with an organization."""
+        """Finds sign-in rules that no user can satisfy, at the instance or combined with an organization's."""
         with self._reading() as services:
             if services.find_instance() is None:
                 return None

@@ -1,1 +1,1 @@
-"""What plugins import; see each module."""
+"""The public API for plugins, one module per topic."""

@@ -1,4 +1,4 @@
-"""Secrets, keys, tokens of others, and requests to others."""
+"""Cryptography and outbound requests: secrets, keys, tokens of other issuers, and the HTTP client."""
 
 from identity.crypto.base64url import decode as decode_base64url
 from identity.crypto.base64url import encode as encode_base64url

@@ -1,4 +1,4 @@
-"""Endpoints of the protocol: requests, responses, errors, and how clients authenticate."""
+"""Protocol endpoints: requests, responses, errors, and client authentication."""
 
 from identity.domain.clients import Client
 from identity.http.endpoint_routes import build_protocol_request, build_response, request_context

@@ -1,4 +1,4 @@
-"""Entities: what the service keeps, as frozen dataclasses, and the errors of their rules."""
+"""Entities: the stored data as frozen dataclasses, and their validation errors."""
 
 from identity.domain.applications import Application, ApplicationClient
 from identity.domain.email_addresses import email_domain

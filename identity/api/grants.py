@@ -1,4 +1,4 @@
-"""Grants: what a request for tokens establishes, the scopes that it is granted, and what it leaves."""
+"""Grants: the authorization that a token request results in, granted scopes, and issued tokens."""
 
 from identity.domain.audiences import AudienceScope
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode

@@ -1,4 +1,4 @@
-"""Pages: what a plugin shows to people, and in which language."""
+"""Pages: HTML pages and forms of plugins, and their language."""
 
 from identity.domain.messages import gettext_lazy, ngettext_lazy
 from identity.http.cookies import request_cookie_headers

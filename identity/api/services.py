@@ -1,4 +1,4 @@
-"""Services: what a plugin does with users, records, events and messages in a transaction."""
+"""Services: users, records, events and messages in a transaction."""
 
 from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.records import Record, RecordNamespace

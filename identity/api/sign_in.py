@@ -1,4 +1,4 @@
-"""Signing in: interactions, factors, directories, and the state of a sign-in."""
+"""Sign-in: interactions, factors, directories, and pending sign-ins."""
 
 from identity.domain.authentication import Acr, Proof
 from identity.domain.enrolments import Enrolment

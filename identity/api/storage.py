@@ -1,4 +1,4 @@
-"""The storage port: what a backend offers. Its contract is in identity.api.testing."""
+"""The storage port that a backend implements. Its contract is in identity.api.testing."""
 
 from identity.storage.backend import Backend, Storage
 from identity.storage.dump import StorageDump

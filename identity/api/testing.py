@@ -1,4 +1,4 @@
-"""Tests of plugins: a whole service in the process, browsers, relying parties, contracts."""
+"""Tests of plugins: a complete service in the test process, browsers, relying parties, and contracts."""
 
 from identity.storage.contract import StorageContract
 from identity.testing.browser import Browser, set_password

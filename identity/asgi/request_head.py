@@ -77,7 +77,7 @@ def parse_request_head(scope: Scope, trusted_proxy: str) -> RequestHead:
     client, is_forwarded = peer, False
     if not _FORWARDING_HEADERS.isdisjoint(headers):
         if port == 0:
-            # Not a peer address: the server has replaced it by a header's value, whoever sent that.
+            # Not a peer address: the server has replaced it by the value of a header, which any client can send.
             raise InvalidRequestHead(500, "The web server must not read X-Forwarded-For by itself.")
         is_forwarded = True
         if trusted_proxy not in ("", NO_PROXY) and peer == trusted_proxy and "x-forwarded-for" in headers:

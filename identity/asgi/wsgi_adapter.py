@@ -107,7 +107,7 @@ class WsgiThreadAdapter:
         self, answer: AsgiResponse, pieces: Iterable[bytes], receive: Receive, send: Send, *, close: bool
     ) -> None:
         task = asyncio.ensure_future(_wait_for_disconnect(receive))
-        # Each chunk may come from another thread, with the context variables of the one before.
+        # The next chunk may run in another thread, with the context variables of the previous one.
         context, iterator = copy_context(), iter(pieces)
         try:
             await start_response(send, answer.status, answer.headers, close=close)

@@ -1,4 +1,4 @@
-"""identity check: report what an operator has to fix."""
+"""identity check: report problems that an operator must fix."""
 
 import logging
 import os
@@ -60,7 +60,7 @@ def _run_checks(identity: "IdentityApplication", left_out: Container[str]) -> bo
             print(f"FAILED  {check.name}: {found[check.name]}")
         elif check.name not in left_out:
             print(f"ok      {check.name}")
-    # Not a failure by itself: whether a process is working on it cannot be seen from here.
+    # Not a failure by itself: the command cannot see whether a process is already delivering.
     late = {} if STORAGE_CHECK in found or left_out else identity.background_monitor.overdue()
     for name, age in late.items():
         print(f"late    {name}: the oldest item has waited for {age}. Does a process serve, and what does its log say?")

@@ -8,7 +8,7 @@ _INTERVAL_SECONDS = 2
 
 
 class ProgressReporter(AbstractContextManager["ProgressReporter"]):
-    """Prints every two seconds: in place on a terminal, in lines elsewhere."""
+    """Prints every two seconds, in place on a terminal, otherwise in lines."""
 
     def __init__(self) -> None:
         self._done = 0

@@ -12,7 +12,7 @@ from identity.domain.errors import Invalid
 HASH_LENGTH = 32
 SALT_LENGTH = 16
 
-# Upper bounds for stored hashes: a damaged or planted one must not exhaust the machine.
+# Upper bounds for stored hashes, so that a damaged or planted hash cannot exhaust the machine.
 MAX_MEMORY_KIB = 1024 * 1024
 MAX_ITERATIONS = 32
 MAX_PARALLELISM = 16

@@ -7,7 +7,7 @@ _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 
 def encode(data: bytes) -> str:
-    """The text of the bytes, in the alphabet of URLs."""
+    """Base64url text without padding."""
     return binascii.b2a_base64(data, newline=False).translate(_URL_SAFE).rstrip(b"=").decode("ascii")
 
 

@@ -1,4 +1,4 @@
-"""Public keys of others as JWK sets (RFC 7517 §5), and elliptic-curve keys for tokens made for others."""
+"""Public keys of other parties as JWK sets (RFC 7517 §5), and elliptic-curve keys for tokens sent to them."""
 
 import json
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""JSON Web Tokens: strictly parsed, verified and signed with the algorithm that the caller names.
+"""JSON Web Tokens: strict parsing, verification and signing with the algorithm that the caller names.
 
-The only module that imports joserfc and parses JWTs. Reading a token takes two steps: ``UnverifiedToken.parse``,
-good only for finding the key; its ``verify`` checks the signature.
+Only this module imports joserfc and parses JWTs. Reading a token takes two steps: ``UnverifiedToken.parse``, whose
+result is good only for finding the key; its ``verify`` checks the signature.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 #: Algorithms of other issuers, and of tokens made for others.
 EC_ALGORITHMS = ("ES256", "ES384", "ES512")
 
-# Parameters that bring a key along, point to one, or change how the token is read (RFC 8725 §3.10, RFC 7797).
+# Header parameters that contain or reference a key, or change how the token is parsed (RFC 8725 §3.10, RFC 7797).
 REFUSED_HEADER_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#S256", "x5u"))
 
 MAX_DEPTH = 8
@@ -57,9 +57,9 @@ class InvalidTokenSignature(Exception):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UnverifiedToken:
-    """A token as received: anybody may have written ``header`` and ``claims``.
+    """A parsed token before verification: anyone could have written ``header`` and ``claims``.
 
-    Use it to find the key only. Trust what ``verify`` returns.
+    Use it only to find the key. Trust only the result of ``verify``.
     """
 
     text: str
@@ -71,14 +71,14 @@ class UnverifiedToken:
 
     @classmethod
     def parse(cls, text: str, *, max_length: int = 8192) -> "UnverifiedToken":
-        """The token taken apart, its signature not yet checked.
+        """Parse a token without checking its signature.
 
         Accepted is a signed JWT in compact form (RFC 7515 §7.1) of at most ``max_length`` characters: three parts of
         canonical base64url, the first two UTF-8 JSON objects without repeated names, at most MAX_DEPTH deep, without
-        NaN, infinity, integers beyond 64 bits, NUL or lone surrogates; ``alg`` present, it and ``kid`` and
-        ``typ`` strings, none of REFUSED_PARAMETERS.
+        NaN, infinity, integers beyond 64 bits, NUL or lone surrogates; ``alg`` present, it and ``kid`` and ``typ``
+        strings, none of REFUSED_HEADER_PARAMETERS.
 
-        Raises MalformedToken for every other string, and nothing else.
+        Raises MalformedToken, and nothing else, for every other string.
         """
         if len(text) > max_length:
             raise MalformedToken(f"longer than {max_length} characters")
@@ -92,11 +92,11 @@ class UnverifiedToken:
         return token
 
     def verify(self, key: RsaPublicKey, *, algorithm: str) -> dict[str, Any]:
-        """The claims, once the signature holds under ``key`` and ``algorithm``.
+        """The claims, if the signature is valid for ``key`` and ``algorithm``.
 
-        No claim is judged here: not exp, not aud, not typ. Raises InvalidTokenSignature, also if the header names
-        another algorithm than exactly ``algorithm``; MalformedToken if the token did not come from ``parse`` and would
-        not pass it; ValueError if ``algorithm`` is none of ALGORITHMS.
+        Does not check any claim: not exp, not aud, not typ. Raises InvalidTokenSignature, also if the header names
+        another algorithm than exactly ``algorithm``; MalformedToken if the token did not come from ``parse`` and
+        would not pass it; ValueError if ``algorithm`` is not in ALGORITHMS.
         """
         return _verify_signature(self, algorithm, _algorithm_model(algorithm), _Key(key.native, key.native))
 
@@ -114,9 +114,9 @@ class UnverifiedToken:
 
     @staticmethod
     def left_half_hash(value: str, algorithm: str) -> str:
-        """``at_hash`` or ``c_hash`` of a token or code, by the hash of the signing algorithm (OIDC Core §3.1.3.6).
+        """``at_hash`` or ``c_hash`` of a token or code, with the hash of the signing algorithm (OIDC Core §3.1.3.6).
 
-        Raises ValueError if ``algorithm`` is none of ALGORITHMS and ELLIPTIC_ALGORITHMS.
+        Raises ValueError if ``algorithm`` is in neither ALGORITHMS nor EC_ALGORITHMS.
         """
         if algorithm not in _EC_MODELS:
             _algorithm_model(algorithm)
@@ -125,7 +125,7 @@ class UnverifiedToken:
 
 
 def unverified_claims(text: str, *, max_length: int = 16384) -> dict[str, Any]:
-    """Claims of a JWT that is refused anyway, whoever signed it (or nobody, RFC 7519 §6); empty if unreadable.
+    """Claims of a JWT that is refused anyway, with any signature or none (RFC 7519 §6); empty if unreadable.
 
     For audit events only. Never grant anything based on them.
     """
@@ -144,7 +144,7 @@ def _decode_header(part: str) -> Mapping[str, Any]:
 
 
 def unverified_key_id(text: str) -> str | None:
-    """The kid in the header of a JWT that is known to be ours; None if it has none."""
+    """The kid in the header of a JWT that this service signed; None if it has none."""
     try:
         key_id = _decode_header(text.partition(".")[0]).get("kid")
     except MalformedToken:
@@ -175,10 +175,10 @@ def sign(
     key_id: str,
     typ: str | None = None,
 ) -> str:
-    """The signed token in compact form; ``typ`` is left out of the header unless given.
+    """The signed token in compact form; without ``typ`` the header has none.
 
-    Raises ValueError if the key cannot sign ``algorithm``: an elliptic one signs ES256 alone, which Apple requires.
-    Raises ValueError or TypeError if JSON cannot carry the claims.
+    Raises ValueError if the key cannot sign ``algorithm``: an elliptic-curve key signs only ES256, which Apple
+    requires. Raises ValueError or TypeError if the claims cannot be serialized as JSON.
     """
     if isinstance(key, EcPrivateKey):
         if algorithm != "ES256":
@@ -197,15 +197,15 @@ def sign(
 class _Key(RSAKey):
     """joserfc's RSA key without its JWK dictionary.
 
-    joserfc derives it at the first use, only to ask whether the key is restricted to some use. That would take 11 µs
-    for each public key and leave the numbers of each private key lying in memory as strings.
+    joserfc derives the dictionary at the first use, only to check whether the key is restricted to some use. That
+    would take 11 µs for each public key and leave the numbers of each private key in memory as strings.
     """
 
     def get(self, k: str, default: str | list[str] | None = None) -> str | list[str] | None:
         return default
 
     def get_op_key(self, operation: str) -> Any:
-        """The native key: that it can do this is told by its type, RsaPrivateKey or RsaPublicKey."""
+        """The native key. Its type, RsaPrivateKey or RsaPublicKey, determines the possible operations."""
         return self.raw_value
 
 
@@ -250,7 +250,7 @@ def _parse_json_object(part: str, name: str) -> dict[str, Any]:
         if text.count("{") + text.count("[") > MAX_DEPTH:
             _check_depth(text)
         value = _DECODER.decode(text)
-        # UTF-8 carries no surrogates and JSON no raw NUL, so only an escape can smuggle one in.
+        # Valid UTF-8 contains no surrogates and JSON no raw NUL, so only an escape can produce one.
         if "\\u" in text:
             _check_strings(value)
     except MalformedToken as error:
@@ -263,7 +263,7 @@ def _parse_json_object(part: str, name: str) -> dict[str, Any]:
 
 
 def _check_depth(text: str) -> None:
-    """Counted in the text, before the parser descends: a bomb must not reach it."""
+    """Checked in the text, before the parser recurses into deeply nested input."""
     depth = 0
     for character in _JSON_STRING.sub("", text):
         if character in "{[":
@@ -295,7 +295,7 @@ def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_integer(text: str) -> int:
-    # Beyond 64 bits no date, no database and hardly any other JSON parser follows.
+    # Dates, databases and most JSON parsers do not support more than 64 bits.
     number = int(text) if len(text) <= 20 else 2**64
     if not -(2**63) <= number < 2**63:
         raise MalformedToken("has an integer beyond 64 bits")

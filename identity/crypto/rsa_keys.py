@@ -1,4 +1,4 @@
-"""RSA keys: generated, read and written, as thin wrappers that cost nothing per request."""
+"""RSA keys: generation and formats, as thin wrappers without per-request cost."""
 
 import json
 import re
@@ -25,11 +25,11 @@ from identity.domain.errors import Invalid
 GENERATED_BITS = (2048, 3072, 4096)
 ACCEPTED_BITS = range(2048, 8192 + 1)
 
-# NIST SP 800-56B §6.2 asks for an odd exponent above 2^16. Its upper bound is 2^256, but OpenSSL refuses exponents
-# above 64 bits beside long moduli: such a key could be uploaded and would then never verify anything.
+# NIST SP 800-56B §6.2 requires an odd exponent above 2^16. Its upper bound is 2^256, but OpenSSL refuses exponents
+# above 64 bits with long moduli, so such a key could be uploaded but never verify anything.
 ACCEPTED_EXPONENTS = range(2**16 + 1, 2**64, 2)
 
-# An 8192 bit key fills 1.5 kB of PEM; nothing longer is worth parsing.
+# An 8192 bit key takes 1.5 kB of PEM.
 MAX_KEY_TEXT_LENGTH = 16384
 
 _PEM_LABEL = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,64})-----")
@@ -37,7 +37,7 @@ _PRIVATE_MEMBERS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 
 
 class InvalidKey(Exception):
-    """The bytes or text hold no RSA key of the expected kind; the message never quotes them."""
+    """The bytes or text contain no RSA key of the expected kind; the message never quotes them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,7 +71,7 @@ class RsaPublicKey:
         return self.native.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
     def to_jwk(self, kid: str, alg: str = "RS256", use: str = "sig") -> dict[str, str]:
-        """The JSON Web Key (RFC 7517 §4, RFC 7518 §6.3.1); it has no other members than the public ones."""
+        """The JSON Web Key (RFC 7517 §4, RFC 7518 §6.3.1), with public members only."""
         numbers = self.native.public_numbers()
         return {
             "kty": "RSA",
@@ -118,32 +118,32 @@ class RsaPrivateKey:
         return RsaPublicKey(self.native.public_key())
 
     def to_der(self) -> bytes:
-        """DER of the unencrypted PKCS #8 form (RFC 5958); only ever handed to a Sealer."""
+        """DER of the unencrypted PKCS #8 form (RFC 5958). Pass it only to a Sealer."""
         return self.native.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
 
     @classmethod
     def from_der(cls, der: bytes) -> "RsaPrivateKey":
         """The key in the form that ``to_der`` writes.
 
-        For bytes that were just unsealed and for no others: it is not checked whether the numbers belong together.
-        Raises InvalidKey.
+        Only for bytes that were just unsealed, because the consistency of the numbers is not checked. Raises
+        InvalidKey.
         """
         try:
-            # The check takes 27 ms against 2 µs. It protects from a doctored key, whose faulty signatures would
-            # give the primes away; but the seal has authenticated these bytes as the ones we wrote.
+            # The check takes 27 ms instead of 2 µs. It protects against a manipulated key, whose faulty signatures
+            # would reveal the primes; but the seal has authenticated these bytes as written by the service.
             native = load_der_private_key(der, password=None, unsafe_skip_rsa_key_validation=True)
         except (ValueError, TypeError, UnsupportedAlgorithm):
             raise InvalidKey("not a private key in DER form") from None
         return cls(_load_private_key(native))
 
     def to_pkcs1_pem(self) -> str:
-        """PEM of the PKCS #1 form (RFC 8017 §A.1.2, "BEGIN RSA PRIVATE KEY"), as key files carry it."""
+        """PEM of the PKCS #1 form (RFC 8017 §A.1.2, "BEGIN RSA PRIVATE KEY"), as in key files."""
         pem = self.native.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
         return pem.decode("ascii")
 
     @classmethod
     def from_pem(cls, text: str) -> "RsaPrivateKey":
-        """The key in a PEM file, PKCS #1 or PKCS #8, fully checked (27 ms); for the client's side.
+        """The key in a PEM file, PKCS #1 or PKCS #8, fully checked (27 ms); for clients.
 
         Raises InvalidKey, also if the key is encrypted.
         """
@@ -166,9 +166,9 @@ def _load_private_key(native: object) -> rsa.RSAPrivateKey:
 
 
 def parse_rsa_public_key(text: str) -> RsaPublicKey:
-    """The RSA public key that someone uploads: PEM ("PUBLIC KEY", "RSA PUBLIC KEY") or one JSON Web Key.
+    """Parse an uploaded RSA public key: PEM ("PUBLIC KEY", "RSA PUBLIC KEY") or a single JSON Web Key.
 
-    Raises Invalid, whose sentence about ``public_key`` says what to upload instead, for everything else.
+    For everything else, raises Invalid; its message for ``public_key`` says what to upload instead.
     """
     text = text.strip()
     if len(text) > MAX_KEY_TEXT_LENGTH:

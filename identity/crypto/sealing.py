@@ -1,7 +1,7 @@
-"""What must stay secret in the database, sealed with AES-256-GCM under master keys that lie outside of it.
+"""Sealing: encrypts secrets in the database with AES-256-GCM under master keys that are stored elsewhere.
 
 A sealed value is: version (one byte), length of the master key's id (one byte), that id, nonce (12 bytes),
-ciphertext with its tag (16 bytes). Version, id and the caller's associated text are authenticated too.
+ciphertext with its tag (16 bytes). Version, id and the caller's associated data are authenticated, too.
 """
 
 import base64
@@ -39,7 +39,7 @@ _MIN_DISTINCT_BYTES = 16
 class UnsealingError(Exception):
     """The value cannot be opened: its master key is missing, or it is damaged, forged, or sealed for another place.
 
-    ``key_id`` names the master key where the value tells; nothing of the content is ever in here.
+    ``key_id`` names the master key if the value does; the error never contains any content.
     """
 
     def __init__(self, why: str, key_id: str | None = None) -> None:
@@ -49,9 +49,10 @@ class UnsealingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A key of 32 bytes with the name under which sealed values remember it.
+    """A key of 32 bytes, with the id that sealed values contain.
 
-    Raises Invalid for an id other than 1 to 32 of ``A-Za-z0-9_.-`` and for a key of another length or a guessable one.
+    Raises Invalid for an id other than 1 to 32 of ``A-Za-z0-9_.-``, and for a key that is guessable or has another
+    length.
     """
 
     id: str
@@ -67,9 +68,9 @@ class MasterKey:
 
 
 class Sealer:
-    """Seals under the first master key and opens what any of them has sealed.
+    """Seals with the first master key, and opens values sealed with any of them.
 
-    Raises Invalid if there is no key, or if two share an id or their bytes.
+    Raises Invalid if there is no key, or if two have the same id or bytes.
     """
 
     def __init__(self, keys: tuple[MasterKey, ...]) -> None:
@@ -79,16 +80,16 @@ class Sealer:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of its master keys, the active one first."""
+        """The ids of the master keys, the active one first."""
         return tuple(self._ciphers)
 
     def __repr__(self) -> str:
         return f"Sealer({', '.join(self._ciphers)})"
 
     def seal(self, plaintext: bytes, *, associated_data: str, key_id: str | None = None) -> bytes:
-        """The sealed value; it opens only with the same ``associated_data`` text, say the id of the row it belongs to.
+        """The sealed value, which opens only with the same ``associated_data``, such as the id of its row.
 
-        ``key_id`` names another master key than the active one.
+        ``key_id`` selects another master key than the active one.
         """
         used = key_id or self.active_id
         head = _value_prefix(used)
@@ -96,7 +97,7 @@ class Sealer:
         return head + nonce + self._ciphers[used].encrypt(nonce, plaintext, _authenticated_data(head, associated_data))
 
     def open(self, sealed: bytes, *, associated_data: str) -> bytes:
-        """What was sealed.
+        """The content of the sealed value.
 
         Raises UnsealingError.
         """
@@ -114,19 +115,19 @@ class Sealer:
 
     @property
     def active_prefix(self) -> bytes:
-        """How every value begins that is sealed under the active master key, and no other."""
+        """The prefix of all values sealed under the active master key, and of no others."""
         return _value_prefix(self.active_id)
 
     def is_current(self, sealed: bytes) -> bool:
-        """True if the value names the active master key; otherwise it is due to be resealed.
+        """True if the value names the active master key; otherwise it should be resealed.
 
-        Raises UnsealingError if it is no sealed value at all.
+        Raises UnsealingError if it is not a sealed value.
         """
         return _parse_header(sealed)[0] == self.active_id
 
 
 class MissingKeySealer(Sealer):
-    """Stands for master keys that are not there: whoever needs one is told so, by what ``problem`` makes."""
+    """Takes the place of a Sealer without master keys: each use raises the error that ``problem`` returns."""
 
     def __init__(self, problem: Callable[[], Exception]) -> None:
         self._problem = problem
@@ -143,7 +144,7 @@ class MissingKeySealer(Sealer):
 def sealing_key_id(sealed: bytes) -> str:
     """The id of the master key under which the value is sealed.
 
-    Raises UnsealingError if it is no sealed value at all.
+    Raises UnsealingError if it is not a sealed value.
     """
     return _parse_header(sealed)[0]
 
@@ -154,12 +155,12 @@ def _value_prefix(key_id: str) -> bytes:
 
 
 def _authenticated_data(head: bytes, associated: str) -> bytes:
-    # The head tells its own length, so no other pair of head and text yields the same bytes.
+    # The head contains its own length, so no other pair of head and text yields the same bytes.
     return head + associated.encode("utf-8", "surrogatepass")
 
 
 def _parse_header(sealed: bytes) -> tuple[str, bytes]:
-    """The master key's id, and the bytes that carry it."""
+    """The master key's id, and the header's bytes."""
     if len(sealed) < 2 or sealed[0] != VERSION or len(sealed) < 2 + sealed[1] + NONCE_LENGTH + TAG_LENGTH:
         raise UnsealingError("not a sealed value")
     head = sealed[: 2 + sealed[1]]
@@ -179,8 +180,8 @@ _CREATE_HINT = "Run `identity master-key FILE` to make one."
 def read_master_keys(entries: Sequence[str]) -> tuple[MasterKey, ...]:
     """The master keys that ``identity.master_keys`` lists as ``id:file``, in that order.
 
-    A file holds 32 random bytes as they are, in base64 or in hexadecimal, and only its owner may read it. Raises
-    Invalid, whose sentence about ``master_keys`` tells the operator what to do.
+    A file contains 32 random bytes as they are, in base64 or in hexadecimal, and only its owner may read it. Raises
+    Invalid; its message for ``master_keys`` tells the operator what to do.
     """
     keys = tuple(_read_entry(entry, number) for number, entry in enumerate(entries, start=1))
     _require_distinct_keys(keys)
@@ -188,13 +189,13 @@ def read_master_keys(entries: Sequence[str]) -> tuple[MasterKey, ...]:
 
 
 def create_master_key_file(path: Path) -> None:
-    """Create a file (mode 0600) with a new master key in base64; it appears complete or not at all.
+    """Create a file (mode 0600) with a new master key in base64; it appears completely or not at all.
 
-    Raises FileExistsError, leaving the file alone, if there is one.
+    Raises FileExistsError, without changing the file, if it exists.
     """
     if os.path.lexists(path):
         raise FileExistsError(path)
-    # A link fails if the name is taken, as O_EXCL does, but other processes never see a file half written.
+    # Linking fails if the name is taken, like O_EXCL, but other processes never see a partial file.
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -208,7 +209,7 @@ def create_master_key_file(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    # Whatever is sealed under a key that a power failure takes away is lost.
+    # A power failure must not lose a key under which values are already sealed.
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -234,7 +235,7 @@ def _require_distinct_keys(keys: Sequence[MasterKey]) -> None:
 def _read_entry(entry: str, number: int) -> MasterKey:
     key_id, colon, path = (part.strip() for part in entry.partition(":"))
     if not colon or not path or not _ID.fullmatch(key_id):
-        # The entry is not quoted: someone may have written the key itself there.
+        # The message does not quote the entry, which could be the key itself.
         raise _raise_invalid(f'Entry {number} is not of the form "id:file", the id being 1 to 32 of A-Z a-z 0-9 _ . -')
     key = _decode_key(_read_key_file(key_id, path))
     if key is None:
@@ -247,7 +248,7 @@ def _read_entry(entry: str, number: int) -> MasterKey:
 
 def _read_key_file(key_id: str, path: str) -> bytes:
     try:
-        # Non-blocking: a pipe by that name must not hang the start.
+        # Non-blocking, because a named pipe must not block the start.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         if _decode_key(os.fsencode(path)) is not None:
@@ -258,7 +259,7 @@ def _read_key_file(key_id: str, path: str) -> bytes:
         why = getattr(error, "strerror", None) or "not a file name"
         raise _raise_invalid(f"The file of the master key {key_id}, {path}, cannot be read: {why}.") from None
     try:
-        # Asked of the open file, not of its name, so that it cannot be exchanged in between.
+        # Checked on the open file instead of its name, so that the file cannot be replaced in between.
         mode = os.fstat(handle).st_mode
         if not stat.S_ISREG(mode):
             raise _raise_invalid(f"{path}, named for the master key {key_id}, is not a regular file.")
@@ -270,8 +271,8 @@ def _read_key_file(key_id: str, path: str) -> bytes:
 
 
 def _decode_key(content: bytes) -> bytes | None:
-    """The key that a file holds; None if it holds none."""
-    # 32 printable characters are a phrase, or 16 bytes in hexadecimal, but hardly chance.
+    """The key in a file's content; None if it contains none."""
+    # 32 printable characters are a phrase, or 16 bytes in hexadecimal; random bytes are hardly ever printable.
     if len(content) == KEY_LENGTH and not _is_printable(content):
         return content
     text = content.strip()
@@ -287,6 +288,6 @@ def _is_printable(data: bytes) -> bool:
 
 
 def _is_guessable(key: bytes) -> bool:
-    """True for a phrase, a repeated pattern or a row of numbers: what examples and place-holders are made of."""
+    """True for a phrase, a repeated pattern or a sequence of numbers, as in examples and placeholders."""
     steps = {(after - before) % 256 for before, after in itertools.pairwise(key)}
     return _is_printable(key) or len(set(key)) < _MIN_DISTINCT_BYTES or len(steps) == 1

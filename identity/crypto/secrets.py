@@ -1,4 +1,4 @@
-"""Identifiers, tokens and one-time passwords, and what is stored and compared instead of them."""
+"""Creates identifiers, tokens and one-time passwords, and the digests that are stored and compared instead."""
 
 import hashlib
 import hmac
@@ -9,13 +9,13 @@ import secrets
 
 import uuid_utils
 
-TOKEN_LENGTH = 43  # 43 characters out of 62 hold 256.03 bits
+TOKEN_LENGTH = 43  # 43 characters out of 62 have 256.03 bits
 PASSWORD_GROUPS = 4
 PASSWORD_GROUP_LENGTH = 5
 
 _TOKEN_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-# 62 does not divide 256: bytes from 248 up are thrown away, or the first letters would come up more often.
+# 62 does not divide 256: without skipping bytes from 248 up, the first letters would be more frequent.
 _TOKEN_CHARACTERS = bytes(_TOKEN_ALPHABET[byte % 62] for byte in range(256))
 _REJECTED_BYTES = bytes(range(248, 256))
 
@@ -28,20 +28,20 @@ _PASSWORD_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # noqa: S105
 def new_id() -> str:
     """A new identifier: a UUID version 7 (RFC 9562 §5.7) in the usual form with dashes.
 
-    Time-ordered, so that indexes stay local. Not a secret: knowing one must never authorise anything.
+    Ordered by time, so that index entries stay local. Not a secret: knowing one must never authorize anything.
     """
     return str(uuid_utils.uuid7())
 
 
 def derive_id(*texts: str) -> str:
-    """The identifier that follows from these texts: a UUID version 8 (RFC 9562 §5.8). Nobody can choose which one."""
+    """The identifier derived from these texts: a UUID version 8 (RFC 9562 §5.8). Its value cannot be chosen."""
     digest = hashlib.sha256(json.dumps(texts).encode()).digest()[:16]
     bits = int.from_bytes(digest, "big") & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62
     return str(uuid_utils.UUID(int=bits))
 
 
 def is_id(text: str) -> bool:
-    """True for a text in the form of identifiers, which client ids never have."""
+    """True for a text with the format of identifiers, which client ids never have."""
     return _ID.fullmatch(text) is not None
 
 
@@ -52,7 +52,7 @@ def new_client_id() -> str:
 
 def new_token() -> str:
     """A new secret of 256 random bits: TOKEN_LENGTH characters out of ``[A-Za-z0-9]``."""
-    # One call and a table look-up, a microsecond in all; sixty-four single choices would take thirty.
+    # One call and a table look-up take a microsecond in total; 64 single choices would take thirty.
     token = b""
     while len(token) < TOKEN_LENGTH:
         token = os.urandom(64).translate(_TOKEN_CHARACTERS, _REJECTED_BYTES)
@@ -60,7 +60,7 @@ def new_token() -> str:
 
 
 def new_password() -> str:
-    """A one-time password of 99 random bits that a person can read out and type: ``k7wqa-h3mzp-9vtec-x4ns8``."""
+    """A one-time password of 99 random bits that is easy to read out and type: ``k7wqa-h3mzp-9vtec-x4ns8``."""
     return "-".join(
         "".join(secrets.choice(_PASSWORD_ALPHABET) for _ in range(PASSWORD_GROUP_LENGTH))
         for _ in range(PASSWORD_GROUPS)
@@ -70,12 +70,12 @@ def new_password() -> str:
 def token_digest(token: str) -> bytes:
     """The 32 bytes of SHA-256 that are stored and looked up instead of a token.
 
-    For secrets of 256 random bits alone; what people choose goes through ``passwords``. Takes any string, also one
-    with lone surrogates, because callers pass what strangers send.
+    Only for secrets of 256 random bits; hash passwords with ``argon2id``. Accepts any string, including lone
+    surrogates, because clients can send anything.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def constant_time_equal(a: bytes, b: bytes) -> bool:
-    """True if the bytes are equal; the time it takes does not tell where they differ."""
+    """True if the bytes are equal; the duration does not depend on where they differ."""
     return hmac.compare_digest(a, b)

@@ -19,7 +19,7 @@ _LABEL = re.compile(r"(?!..--)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 class DomainProof(StrEnum):
     """Why a domain is effective."""
 
-    #: It lies in the service's own namespace.
+    #: The domain is inside the service's own namespace.
     NAME_SPACE = "name_space"
     DNS = "dns"
     FILE = "file"

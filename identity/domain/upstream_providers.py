@@ -76,7 +76,7 @@ def _client_id_problem(text: str) -> str | None:
 
 
 class ClaimMapping:
-    """How claims of a provider become fields of a profile: lines such as "given_name = first_name"."""
+    """Maps claims of a provider to fields of a profile: lines such as "given_name = first_name"."""
 
     #: Profile fields that can be imported, each with its usual claim.
     DEFAULT: Mapping[str, str] = {
@@ -119,7 +119,7 @@ class UpstreamProvider:
         UpstreamKind.APPLE: "https://appleid.apple.com",
         UpstreamKind.GITHUB: "https://github.com",
     }
-    #: Callback paths lie below this path.
+    #: Prefix of callback paths.
     CALLBACK_PATH: ClassVar[str] = "/login/upstream"
 
     id: str = read_only()

@@ -42,7 +42,7 @@ def scope_claims(user: User, scopes: tuple[str, ...], context: Context) -> dict[
 
 
 def requested_claims(user: User, names: tuple[str, ...], context: Context) -> dict[str, Any]:
-    """The known values of these claims, whatever the scopes (OpenID Connect Core §5.5)."""
+    """The values of these claims that are known, regardless of scopes (OpenID Connect Core §5.5)."""
     if not names:
         return {}
     known = scope_claims(user, context.protocol.scopes.scopes_for_claims(names), context)

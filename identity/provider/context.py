@@ -1,4 +1,4 @@
-"""Context: what the protocol works with besides the request."""
+"""Context: what an endpoint or grant uses besides the request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

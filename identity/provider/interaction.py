@@ -57,7 +57,7 @@ class SignIn:
     ``authenticated_subject`` has authenticated here and is not signed in yet. Only members of
     ``required_organization`` may continue."""
 
-    #: The demand of a page of the service's own that somebody sets up a factor, and the interaction that it asks for.
+    #: The demand of a service's own page for the enrolment of a factor, and the interaction that handles it.
     ENROL_PARAMETER: ClassVar[str] = "enrol"
 
     request: AuthorizationRequest | None
@@ -76,7 +76,7 @@ class SignIn:
 
     @property
     def own_page_requirements(self) -> Mapping[str, str]:
-        """What the service's own pages ask for: ``max_age`` in seconds, ``acr``, and a factor to ``enrol``."""
+        """The requirements of the service's own pages: ``max_age`` in seconds, ``acr``, and a factor to ``enrol``."""
         is_own_page = self.pending is not None and self.pending.target is not None
         return self.pending.parameters if is_own_page and self.pending is not None else {}
 
@@ -111,7 +111,7 @@ class SignIn:
 
     @property
     def subject(self) -> Subject | None:
-        """The user of the response: who has just authenticated, or whose session was selected."""
+        """The user of the response: the one who has just authenticated, or whose session was selected."""
         if self.authenticated_subject is not None or self.selected_account is None:
             return self.authenticated_subject
         return self.selected_account.subject
@@ -165,12 +165,12 @@ class SignIn:
 
     @cached_property
     def step_up_requirement(self) -> StepUpRequirement | None:
-        """What the person has yet to prove, beside who they are. Raises UnmetAuthenticationRequirements."""
+        """What the user still has to prove besides the identity. Raises UnmetAuthenticationRequirements."""
         return self.step_up_checker(self)
 
     @cached_property
     def consent_summary(self) -> ConsentSummary:
-        """What the answer would bring, once somebody is there. Raises OAuthError for what stands against it."""
+        """What the response would contain, once there is a user. Raises OAuthError if the request would be refused."""
         return self.consent_summary_builder(self)
 
     def is_fresh(self, account: SignedInAccount) -> bool:
@@ -192,8 +192,7 @@ class SignIn:
 
 
 def _matches_login_hint(subject: Subject, login_name: str) -> bool:
-    """True if the text names the subject, who is signed in here, however spelt: by login name, by bare user name, or by
-    an email address of theirs that is verified."""
+    """True if the text is any spelling of a login name, bare user name or verified email address of the subject."""
     if LoginName.parse(login_name).comparison_key in (
         LoginName.parse(subject.login_name).comparison_key,
         name_key(subject.user.user_name),
@@ -206,10 +205,10 @@ def _matches_login_hint(subject: Subject, login_name: str) -> bool:
 
 
 class Interaction(ABC):
-    """A page by name. Stateless; one object serves all requests. ``error`` is what a client is told that allowed no
-    page (prompt=none)."""
+    """A page by name, stateless. ``error`` is the client's error if no page is allowed (prompt=none)."""
 
-    #: Asks for consent, as the prompt of this name does (OpenID Connect Core §3.1.2.1); asks for a further factor.
+    #: The names of the interactions for consent (prompt=consent, OpenID Connect Core §3.1.2.1) and for a further
+    #: factor.
     CONSENT: ClassVar[str] = "consent"
     FACTOR: ClassVar[str] = "factor"
 

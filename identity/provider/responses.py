@@ -7,12 +7,12 @@ from identity.provider.protocol_request import NO_STORE, Cookie, ProtocolRespons
 
 
 def json_response(text: str, *, status: int = 200, headers: Mapping[str, str] = NO_STORE) -> ProtocolResponse:
-    """An answer from JSON text."""
+    """A response with JSON text."""
     return ProtocolResponse(status, text.encode("utf-8"), "application/json", headers)
 
 
 def error_response(error: OAuthError) -> ProtocolResponse:
-    """The answer for an error (RFC 6749 §5.2): error, error_description, and the error's own headers."""
+    """The response for an error (RFC 6749 §5.2): error, error_description, and the error's own headers."""
     from identity.provider.pyoidc_messages import ErrorResponse
 
     message = ErrorResponse(error=error.error, error_description=error.description)

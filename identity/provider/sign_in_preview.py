@@ -1,4 +1,4 @@
-"""Sign-in preview: what a person would have to do. It runs the real sign-in code and stores nothing."""
+"""Sign-in preview: the steps of a user's sign-in. It runs the real sign-in code and stores nothing."""
 
 from dataclasses import dataclass
 

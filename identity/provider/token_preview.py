@@ -99,7 +99,7 @@ class _PreviewRun:
         self.unsupported: list[str] = []
 
     def sign_in(self, subject: Subject, client: ApplicationClient, response_type: str) -> None:
-        """The authorization endpoint, for a person who has just signed in by a password."""
+        """The authorization endpoint, for a user who has just signed in with a password."""
         context, scope = self.context, " ".join(self.supposed.requested_scopes)
         pkce = {"code_challenge": "x" * 43, "code_challenge_method": "S256"}
         sent = {"response_type": response_type, "scope": scope, "nonce": "nonce", **pkce}

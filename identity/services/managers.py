@@ -38,9 +38,11 @@ _KNOWN = gettext_lazy("Somebody else knows this person's password. They must sig
 
 
 class ManagerService(GrantAuditedService[Manager]):
-    """Nobody grants more than they hold, and the last IAM_OWNER stays. Whoever gets their first role at the instance
-    has to be able to sign in by its rules. What was opened as them by others' rules ends. At a project grant each of
-    the two organizations chooses among its own people, and sees those alone."""
+    """Managers cannot grant more permissions than they hold, and the last IAM_OWNER stays. A user who gets their
+    first role at the instance must be able to sign in by the instance's rules. Sessions and tokens obtained by
+    less strict rules end. At a project grant, each of the two organizations chooses among its own users, and sees
+    only those.
+    """
 
     kind = "manager"
     store = "managers"
@@ -68,13 +70,13 @@ class ManagerService(GrantAuditedService[Manager]):
     def page(
         self, resource: Resource, request: PageRequest = FIRST_PAGE, *, principal: Principal
     ) -> ResultPage[Manager]:
-        """The managers of the resource whom the caller may know, newest first."""
+        """The managers of the resource whom the caller may see, newest first."""
         return self._storage.managers.page(
             resource.key, request, organization_ids=self._access.visible_manager_organizations(principal, resource)
         )
 
     def count_hidden(self, resource: Resource, *, principal: Principal) -> RowTotal:
-        """How many managers the resource has besides those whom the caller may know."""
+        """The number of managers of the resource whom the caller may not see."""
         sides = self._access.visible_manager_organizations(principal, resource)
         if sides is None:
             return RowTotal(0)
@@ -106,12 +108,13 @@ class ManagerService(GrantAuditedService[Manager]):
         principal: Principal,
         allow_without_sign_in_method: bool = False,
     ) -> Manager:
-        """A user's roles at the resource; with ``allow_without_sign_in_method`` on the machine whoever could not sign
-        in gets them too.
+        """Add a user's roles at the resource. ``allow_without_sign_in_method``, for the operator, also accepts users
+        who could not sign in.
 
-        Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already,
-        or belongs to neither side of a project grant; Denied for a role beyond the caller's own. A user whom the caller
-        may not see is unknown."""
+        Raises Invalid for an unknown user or role, a role of another level, or a user who is already a manager
+        there, or belongs to neither side of a project grant; Denied for a role beyond the caller's own. A user whom
+        the caller may not see is unknown.
+        """
         user = self._storage.users.find(command.user_id)
         if user is None or not self._access.can_see_organization(principal, user.organization_id):
             raise Invalid({"user_id": gettext_lazy("There is no such user.")})
@@ -149,7 +152,7 @@ class ManagerService(GrantAuditedService[Manager]):
         return 0 if self._raised(user_id, resource) is None else len(self._sessions.list_by_user(user_id))
 
     def can_sign_in(self, subject: Subject) -> bool:
-        """True if the person has a way to sign in by the instance's rules, as who holds a role there needs one."""
+        """True if the user has a sign-in method that the instance's rules allow; roles at the instance need one."""
         policy, user_id = self._policies.instance_policy(), subject.user.id
         has_password = self._storage.users.find_password(user_id) is not None
         if has_password and self._policies.instance_allows_factor(Proof.PASSWORD_FACTOR):
@@ -163,7 +166,7 @@ class ManagerService(GrantAuditedService[Manager]):
         return self._has_way(subject, self._policies.instance_allows_factor)
 
     def list_without_sign_in_method(self) -> tuple[Subject, ...]:
-        """The active people with a role at the instance who have no way to sign in by its rules."""
+        """The active users with a role at the instance who have no sign-in method that its rules allow."""
         found = self._storage.users.find_subjects(self._holders.list_ids()).values()
         people = (subject for subject in found if subject.is_active and isinstance(subject.user, HumanUser))
         return tuple(subject for subject in people if not self.can_sign_in(subject))
@@ -184,7 +187,7 @@ class ManagerService(GrantAuditedService[Manager]):
             raise Invalid({"roles": _NO_WAY})
 
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
-        """Whoever created a project as its PROJECT_OWNER; None if no plugin offers the role."""
+        """Make the creator of a project its PROJECT_OWNER; None if no plugin offers the role."""
         if PROJECT_OWNER_ROLE in self._roles:
             return self._new_manager(user_id, resource, frozenset({PROJECT_OWNER_ROLE}))
         return None
@@ -251,8 +254,9 @@ class ManagerService(GrantAuditedService[Manager]):
 
 
 def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> None:
-    """Raise Conflict if no active IAM_OWNER is left once those that ``leaves`` names are gone. The rows stay locked
-    until the transaction ends: two that leave at once cannot both go."""
+    """Raise Conflict if no active IAM_OWNER would be left without those in ``leaves``. The rows stay locked until
+    the end of the transaction, so that two concurrent removals cannot both succeed.
+    """
     owners = storage.managers.lock_by_role(INSTANCE_KEY, INSTANCE_OWNER_ROLE)
     if owners and all(leaves(owner) for owner in owners):
         raise Conflict(

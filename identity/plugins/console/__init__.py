@@ -1,4 +1,4 @@
-"""The console: pages below /console to manage the service, on top of the services that the API uses, too."""
+"""The console: pages below /console to manage the service. They use the same services as the API."""
 
 from typing import TYPE_CHECKING, Any
 

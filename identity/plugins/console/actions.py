@@ -1,4 +1,4 @@
-"""Action: a change that a page asks to confirm, such as deactivating or deleting. ActionPage is that page."""
+"""Action: a change with a confirmation page, such as deactivating or deleting. ActionPage is that page."""
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -165,8 +165,8 @@ class Reactivation(Action[DeactivatableT]):
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion(Action[IdentifiedT]):
-    """Deletes for good, after the name is typed, and leads to the page above. ``impact`` comes before the numbers of
-    what is deleted along with the ``target``.
+    """Deletes permanently, after the name is typed, and redirects to the page above. ``impact`` comes before the
+    numbers of what is deleted along with the ``target``.
     """
 
     target: DeletionTarget

@@ -1,4 +1,4 @@
-"""What plugins import that add pages to the console; they are listed together with ``console``."""
+"""The API for plugins that add pages to the console; list them together with ``console``."""
 
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.lists import Cells, ResourceList, list_route

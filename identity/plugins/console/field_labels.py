@@ -1,4 +1,4 @@
-"""What forms and pages say of the fields of entities. The files in ``fields`` declare it, one file per entity."""
+"""Labels of entity fields for forms and pages. The files in ``fields`` declare them, one file per entity."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field

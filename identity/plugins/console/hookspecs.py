@@ -19,9 +19,9 @@ hookspec = pluggy.HookspecMarker("identity")
 def console_navigation(principal: "Principal", organization: "Organization | None") -> "Iterable[NavigationItem]":  # type: ignore[empty-body]
     """Add links to the console's navigation.
 
-    Called for each page that is drawn. ``principal`` is who looks, ``organization`` the one that the page is about.
-    Returns ``identity.pages.layout.NavigationItem`` values with labels that are translated already and addresses on the
-    login host; they stand below those of the console itself. An exception leaves this plugin's links out and is logged.
+    Called for each rendered page. ``principal`` is the caller, ``organization`` the one that the page is about, or
+    None. Returns ``identity.pages.layout.NavigationItem`` values with translated labels and URLs on the login host;
+    they follow the console's own links. An exception is logged, and the plugin's links are left out.
 
     Example::
 
@@ -33,11 +33,11 @@ def console_navigation(principal: "Principal", organization: "Organization | Non
 
 @hookspec
 def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterable[UserSection]":  # type: ignore[empty-body]
-    """Add sections to the page of a user, such as the second factors that a person has set up.
+    """Add sections to the page of a user, such as the enrolled second factors.
 
-    Called for each such page that is drawn. ``principal`` is who looks, and may read the user; ``user`` is the person.
-    Returns ``identity.plugins.console.user_sections.UserSection`` values with words that are translated already and
-    addresses on the login host. An exception leaves this plugin's sections out and is logged.
+    Called for each rendered page of a user. ``principal`` is the caller, who may read the user; ``user`` is the
+    page's user. Returns ``identity.plugins.console.user_sections.UserSection`` values with translated texts and URLs
+    on the login host. An exception is logged, and the plugin's sections are left out.
 
     Example::
 
@@ -49,11 +49,11 @@ def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterabl
 
 @hookspec
 def console_header_links(entity: object) -> "Iterable[tuple[str, str]]":  # type: ignore[empty-body]
-    """Add buttons to the page of a thing, beside its heading, for whoever may change it.
+    """Add buttons beside the heading of an entity's page, for callers who may change the entity.
 
-    Called for each such page that is drawn. ``entity`` is the organization, project, application or whatever the page
-    is about. Returns words, made with ``gettext_lazy``, and the address on the login host of a page. An exception
-    leaves this plugin's buttons out and is logged.
+    Called for each rendered page of an entity. ``entity`` is the organization, project, application or other entity
+    of the page. Returns pairs: a label, made with ``gettext_lazy``, and the URL of a page on the login host. An
+    exception is logged, and the plugin's buttons are left out.
 
     Example::
 

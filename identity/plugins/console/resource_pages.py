@@ -1,4 +1,4 @@
-"""ResourcePages: what the page of an entity shows, and what can be done there. DetailPage shows it."""
+"""ResourcePages: the content and the actions of an entity's page. DetailPage renders it."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

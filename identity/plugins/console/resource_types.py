@@ -1,6 +1,4 @@
-"""ResourceType: where the pages about one kind of entity lie, who may open them, and how they name it. ResourcePage is
-the base of these pages.
-"""
+"""ResourceType: paths, permissions and breadcrumbs of pages about one kind of entity. ResourcePage is their base."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

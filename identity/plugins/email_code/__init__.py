@@ -19,7 +19,7 @@ class EmailCodePlugin:
 
     @hookimpl
     def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
-        """Where codes lie that were sent."""
+        """Sent codes are stored here."""
         self._name_space = namespace
 
     @hookimpl
@@ -31,7 +31,7 @@ class EmailCodePlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """The page that asks for a code, and the one that sets it up."""
+        """Add the pages for entering a code and for enrolment."""
         from identity.plugins.email_code.pages import EnrolEmailCodePage, ProveEmailCodePage, _EmailCodePage
 
         config.include("identity.pages")

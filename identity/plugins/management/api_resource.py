@@ -35,8 +35,8 @@ class _Members(OperationOptions):
 
 @dataclass(frozen=True)
 class ApiResource(Generic[ValueT]):
-    """Each method makes an operation at a path. Its handler gets the call, with the entity that the path names, and
-    the command if there is one. It returns the value, or the representation where that has members of its own.
+    """Each method creates an operation at a path. Its handler gets the call, with the entity that the path names, and
+    the command if there is one. It returns the value, or the representation if that has members of its own.
 
     ``represent`` builds a representation that needs more than the value. Permissions are those on the kind, or on
     ``permission_subject`` if the kind is part of it.
@@ -96,7 +96,7 @@ class ApiResource(Generic[ValueT]):
         location: str = "",
         **options: Unpack[OperationOptions],
     ) -> Operation:
-        """``location`` is the path of what is made, by default its id below that of the list."""
+        """``location`` is the path of the new entity, by default its id below the path of the list."""
         members = self._members(name, "write", options)
         return self._operation("POST", at, summary, command, make, members, location or f"{at.template}/{{id}}")
 
@@ -175,7 +175,7 @@ class ApiResource(Generic[ValueT]):
 
 
 class ApiEntityService(Protocol[IdentifiedT_co, ChangeT_contra]):
-    """What the services of entities with an address of their own have in common."""
+    """What the services of entities with a path of their own have in common."""
 
     def change(
         self, entity_id: str, command: ChangeT_contra, /, *, principal: Principal, expected_version: int | None

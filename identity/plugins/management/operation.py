@@ -72,17 +72,17 @@ class EntityPath(Generic[EntityT]):
     context_factory: Callable[[Request], RouteContext]
 
     def __truediv__(self, path: str) -> "EntityPath[EntityT]":
-        """A path below it; variables of its own name parts of the entity."""
+        """A path below this one; variables in it name parts of the entity."""
         return EntityPath(f"{self.template}/{path}", self.context_factory)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperationCall(Generic[EntityT]):
-    """One decoded and authorized request to an operation.
+    """A decoded and authorized request to an operation.
 
-    ``entity`` is what the path names, ``resource`` where permissions are checked, ``filters`` the query parameters.
-    ``expected_version`` comes from If-Match. A handler that commits finds the services of the next transaction in
-    ``request``.
+    ``entity`` is the entity in the path, ``resource`` the one on which permissions are checked, ``filters`` are the
+    query parameters. ``expected_version`` comes from If-Match. After a commit, a handler gets the services of the
+    next transaction from ``request``.
     """
 
     request: Request

@@ -59,7 +59,7 @@ class MetricFiles:
                 self._files[kind] = MmapedDict(str(path))
 
     def close(self) -> None:
-        """Give the number back; what was counted stays while other processes live."""
+        """Release the number; the counts stay while other processes run."""
         with self._writing:
             for file in self._files.values():
                 file.close()
@@ -141,7 +141,7 @@ def _sample_keys(family: MetricFamily, labels: tuple[str, ...]) -> tuple[str, ..
 
 
 class MetricPublisher:
-    """A thread that writes what is counted while requests or other work are running. An idle process is not woken."""
+    """A thread that writes the counts while requests or other work are running. An idle process is not woken."""
 
     def __init__(
         self,
@@ -159,14 +159,14 @@ class MetricPublisher:
     def start(self) -> None:
         """Raises OSError."""
         self._files.open()
-        # A forked process would otherwise count again what was counted before.
+        # A forked process would otherwise count these again.
         self._counters.reset()
         self.publish()
         self._counters.on_change = self._changed.set
         self._thread.start()
 
     def publish(self) -> bool:
-        """Write what was counted since; returns whether a pool is in use."""
+        """Write the counts since the last time; returns whether a pool is in use."""
         usages = self._pool_usages()
         self._files.add(self._counters.take())
         self._files.set_gauges(usages, self._replacements())

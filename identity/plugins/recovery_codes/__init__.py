@@ -25,7 +25,7 @@ class RecoveryCodesPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """The page that asks for a code, and the one that sets it up."""
+        """Add the pages for entering a code and for enrolment."""
         from identity.plugins.recovery_codes.pages import EnrolRecoveryCodesPage, ProveRecoveryCodePage
 
         config.include("identity.pages")

@@ -19,7 +19,7 @@ class TotpPlugin:
 
     @hookimpl
     def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
-        """Where secrets lie that nobody has confirmed yet."""
+        """Secrets are stored here until they are confirmed."""
         self._name_space = namespace
 
     @hookimpl
@@ -31,7 +31,7 @@ class TotpPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """The page that asks for a code, and the one that sets an app up."""
+        """Add the pages for entering a code and for enrolling an app."""
         from identity.plugins.totp.pages import EnrolTotpPage, ProveTotpPage
 
         config.include("identity.pages")
