@@ -1,7 +1,7 @@
 """Register a web application: python register_application.py INI NAME ADDRESS [VARIABLE=VALUE …].
 
-Makes a project of the instance's own organization, and in it an application with authorization code and refresh token,
-whose callback is ADDRESS/callback. Prints its client id and, this once, its secret.
+Creates a project in the instance's own organization, and in it an application with authorization code and refresh
+token, whose redirect URI is ADDRESS/callback. Prints its client id and its secret, which is shown only once.
 """
 
 import sys

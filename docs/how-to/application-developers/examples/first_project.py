@@ -1,6 +1,6 @@
-"""Make a project with a web application: python first_project.py ISSUER KEY_FILE.
+"""Create a project with a web application: python first_project.py ISSUER KEY_FILE.
 
-The key file is that of a service user which may create projects in its organization, such as one with ORG_OWNER.
+The key file belongs to a service user that may create projects in its organization, for example with ORG_OWNER.
 """
 
 import base64
@@ -25,7 +25,7 @@ def part(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-# 1. A token that is meant for the service itself; "service" stands for its own project.
+# 1. Get a token for the service itself; "service" is the alias of its own project.
 now = int(time.time())
 header = {"alg": "RS256", "kid": key_file["keyId"]}
 claims = {"iss": key_file["userId"], "sub": key_file["userId"], "aud": issuer, "iat": now, "exp": now + 300}
@@ -42,14 +42,14 @@ token = requests.post(
     timeout=10,
 ).json()
 
-# 2. The API lives beside the token endpoint.
+# 2. The API is on the host of the token endpoint.
 api = requests.Session()
 api.headers["Authorization"] = f"Bearer {token['access_token']}"
 base = discovery["token_endpoint"].removesuffix("/oauth/v2/token") + "/management/v1"
 
 
 def make(path: str, members: dict[str, object]) -> dict[str, object]:
-    # With this key the request can be sent again after a broken connection: it is done once.
+    # With this key you can repeat the request after a broken connection: it takes effect once.
     answer = api.post(base + path, json=members, headers={"Idempotency-Key": str(uuid.uuid4())}, timeout=10)
     if answer.status_code == 422:
         sys.exit(f"Some fields need a change: {answer.json()['fields']}")
@@ -64,7 +64,7 @@ application = make(
     {"name": "Shop", "type": "web", "redirect_uris": ["https://shop.example/callback"]},
 )
 
-# 3. A change, of the very version that was seen.
+# 3. Change the project, but only the version that was read.
 shown = api.get(f"{base}/projects/{project['id']}", timeout=10)
 changed = api.patch(
     f"{base}/projects/{project['id']}",
@@ -76,6 +76,6 @@ if changed.status_code == 412:
     sys.exit("Somebody else changed the project meanwhile.")
 changed.raise_for_status()
 
-# The client secret is shown this once: keep it where the application finds it.
+# The client secret is returned only once: store it for the application.
 secret = {"client_id": application["id"], "client_secret": application["client_secret"]}
 print(json.dumps({"project": changed.json(), "application": secret}, indent=2))

@@ -1,4 +1,4 @@
-"""Get a token for a service user and ask who it is: python first_token.py ISSUER KEY_FILE."""
+"""Get a token for a service user and call userinfo: python first_token.py ISSUER KEY_FILE."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ def part(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-# 1. The assertion: a JWT, signed with the private key of the key file.
+# 1. Create the assertion: a JWT, signed with the private key of the key file.
 now = int(time.time())
 header = {"alg": "RS256", "kid": key_file["keyId"]}
 claims = {"iss": key_file["userId"], "sub": key_file["userId"], "aud": issuer, "iat": now, "exp": now + 300}
@@ -29,7 +29,7 @@ signed = f"{part(json.dumps(header).encode())}.{part(json.dumps(claims).encode()
 private_key = load_pem_private_key(key_file["key"].encode(), password=None)
 assertion = f"{signed}.{part(private_key.sign(signed.encode(), PKCS1v15(), SHA256()))}"
 
-# 2. The token.
+# 2. Exchange it for a token.
 discovery = requests.get(f"{issuer}/.well-known/openid-configuration", timeout=10).json()
 answer = requests.post(
     discovery["token_endpoint"],
@@ -43,7 +43,7 @@ answer = requests.post(
 answer.raise_for_status()
 token = answer.json()
 
-# 3. Its use.
+# 3. Use the token.
 who = requests.get(
     discovery["userinfo_endpoint"],
     headers={"Authorization": f"Bearer {token['access_token']}"},

@@ -1,7 +1,7 @@
 """A web application whose users sign in with the service.
 
-python web_application.py ISSUER CLIENT_ID CLIENT_SECRET PORT, with the packages authlib and requests. Registered are
-the redirect URI http://localhost:PORT/callback and the post logout redirect URI http://localhost:PORT/.
+python web_application.py ISSUER CLIENT_ID CLIENT_SECRET PORT, with the packages authlib and requests. Register the
+redirect URI http://localhost:PORT/callback and the post-logout redirect URI http://localhost:PORT/.
 """
 
 import secrets
@@ -23,7 +23,7 @@ HOME = f"http://localhost:{port}/"
 CALLBACK = f"{HOME}callback"
 
 service = requests.get(f"{issuer}/.well-known/openid-configuration", timeout=10).json()
-asked = {}  # state → nonce and PKCE verifier of requests that are under way
+asked = {}  # state → nonce and PKCE verifier of pending requests
 signed_in = {}  # our own session → tokens and claims
 
 
@@ -39,7 +39,7 @@ def client():
 
 
 def sign_in(environ, browser):
-    """1. Send the browser to the authorization endpoint; remember in it which request it began."""
+    """1. Redirect the browser to the authorization endpoint; remember the request in a cookie."""
     nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
     url, state = client().create_authorization_url(
         service["authorization_endpoint"], nonce=nonce, code_verifier=verifier
@@ -49,7 +49,7 @@ def sign_in(environ, browser):
 
 
 def callback(environ, browser):
-    """2. The browser is back: check that it is the one that left, redeem the code, check the ID token."""
+    """2. The browser is back: check that it is the same one, redeem the code, check the ID token."""
     answer = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
     state = answer.get("state")
     if state not in asked or state != browser.get("state") or answer.get("iss") != issuer:
@@ -73,7 +73,7 @@ def callback(environ, browser):
 
 
 def home(environ, browser):
-    """3. Use the access token: here, ask who it is."""
+    """3. Use the access token: here, call userinfo."""
     if browser.get("session") not in signed_in:
         return page("200 OK", "You are not signed in.", "/sign-in", "Sign in")
     tokens, _ = signed_in[browser["session"]]
@@ -87,7 +87,7 @@ def home(environ, browser):
 
 
 def sign_out(environ, browser):
-    """4. End our own session, then the one at the service, which sends the browser back."""
+    """4. End the application's session, then the one at the service, which redirects the browser back."""
     if browser.get("session") not in signed_in:
         return redirect(HOME, "session=; Max-Age=0")
     tokens, _ = signed_in.pop(browser["session"])
@@ -116,16 +116,16 @@ def application(environ, start_response):
 
 
 class Server(ThreadingMixIn, WSGIServer):
-    """Answers several connections at once: browsers open more than they use."""
+    """Handles several connections at once: browsers open more than they use."""
 
     daemon_threads = True
 
 
 class Handler(WSGIRequestHandler):
-    """Answers requests."""
+    """Handles requests."""
 
     def log_message(self, *line):
-        """Keep no access log: its lines would hold authorization codes."""
+        """Write no access log: it would contain authorization codes."""
 
 
 with make_server("localhost", int(port), application, Server, Handler) as server:

@@ -1,6 +1,6 @@
-"""A receiver of webhooks, with the standard library alone: python webhook_receiver.py PORT SECRET_FILE
+"""A webhook receiver that needs only the standard library: python webhook_receiver.py PORT SECRET_FILE
 
-It believes what is signed with the secret and not older than five minutes, and tells each event once.
+It accepts messages that are signed with the secret and at most five minutes old, and prints each event once.
 """
 
 import base64
@@ -19,30 +19,30 @@ LOOKING = Lock()
 
 
 def is_genuine(secret: bytes, headers, body: bytes) -> bool:
-    """True if the message was signed with the secret, and lately."""
+    """True if the message has a valid, recent signature."""
     message_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not timestamp.isdecimal() or abs(time.time() - int(timestamp)) > TOLERANCE:
         return False
     signed = f"{message_id}.{timestamp}.".encode() + body
     expected = "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
-    # There are two signatures while the secret is exchanged.
+    # There are two signatures during a change of the secret.
     given = headers.get("webhook-signature", "").split()
     return any(hmac.compare_digest(expected.encode(), item.encode()) for item in given)
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Answers 204 to what is genuine, at once. Work that takes long belongs behind a queue."""
+    """Responds 204 to genuine messages at once. Put long work in a queue."""
 
     secret = b""
 
     def do_POST(self) -> None:
-        """Take a message."""
+        """Receive a message."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if not is_genuine(self.secret, self.headers, body):
             self.send_error(401)
             return
         event = json.loads(body)
-        # An event may come twice. Keep what was seen in a database, with the work that it led to.
+        # An event may arrive twice. In production, store its id in the transaction that handles the event.
         with LOOKING:
             if event["id"] not in SEEN:
                 SEEN.add(event["id"])
@@ -51,7 +51,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *words: object) -> None:
-        """Say nothing of single requests."""
+        """Do not log each request."""
 
 
 if __name__ == "__main__":
