@@ -1,4 +1,4 @@
-"""Reference pages made from the code: hooks, settings, plugins, manager roles, endpoints, commands and coverage.
+"""Reference pages generated from the code: hooks, settings, plugins, manager roles, endpoints, commands and coverage.
 
 Each function returns reStructuredText, so that tests can read what a build would show. ``setup`` makes each one a
 Sphinx directive: ``.. identity-hooks::`` and so on.
@@ -47,7 +47,7 @@ def hooks() -> str:
 
 
 def hook_signature(hook: Callable[..., Any]) -> str:
-    """A hook's signature as it stands in the source, its decorator included, without comments for tools."""
+    """A hook's signature as in the source, with its decorator, without comments for tools."""
     lines = inspect.getsource(hook).splitlines()
     end = next(number for number, line in enumerate(lines) if line.lstrip().startswith('"""'))
     text = "\n".join(re.sub(r"\s+# type:.*$", "", line) for line in lines[:end])
@@ -104,9 +104,9 @@ def load_plugin_classes() -> list[tuple[str, Any]]:
 
 
 def roles() -> str:
-    """The manager roles: name, level, what for, permissions."""
+    """The manager roles: name, level, description, permissions."""
     parts = [".. list-table::", "   :header-rows: 1", "   :widths: 25 15 30 30", ""]
-    parts += ["   * - Role", "     - Held at", "     - What for", "     - Permissions"]
+    parts += ["   * - Role", "     - Level", "     - Description", "     - Permissions"]
     for role in ROLES:
         permissions = ", ".join(f"``{permission}``" for permission in sorted(role.permissions))
         parts += [f"   * - ``{role.name}``", f"     - {role.level.replace('_', ' ')}", f"     - {role.description}"]
@@ -116,13 +116,12 @@ def roles() -> str:
 
 def endpoints() -> str:
     """The protocol endpoints: name in discovery, methods, address, and the plugin that offers it."""
-    parts = [".. list-table::", "   :header-rows: 1", "", "   * - Member of the document", "     - Methods"]
+    parts = [".. list-table::", "   :header-rows: 1", "", "   * - Discovery member", "     - Methods"]
     parts += ["     - Host", "     - Path", "     - Plugin"]
     for endpoint, plugin in list_endpoints():
-        member = endpoint.discovery_member or ""
-        shown = f"``{member}``" if member else "(the document itself)"
+        member = endpoint.discovery_member
         parts += [
-            f"   * - {shown}",
+            f"   * - ``{member}``" if member else "   * -",
             f"     - {', '.join(endpoint.methods)}",
             f"     - {endpoint.host}",
             f"     - ``{endpoint.path}``",
@@ -132,14 +131,14 @@ def endpoints() -> str:
 
 
 def list_endpoints() -> list[tuple[Endpoint, str]]:
-    """Every endpoint, with the plugin that offers it; empty for the service's own."""
+    """Every endpoint, with the name of its plugin; empty for the service's own."""
     host = PluginHost.load([name for name, _ in load_plugin_classes()], {"sql": {"url": "sqlite:///identity.sqlite"}})
     plugins = {offer.value.name: offer.plugin for offer in host.extensions("identity_endpoints")}
     return [(endpoint, plugins.get(endpoint.name, "")) for endpoint in build_protocol_registry(host).endpoints]
 
 
 def events() -> str:
-    """The audit events: their subjects, and what may happen to each."""
+    """The audit events, by subject."""
     parts = [".. list-table::", "   :header-rows: 1", "   :widths: 25 75", "", "   * - Subject", "     - Events"]
     for subject in dict.fromkeys(name.partition(".")[0] for name in sorted(AuditEvent.NAMES)):
         names = ", ".join(f"``{name}``" for name in sorted(AuditEvent.NAMES) if name.startswith(f"{subject}."))

@@ -1,7 +1,7 @@
-"""The page that shows by which tests each row of the service description is met: ``.. identity-coverage::``.
+"""The page that lists the tests of each row of the service description: ``.. identity-coverage::``.
 
-The rows are told in ``docs/contributors/service-description.txt``, in words of our own. A test says which of them it
-shows by ``@pytest.mark.shows("4.2.3")``; that is read from its source, so that nothing of the tests is imported.
+The rows are in ``docs/contributors/service-description.txt``. A test names the rows that it covers with
+``@pytest.mark.shows("4.2.3")``. This module parses the source of the tests, so that it need not import them.
 """
 
 import ast
@@ -14,7 +14,7 @@ _ROWS = _ROOT / "docs" / "contributors" / "service-description.txt"
 
 
 class RequirementSection(NamedTuple):
-    """A section of the service description, with what each of its rows says by its number."""
+    """A section of the service description; ``rows`` are texts by number."""
 
     number: str
     title: str
@@ -22,14 +22,14 @@ class RequirementSection(NamedTuple):
 
 
 class RequirementTest(NamedTuple):
-    """A test that shows a row: its file below ``tests`` and its name."""
+    """A test that covers a row: its file below ``tests`` and its name."""
 
     file: str
     test: str
 
 
 def read_sections() -> list[RequirementSection]:
-    """All sections in their order; ValueError where a row is not the next one."""
+    """All sections in order. Raises ValueError if a row is out of sequence."""
     found: list[RequirementSection] = []
     for block in _ROWS.read_text("utf-8").strip().split("\n\n"):
         (number, title), *rows = (line.split("  ", 1) for line in block.splitlines())

@@ -28,13 +28,13 @@ class InvalidRequest(OAuthError):
 
 
 class RequestTooLarge(InvalidRequest):
-    """The body is larger than the endpoint reads."""
+    """The body exceeds the endpoint's size limit."""
 
     status = 413
 
 
 class MethodNotAllowed(InvalidRequest):
-    """The endpoint does not answer this method."""
+    """The endpoint does not allow this method."""
 
     status = 405
 
@@ -48,7 +48,7 @@ class MethodNotAllowed(InvalidRequest):
 
 
 class InvalidClient(OAuthError):
-    """Client authentication failed (RFC 6749 §5.2); ``kind`` says whose, for the audit trail."""
+    """Client authentication failed (RFC 6749 §5.2). ``kind`` is the kind of client, for the audit trail."""
 
     status = 401
     error = "invalid_client"
@@ -62,7 +62,7 @@ class InvalidClient(OAuthError):
 
 
 class InvalidGrant(OAuthError):
-    """The assertion, code or token presented is not valid."""
+    """The presented assertion, code or token is not valid."""
 
     error = "invalid_grant"
 
@@ -74,7 +74,7 @@ class InvalidScope(OAuthError):
 
 
 class InvalidTarget(OAuthError):
-    """Tokens were asked for a resource or audience that they cannot be meant for (RFC 8707 §2, RFC 8693 §2.2.2)."""
+    """The requested resource or audience is not allowed for the token (RFC 8707 §2, RFC 8693 §2.2.2)."""
 
     error = "invalid_target"
 
@@ -92,19 +92,19 @@ class UnsupportedResponseType(OAuthError):
 
 
 class AccessDenied(OAuthError):
-    """The user, or a rule about users, refused."""
+    """The user or a policy refused the request."""
 
     error = "access_denied"
 
 
 class LoginRequired(OAuthError):
-    """Nobody is signed in, and no page may be shown (OpenID Connect Core §3.1.2.6)."""
+    """The user is not signed in, and no page may be shown (OpenID Connect Core §3.1.2.6)."""
 
     error = "login_required"
 
 
 class InteractionRequired(OAuthError):
-    """The user has to act on a page, and none may be shown."""
+    """The user has to interact with a page, and none may be shown."""
 
     error = "interaction_required"
 
@@ -122,25 +122,25 @@ class ConsentRequired(OAuthError):
 
 
 class UnmetAuthenticationRequirements(OAuthError):
-    """The user cannot be authenticated in the way that is essential to the client (the error's own OpenID text, §2)."""
+    """The authentication that the client requires cannot be reached (OpenID specification of this error, §2)."""
 
     error = "unmet_authentication_requirements"
 
 
 class RequestNotSupported(OAuthError):
-    """Request objects are not read (OpenID Connect Core §6)."""
+    """Request objects are not supported (OpenID Connect Core §6)."""
 
     error = "request_not_supported"
 
 
 class RequestUriNotSupported(OAuthError):
-    """Request objects are not fetched."""
+    """Request objects by reference are not supported."""
 
     error = "request_uri_not_supported"
 
 
 class RegistrationNotSupported(OAuthError):
-    """Clients do not register themselves in a request."""
+    """Registration in a request is not supported."""
 
     error = "registration_not_supported"
 
@@ -221,7 +221,7 @@ class InsufficientScope(BearerError):
 
 
 class InvalidBearerRequest(BearerError):
-    """The token was sent in a way that is not accepted (RFC 6750 §3.1)."""
+    """The token was sent in an unsupported way (RFC 6750 §3.1)."""
 
     status = 400
     error = "invalid_request"
@@ -235,7 +235,7 @@ class MissingToken(BearerError):
 
 
 class ServerError(OAuthError):
-    """Something unexpected went wrong on our side."""
+    """An unexpected error of the service."""
 
     status = 500
     error = "server_error"
