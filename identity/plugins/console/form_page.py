@@ -104,6 +104,6 @@ class ConsoleFormPage(ConsolePage, FormPage):
             template="console/client_secret_created.html",
         )
 
-    def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
+    def build_command(self, command: type[Decoded], form: Form, /, **known: object) -> Decoded:
         """The command for the form and ``known`` further members. Raises Invalid."""
-        return self.decode_command(kind, {**self.parse_form(form), **known})
+        return self.decode_command(command, {**self.parse_form(form), **known})

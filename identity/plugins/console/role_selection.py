@@ -56,18 +56,15 @@ class RolesFormPage(ConsoleFormPage):
         """Value, label and explanation of each role."""
         raise NotImplementedError
 
-    def selected_roles(self, form: Form) -> frozenset[str]:
-        """Raises Invalid if a role is required and none is selected."""
-        roles = frozenset(form.texts(ROLE_FIELD))
-        if self.requires_role and not roles:
-            raise Invalid({"roles": _("Choose at least one role.")})
-        return roles
-
     def entity_values(self, entity: Any) -> dict[str, FieldValue]:
         return {ROLE_FIELD: tuple(sorted(entity.roles)), Form.VERSION_FIELD: str(entity.version)}
 
     def parse_form(self, form: Form) -> dict[str, object]:
-        return {"roles": self.selected_roles(form)}
+        """Raises Invalid if a role is required and none is selected."""
+        roles = frozenset(form.texts(ROLE_FIELD))
+        if self.requires_role and not roles:
+            raise Invalid({"roles": _("Choose at least one role.")})
+        return {"roles": roles}
 
     def template_variables(self) -> Mapping[str, object]:
         options = self.role_options()

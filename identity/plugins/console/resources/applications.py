@@ -278,16 +278,16 @@ class ApplicationFormPage(ConsoleFormPage):
         values = super().parse_form(form)
         return {**values, **{name: self._parse_lifetime(form, name) for name in _LIFETIME_ERRORS if name in values}}
 
-    def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
+    def build_command(self, command: type[Decoded], form: Form, /, **known: object) -> Decoded:
         """Raises Invalid with all errors at once."""
         problems = self._problems(form)
         try:
-            command = super().build_command(kind, form, **known)
+            decoded = super().build_command(command, form, **known)
         except Invalid as refused:
             raise Invalid({**refused.fields, **problems}) from None
         if problems:
             raise Invalid(problems)
-        return command
+        return decoded
 
     def _problems(self, form: Form) -> dict[str, str]:
         """The first problem of each field with URIs, and those of lifetimes."""

@@ -173,8 +173,8 @@ class CreateLegalHoldPage(ResourcePage[Any], ConsoleFormPage):
         return str(self.entity.id)
 
     def submit(self, form: Form) -> Response:
-        values = {**self.parse_form(form), "kind": self.kind, "held_id": self.target_id}
-        self.services.legal_holds.create(self.decode_command(CreateLegalHold, values))
+        command = self.build_command(CreateLegalHold, form, kind=self.kind, held_id=self.target_id)
+        self.services.legal_holds.create(command)
         return self.redirect(self.path_with_flash(self.cancel_path))
 
 

@@ -175,7 +175,7 @@ class AddManagerPage(ManagerRolesPage, ResourcePage[Any], SelectUserThenRolesPag
         return messages
 
     def submit(self, form: Form) -> Response:
-        command = self.decode_command(AddManager, {"user_id": self.selected_subject.user.id, **self.parse_form(form)})
+        command = self.build_command(AddManager, form, user_id=self.selected_subject.user.id)
         self.redeem_submission_id(form)
         self.services.managers.add(self.resource, command, principal=self.principal)
         return self.redirect(self.path_with_flash(self.success_path))

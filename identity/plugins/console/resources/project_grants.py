@@ -140,8 +140,7 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
         return role_options(self, self.entity.id)
 
     def submit(self, form: Form) -> Response:
-        values = {"organization_id": self.selected_id, "roles": self.selected_roles(form)}
-        command = self.decode_command(AddProjectGrant, values)
+        command = self.build_command(AddProjectGrant, form, organization_id=self.selected_id)
         self.redeem_submission_id(form)
         grant = self.services.project_grants.add(self.entity.id, command, principal=self.principal)
         return self.redirect(self.path_with_flash(PROJECT_GRANT.path_of(grant)))

@@ -111,28 +111,24 @@ class RotateSigningKeyPage(ConsoleFormPage):
         }
 
     def _normal_hint(self) -> Markup:
-        minutes = self._settings.key_announcement_period // _MINUTE
+        settings: Settings = self.request.registry.application.settings
         return self.translator.ngettext(
             "The new key is published now and starts signing in {n} minute, when every client can "
             "know it. Nothing breaks.",
             "The new key is published now and starts signing in {n} minutes, when every client "
             "can know it. Nothing breaks.",
-            minutes,
+            settings.key_announcement_period // _MINUTE,
         )
 
     def _emergency_hint(self) -> Markup:
+        settings: Settings = self.request.registry.application.settings
         return self.translator.gettext(
             "The new key starts signing in {seconds} seconds. Clients that cache the key list "
             "refuse new tokens until they fetch it again, for at most {minutes} minutes. Tokens "
             "signed with the old key stay valid until they expire.",
             seconds=int(EMERGENCY_DELAY.total_seconds()),
-            minutes=-(-self._settings.jwks_max_age // _MINUTE),
+            minutes=-(-settings.jwks_max_age // _MINUTE),
         )
-
-    @property
-    def _settings(self) -> Settings:
-        settings: Settings = self.request.registry.application.settings
-        return settings
 
     def submit(self, form: Form) -> Response:
         """Create the next key. Raises Conflict if a suitable one is already announced."""

@@ -111,7 +111,7 @@ class UserCreatePage(ConsoleFormPage):
         return {"initial": _LINK_KIND}
 
     def submit(self, form: Form) -> Response:
-        command = self.decode_command(InviteHumanUser, self.parse_form(form))
+        command = self.build_command(InviteHumanUser, form)
         self.redeem_submission_id(form, _ALREADY_CREATED_MESSAGE)
         hidden = command.initial == _LINK_KIND and self.services.mails.is_enabled and bool(command.email)
         user, initial = self.services.users.invite(

@@ -127,7 +127,7 @@ class GrantUserPage(ResourcePage[Any], SelectUserThenRolesPage):
 
 def add_user_grant(page: RolesFormPage, form: Form, user_id: str, project_id: str) -> Response:
     """Grant the selected roles and redirect to the page that shows them."""
-    command = page.decode_command(AddUserGrant, {"user_id": user_id, "project_id": project_id, **page.parse_form(form)})
+    command = page.build_command(AddUserGrant, form, user_id=user_id, project_id=project_id)
     page.redeem_submission_id(form)
     page.services.user_grants.add(command, principal=page.principal)
     return page.redirect(page.path_with_flash(page.success_path))
