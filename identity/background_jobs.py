@@ -1,4 +1,4 @@
-"""Periodic background jobs, each in transactions of its own."""
+"""Periodic background jobs, each in its own transactions."""
 
 import logging
 import time

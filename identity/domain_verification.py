@@ -24,7 +24,7 @@ _RETRY_AFTER_SECONDS = 10
 
 
 class DomainVerifier:
-    """One per process. Holds no lock while it queries: the caller has committed before."""
+    """One per process. Holds no lock while it queries, because the caller has committed before."""
 
     def __init__(self, settings: Settings) -> None:
         self._servers = [parse_name_server(text) for text in settings.dns_resolver]

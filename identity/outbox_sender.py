@@ -62,7 +62,7 @@ class OutboxSender:
             return 0
         sent = 0
         for message in self._list_due():
-            # Renewed from the end of the current lease: nobody else can have taken it before.
+            # Renewed from the end of the current lease, so that no other node can have taken it before.
             renewed = None if self._stopping() else self._acquire_lease(held_until)
             if renewed is None:
                 break
@@ -120,7 +120,7 @@ class OutboxSender:
         return False
 
     def _remove(self, message: OutboxMessage) -> None:
-        # One transaction for each, so that a sent message is deleted whatever happens afterwards.
+        # One transaction for each message, so that a sent one is deleted whatever happens afterwards.
         with self._transaction() as services:
             services.outbox.remove(message)
 

@@ -122,8 +122,7 @@ def revoke_and_introspect(settings: Mapping[str, str], token: str, credentials: 
 
 def bootstrap_node(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
     """Migrate and bootstrap; returns the service's organization and project, whether this process created the owner,
-    and the signing keys.
-    """
+    and the signing keys."""
     world = _world(settings)
     try:
         _wait_for_others()

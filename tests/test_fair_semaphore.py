@@ -1,6 +1,5 @@
 """Fair shares: no network and no organization holds more than a quarter of the permits, and one stays free for the
-next.
-"""
+next."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

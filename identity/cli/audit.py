@@ -166,7 +166,7 @@ def _event_line(event: "AuditEvent") -> str:
 
 
 def _wait_or_detect_closed_pipe() -> None:
-    """Wait, unless the reader of our output goes away. Raises BrokenPipeError then."""
+    """Wait, unless the reader of our output is closed. Raises BrokenPipeError then."""
     try:
         descriptor = sys.stdout.fileno()
     except OSError:

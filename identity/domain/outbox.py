@@ -7,8 +7,8 @@ from datetime import datetime
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxMessage:
     """A pending message. ``sealed`` is its encrypted content, which may contain a one-time link. ``kind`` names the
-    delivery. It is attempted at ``next_at`` and dropped at ``expires_at``. Organizations take turns; ``bulk`` messages,
-    which nobody waits for, come last."""
+    delivery. It is attempted at ``next_at`` and dropped at ``expires_at``. Organizations take turns; ``bulk``
+    messages, which no user waits for, come last."""
 
     id: str
     kind: str

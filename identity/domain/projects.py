@@ -51,8 +51,8 @@ class ProjectRole:
 @entity
 class ProjectGrant:
     """A project granted to another organization, with the roles that it may grant to its users. The grant needs no
-    consent of that organization. It is ``accepted`` once somebody who may grant roles there has created it or granted a
-    role from it; until then the project's applications treat its users as strangers."""
+    consent of that organization. It is ``accepted`` once a user who may grant roles there has created it or
+    granted a role from it; until then its users must consent to the project's applications."""
 
     id: str = read_only()
     project_id: str = read_only()

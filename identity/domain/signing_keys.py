@@ -79,7 +79,7 @@ class KeySchedule:
 
     def signing_candidates(self, now: datetime) -> Iterator[SigningKey]:
         """Published keys in the order in which they may sign: if the active one cannot be opened, its predecessor,
-        which everybody knows, and finally announced keys."""
+        which every client knows, and finally announced keys."""
         active = self.active_key(now)
         if active is None:
             return

@@ -72,7 +72,7 @@ class Profile:
 class EmailVerifier(StrEnum):
     """Who verified that a user receives mail at the address."""
 
-    #: The user, by a link that was mailed there and shown to nobody else.
+    #: The user, by a link that was only mailed to the address.
     OWN_LINK = "own_link"
     #: The operator of the machine, by a command.
     OPERATOR = "operator"
@@ -98,9 +98,10 @@ class HumanUser:
     """A person who signs in interactively.
 
     ``registered`` is True if they created the account themselves. ``deletion_at`` is the deletion date that they
-    requested. ``named_at`` is since when they have their user name and are vouched for, by a manager or by the link
-    mailed to their address; None until then. ``email_verified_by`` is None exactly if ``profile.email_verified`` is
-    False."""
+    requested. ``named_at`` is when a manager created the user or the link mailed to their address verified them
+    under their user name; None until then. ``email_verified_by`` is None exactly if ``profile.email_verified`` is
+    False.
+    """
 
     id: str = read_only()
     organization_id: str = read_only()

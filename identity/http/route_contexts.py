@@ -23,7 +23,7 @@ MANAGER_SUBJECT = "manager"
 
 @dataclass(frozen=True, slots=True)
 class RouteContext:
-    """The context of a view. ``resource`` is where permissions are checked, None if nobody can hold one. With
+    """The context of a view. ``resource`` is where permissions are checked, None if no role applies. With
     ``includes_children`` a permission at a child is enough; the view then shows only those children."""
 
     resource: Resource | None

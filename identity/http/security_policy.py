@@ -21,7 +21,7 @@ ANY_MANAGER_PERMISSION = "any manager"
 #: Permission that every user has for themselves: it requires only a valid credential.
 SIGNED_IN_PERMISSION = "signed in"
 
-#: The default permission, which nobody has: a view that forgets to declare one is closed.
+#: The default permission, which no role has: a view without a declared permission is closed.
 NEVER_PERMITTED = "nobody"
 
 
@@ -29,7 +29,7 @@ class SecurityPolicy:
     """Pyramid's security policy."""
 
     def __init__(self) -> None:
-        # Pyramid computes request.identity anew on each access.
+        # Pyramid computes request.identity again at each access.
         self._identity_cache = RequestLocalCache(self._authenticate)
 
     def identity(self, request: Request) -> Principal | None:
@@ -98,7 +98,7 @@ def _authenticate_bearer_token(request: Request) -> Principal | None:
 
 
 def _authenticate_session(request: Request) -> Principal | None:
-    """The person who is signed in at this browser."""
+    """The user of the browser's session."""
     account = request.signed_in_account
     if account is None:
         return None

@@ -150,7 +150,7 @@ class Page:
     SIGNED_OUT_PATH: ClassVar[str] = SIGNED_OUT_PATH
     #: The parameter that requests languages (OpenID Connect Core §3.1.2.1).
     UI_LOCALES_PARAM: ClassVar[str] = UI_LOCALES_PARAM
-    #: The permission of pages for everybody who is signed in.
+    #: The permission of pages for all signed-in users.
     SIGNED_IN_PERMISSION: ClassVar[str] = SIGNED_IN_PERMISSION
 
     template: str
@@ -242,7 +242,8 @@ class Page:
         return name_initials(name)
 
     def redirect_to_sign_in(self, target: str, login_name: str = "") -> Response:
-        """303 to the sign-in pages, whoever is signed in; they return to ``target``. See ``sign_in_attempts``."""
+        """303 to the sign-in pages, regardless of existing sessions; they return to ``target``. See
+        ``sign_in_attempts``."""
         return redirect_to_sign_in(self.request, target=target, login_name=login_name)
 
     def known_browser_headers(self, user_id: str) -> list[tuple[str, str]]:

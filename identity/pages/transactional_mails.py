@@ -1,9 +1,9 @@
-"""Transactional mails: text from ``mails/*.txt`` and HTML made of it, in the reader's language, with the texts of their
-organization, queued in the request's transaction.
+"""Transactional mails: text from ``mails/*.txt`` and HTML generated from it, in the recipient's language and with the
+texts of their organization, queued in the request's transaction.
 
 Notifications about changes to an account (identity.services.notifications) are rendered when they are sent. A
-template's first line is the subject. A mail to an unverified address contains no text that a stranger entered:
-otherwise the service would deliver messages of spammers.
+template's first line is the subject. A mail to an unverified address contains no text that its requester entered:
+otherwise the service would deliver spam.
 """
 
 import re

@@ -12,8 +12,8 @@ from identity.services.tokens import NotRedeemable, ReplayDetected
 
 class SingleUseCredential(ABC):
     """A code or refresh token that was validated and is still to be consumed. Consuming it comes last, after every
-    signature, in the transaction that stores the tokens: nobody waits for a lock while keys sign, and exactly one of
-    several racing requests gets its tokens stored."""
+    signature, in the transaction that stores the tokens, so that no lock is held while keys sign, and exactly one
+    of several concurrent requests gets its tokens stored."""
 
     @abstractmethod
     def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:

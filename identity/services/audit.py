@@ -122,7 +122,7 @@ class AuditRecorder:
 
     def write_refusal(self, event: AuditEvent) -> bool:
         """Write a refusal; False if it is written already. For anonymous clients a few a minute are written for each
-        known object, and as many for all unknown ones together: attempts without end must neither fill the trail nor
+        known object, and as many for all unknown ones together: endless attempts must neither fill the trail nor
         hide other events."""
         if event.actor.id is None:
             key = f"refused:{event.object_id or ''}"

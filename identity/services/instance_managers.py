@@ -1,4 +1,4 @@
-"""Users with a manager role at the instance, over whom no organization decides."""
+"""Users with a manager role at the instance, whom organizations do not control."""
 
 from collections.abc import Iterable
 

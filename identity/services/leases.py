@@ -50,7 +50,7 @@ class Lease:
         """Renew the lease once half of its time is over; False if it was lost or never acquired."""
         if self._until is None or self._until - self._clock() > self._span / 2:
             return self._until is not None
-        # From the end of the current lease: nobody else can have acquired it before.
+        # From the end of the current lease, so that no other node can have acquired it before.
         return self._take(self._until)
 
     def _take(self, at: datetime) -> bool:

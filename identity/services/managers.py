@@ -41,8 +41,7 @@ class ManagerService(GrantAuditedService[Manager]):
     """Managers cannot grant more permissions than they hold, and the last IAM_OWNER stays. A user who gets their
     first role at the instance must be able to sign in by the instance's rules. Sessions and tokens obtained by
     less strict rules end. At a project grant, each of the two organizations chooses among its own users, and sees
-    only those.
-    """
+    only those."""
 
     kind = "manager"
     store = "managers"
@@ -255,8 +254,7 @@ class ManagerService(GrantAuditedService[Manager]):
 
 def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> None:
     """Raise Conflict if no active IAM_OWNER would be left without those in ``leaves``. The rows stay locked until
-    the end of the transaction, so that two concurrent removals cannot both succeed.
-    """
+    the end of the transaction, so that two concurrent removals cannot both succeed."""
     owners = storage.managers.lock_by_role(INSTANCE_KEY, INSTANCE_OWNER_ROLE)
     if owners and all(leaves(owner) for owner in owners):
         raise Conflict(

@@ -1,4 +1,4 @@
-"""Refuses names and addresses that would change which user of the organization a typed name means.
+"""Refuses names and addresses that would change which user of the organization a typed name finds.
 
 A login name takes precedence over an email address. So a user cannot get a login name that is another user's
 verified address, nor an address that is another user's login name.

@@ -1,4 +1,4 @@
-"""Mails that tell people about changes to their account.
+"""Mails that notify users of changes to their account.
 
 Notifications follow from audit events, in the transaction that writes them, so pages, API, console, command line and
 background jobs all notify alike. The text is rendered when the mail is sent.
@@ -20,7 +20,7 @@ def _always(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
 
 
 def _if_they_were_here(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
-    """An account that was never used holds nothing to lose."""
+    """An account that was never used has nothing to lose."""
     return None if person.last_sign_in_at is None else {}
 
 
@@ -33,7 +33,7 @@ def _factor(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
 
 
 def _linked(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
-    """No mail for accounts that the provider created: the person was there when it happened."""
+    """No mail for accounts that the provider created: the user was present when it happened."""
     values = {"factor": str(event.detail.get("provider", "")), "name": str(event.detail.get("name", ""))}
     return None if person.last_sign_in_at is None else values
 
@@ -116,7 +116,7 @@ class NotificationService(Service):
                 organization_id=organization.id,
                 at=event.at.isoformat(),
             ),
-            # New accounts are unlimited in number: welcome mails count against the address.
+            # The number of new accounts is unlimited, so welcome mails count against the address.
             proved_by=person.id if event.event != _REGISTERED and _is_proved(person.profile, to) else "",
         )
 

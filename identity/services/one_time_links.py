@@ -34,7 +34,7 @@ _PATHS: Mapping[OneTimeLinkKind, str] = {
 
 #: Content member: the user's address when the link was issued.
 _ADDRESS = "address"
-#: Content member: the address the link was mailed to, if nobody else saw it.
+#: Content member: the address the link was mailed to, if it was shown nowhere else.
 _MAILED_TO = "mailed_to"
 
 
@@ -48,11 +48,12 @@ class InvalidOneTimeLink(DomainError):
 class OneTimeLinkService(Service):
     """Stores the digest of each link's code and, sealed, the link's content.
 
-    A user's link is valid only while their address is the one it was issued for: the mail may lie in a mailbox that
+    A user's link is valid only while their address is the one it was issued for: the mail may be in a mailbox that
     is no longer theirs.
 
-    A link proves that the user reads a mailbox only if it was mailed there and shown to nobody else. A caller of
-    ``issue`` with ``recipient`` must put the link into a mail to exactly that address and nowhere else."""
+    A link proves that the user reads a mailbox only if it was mailed there and shown nowhere else. A caller of
+    ``issue`` with ``recipient`` must put the link into a mail to exactly that address and nowhere else.
+    """
 
     def __init__(self, state: TransactionState, sealer: Sealer, settings: Settings) -> None:
         super().__init__(state)

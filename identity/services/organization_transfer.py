@@ -83,9 +83,9 @@ STREAMED_LISTS: Mapping[tuple[str, ...], type[Command]] = {
 
 
 class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImport"]):
-    """An incoming document, validated as it arrives. People and service users are spooled to files, the rest stays in
-    memory. Receiving uses no storage, so a slow sender blocks nobody. It takes long, as the import itself does: run it
-    in another thread."""
+    """An incoming document, validated as it arrives. People and service users are spooled to files, the rest stays
+    in memory. Receiving uses no storage, so a slow sender blocks no other request. It takes long, as the import
+    itself does: run it in another thread."""
 
     def __init__(self, wrong_types: TypeErrorFinder = lambda _command, _values: {}) -> None:
         self._open = ExitStack()

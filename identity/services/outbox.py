@@ -36,7 +36,7 @@ class Delivery(ABC):
 
     #: Name of the channel in the database, in logs and for operators; not secret.
     kind: str
-    #: Messages older than this are given up.
+    #: Older messages are dropped.
     message_lifetime: timedelta = timedelta(days=7)
     #: Delay after the first failure. Each further failure doubles it …
     initial_delay: timedelta = timedelta(seconds=10)
@@ -132,7 +132,7 @@ class OutboxService(Service):
         return first[0].next_at if first else None
 
     def backlog(self, kind: str) -> OutboxBacklog:
-        """Counts of messages that failed so far or were given up."""
+        """Counts of messages that failed so far or were dropped."""
         return self._storage.outbox.get_backlog(kind, self._now)
 
     def unseal(self, message: OutboxMessage) -> bytes:
@@ -140,7 +140,7 @@ class OutboxService(Service):
         return self._sealer.open(message.sealed, associated_data=sealing_context(message.id))
 
     def postpone(self, message: OutboxMessage) -> bool:
-        """Schedule a retry; False if the message would have expired by then: it is given up."""
+        """Schedule a retry; False if the message would have expired by then and is dropped."""
         next_at = self._now + self._deliveries[message.kind].retry_delay(message.attempts)
         with suppress(RowNotFound):
             self._storage.outbox.postpone(message.id, next_at)

@@ -1,4 +1,4 @@
-"""Passwords of people: verify, change, reset, and check new ones against the policy."""
+"""Users' passwords: verify, change, reset, and check new ones against the policy."""
 
 import unicodedata
 from collections.abc import Container, Mapping
@@ -35,9 +35,9 @@ _WRONG, _AWAY = "wrong password", "the directory does not answer"
 
 @dataclass(frozen=True, slots=True)
 class PasswordAttempt:
-    """A reserved attempt: it counts as a failure until ``complete_attempt`` or ``release_attempt``. ``resolved_login``
-    is whom the name means, whether or not they can sign in. ``subject`` and ``stored_hash`` are None if no password can
-    match; then ``audited_subject`` and ``failure_reason`` are for the audit trail."""
+    """A reserved attempt: it counts as a failure until ``complete_attempt`` or ``release_attempt``.
+    ``resolved_login`` is the user of the name, whether or not they can sign in. ``subject`` and ``stored_hash``
+    are None if no password can match; then ``audited_subject`` and ``failure_reason`` are for the audit trail."""
 
     resolved_login: ResolvedLogin
     reservation: AttemptReservation
@@ -48,7 +48,7 @@ class PasswordAttempt:
 
 
 class PasswordService(Service):
-    """Hashing is expensive and happens between transactions, so that nobody waits for a lock meanwhile."""
+    """Hashing is expensive and happens between transactions, so that no lock is held meanwhile."""
 
     def __init__(
         self,
@@ -237,9 +237,9 @@ class PasswordService(Service):
         return self._settings.invitation_lifetime if invited else self._settings.one_time_link_ttl
 
     def request_reset_link(self, login_name: str) -> tuple[Subject | None, str]:
-        """The person who forgot their password, and a reset link to mail to them. Returns None and a link that opens
-        nothing if no active person of this name has an email address; that takes the same time. Earlier links stay
-        valid, since strangers may request one, too. Rate-limited per network address. Raises TooManyAttempts."""
+        """The user who forgot their password, and a reset link to mail to them. Returns None and a link that opens
+        nothing if no active user of this name has an email address; that takes the same time. Earlier links stay
+        valid, because anyone may request one. Rate-limited per network address. Raises TooManyAttempts."""
         self._attempts.count_request()
         subject = self._login_names.find_by_login_name(LoginName.parse(login_name))
         known = None if subject is None else _reader(subject)
@@ -283,7 +283,7 @@ class PasswordService(Service):
         known_id = None if known is None else known.id
         address = "" if known is None else known.profile.email
         link = self._links.issue(OneTimeLinkKind.PASSWORD_RESET, user=known, revoke_earlier=False, recipient=address)
-        # All unknown names share one event, so that strangers cannot fill the audit trail.
+        # All unknown names share one event, so that anonymous clients cannot fill the audit trail.
         self._audit.record_once(
             f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",
             "password.link_asked",

@@ -190,8 +190,8 @@ class PolicyService(Service):
         return self.subject_policy(owner) if isinstance(owner, Subject) else self.organization_policy(owner.id)
 
     def list_ignored_rules(self, organization_id: str) -> tuple[str, ...]:
-        """Names of the organization's rules that are ignored because nobody could sign in if they were combined with
-        the instance's: the instance's apply."""
+        """Names of the organization's rules that are ignored because no user could sign in if they were combined
+        with the instance's: the instance's apply."""
         policy = self.get_stored_policy(organization_id).policy
         above = self.instance_policy()
         strictest, combined = strictest_policy(above, policy), self._combine_policies(above, policy)
@@ -200,7 +200,7 @@ class PolicyService(Service):
         )
 
     def is_satisfiable(self, owner: str) -> bool:
-        """True if somebody can sign in under the effective policy of the instance or an organization."""
+        """True if a user can sign in under the effective policy of the instance or an organization."""
         return self._can_be_met(
             self.instance_policy() if owner == INSTANCE_OWNER_ID else self.organization_policy(owner)
         )
@@ -378,8 +378,8 @@ class PolicyService(Service):
             raise Invalid(errors)
 
     def _combine_policies(self, above: Policy, policy_override: Policy) -> Policy:
-        """The combination of both policies. What nobody could satisfy falls back to the instance's: first the sign-in
-        methods, then the second factor."""
+        """The combination of both policies. What no user could satisfy falls back to the instance's: first the
+        sign-in methods, then the second factor."""
         policy = strictest_policy(above, policy_override)
         for item in (
             policy,
@@ -391,7 +391,7 @@ class PolicyService(Service):
         return replace(policy, factors=above.factors, second_factor=above.second_factor)
 
     def _can_be_met(self, policy: Policy, *, trusts_upstream: bool = True, mail: bool = True) -> bool:
-        """True if somebody could sign in under this policy with the plugins of this service. ``trusts_upstream``:
+        """True if a user could sign in under this policy with the plugins of this service. ``trusts_upstream``:
         second factors of upstream providers count; ``mail``: codes can be mailed."""
         choices = self._choices
         second = choices.second_factors if mail else choices.second_factors - choices.mail_factors

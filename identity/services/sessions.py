@@ -220,7 +220,7 @@ class SessionService(Service):
         )
 
     def _leave_others(self, subject: Subject, session: Session) -> None:
-        """End the other sessions of a person who may have only one."""
+        """End the other sessions of a user who may have only one."""
         if self._policies.subject_policy(subject).single_session:
             self.end_all(subject, except_session=session.id)
 

@@ -174,8 +174,8 @@ class SignInService(Service):
         factor: str = "",
     ) -> PendingAuthorization:
         """Record a finished interaction and its further methods (amr, RFC 8176). Without a factor, the interaction
-        itself is the factor. What the person of a session has finished counts only for that ``account``, even if it was
-        the only one. Raises Conflict if the sign-in is another person's by now, or no longer anyone's."""
+        itself is the factor. What the user of a session has finished counts only for that ``account``, even if it
+        was the only one. Raises Conflict if the sign-in has another user by now, or none."""
         session_id = pending.session_id if account is None else account.session.id
 
         def finished(waiting: PendingAuthorization) -> PendingAuthorization:
@@ -189,8 +189,8 @@ class SignInService(Service):
         return self._update(pending, finished)
 
     def finish(self, pending: PendingAuthorization) -> None:
-        """Finish it in the transaction that answers it: one of several racing tabs succeeds. Raises SignInUnavailable
-        if it is finished; StaleSignIn if it has changed since it was read."""
+        """Finish it in the transaction that answers it: one of several concurrent tabs succeeds. Raises
+        SignInUnavailable if it is finished; StaleSignIn if it has changed since it was read."""
         try:
             self._storage.authorization_requests.finish(pending.id, self._now, version=pending.version)
         except (AlreadyUsed, RowNotFound):

@@ -213,9 +213,9 @@ class SigningKeyService(Service):
         return self._add(schedule.keys[-1].generation + 1, self._now + delay)
 
     def withdraw(self, key_ids: Collection[str]) -> SigningKey | None:
-        """Withdraw compromised keys for good; returns the key that signs from now on if it had to be created. The JWKS
-        no longer contains them, and the service rejects what they signed: other processes follow within CACHE_AGE.
-        Clients that cache the JWKS follow when they fetch it again. Raises NotFound."""
+        """Withdraw compromised keys permanently; returns the key that signs from now on if it had to be created. The
+        JWKS no longer contains them, and the service rejects what they signed: other processes follow within
+        CACHE_AGE. Clients that cache the JWKS follow when they fetch it again. Raises NotFound."""
         schedule = self._ring.load_schedule(self._storage, self._now)
         signing, withdrawn = (
             schedule.active_key(self._now),

@@ -63,8 +63,8 @@ class ImportedUser:
 
 
 class UserService(DeactivatableEntityService[HumanUser]):
-    """Accounts of people. Nobody can sign in to a deactivated one, and the last active IAM_OWNER stays. Deleting an
-    account removes personal data from its audit events."""
+    """Users' accounts. A deactivated one cannot sign in, and the last active IAM_OWNER stays. Deleting an account
+    removes personal data from its audit events."""
 
     kind = "user"
     store = "users"
@@ -128,7 +128,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         self, organization_id: str, command: InviteHumanUser, *, principal: Principal, mailed: bool = False
     ) -> tuple[HumanUser, InitialCredential]:
         """Create an account; returns it with its initial credential. Raises NotFound; Invalid if the user name is
-        taken. With ``mailed`` the link goes into a mail to the person and is shown to nobody else."""
+        taken. With ``mailed`` the link only goes into a mail to the user."""
         user = self.create(organization_id, command)
         if command.initial == "link":
             mailed_to = user.profile.email if mailed else ""
@@ -152,7 +152,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._change(before, after)
 
     def deactivate(self, id: str, *, principal: Principal) -> HumanUser:
-        """Also ends all sessions and tokens for good."""
+        """Also ends all sessions and tokens permanently."""
         after = super().deactivate(id, principal=principal)
         self._sessions.revoke_access(self._subject(id))
         return after
@@ -198,8 +198,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def issue_password_link(self, user_id: str, *, principal: Principal, mailed_to: str = "") -> str:
         """Issue a single-use link to choose a password; the current one stays valid until the link is used. Earlier
-        links stop working. With ``mailed_to`` it goes into a mail to that address and is shown to nobody else. Raises
-        NotFound, Denied; Conflict for a deactivated user."""
+        links stop working. With ``mailed_to`` it only goes into a mail to that address. Raises NotFound, Denied;
+        Conflict for a deactivated user."""
         self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.issue_reset_link(user_id, mailed_to=mailed_to)
 

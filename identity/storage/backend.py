@@ -105,9 +105,9 @@ class Backend(ABC):
         """A Storage joined to the current transaction of ``transaction_manager``.
 
         It never commits or aborts by itself: its changes become visible when the transaction commits, and are
-        discarded when it aborts. Nobody else sees them before every other participant has voted: a backend that
-        commits in its vote sorts after all others (``~…``), any other commits in ``tpc_finish``. A process passes
-        the same transaction manager each time. Raises StorageUnavailable.
+        discarded when it aborts. They stay invisible to others until every other participant has voted: a backend
+        that commits in its vote sorts after all others (``~…``), any other commits in ``tpc_finish``. A process
+        passes the same transaction manager each time. Raises StorageUnavailable.
         """
 
     def checkpoint(self) -> None:  # noqa: B027 - there may be nothing of the kind

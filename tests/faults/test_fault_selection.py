@@ -145,8 +145,7 @@ def test_selected_storage_must_be_available() -> None:
 
 def test_each_fault_describes_its_symptom() -> None:
     """A fault is confirmed by errors that clients see or by a check of its own; without either it could silently not
-    happen.
-    """
+    happen."""
     by_themselves = {"worker", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
     # How long MariaDB must be silent until clients see an error depends on chance and on the load.
     by_themselves |= {"frozen", "damaged"}

@@ -82,8 +82,7 @@ def cost(read: Callable[[str], Any], text: str) -> float:
 
 def steep(read: Callable[[str], Any]) -> Iterator[str]:
     """The beginnings of the texts whose cost grows faster than their length. For eight times the length, quadratic
-    cost grows 64-fold; more than 24-fold counts.
-    """
+    cost grows 64-fold; more than 24-fold counts."""
     for short, long in zip(texts(LONGEST // 8), texts(LONGEST), strict=True):
         # Below two milliseconds the clock is too coarse, and the delay is harmless.
         if cost(read, long) > 0.002 and all(is_steep(read, short, long) for _ in range(5)):

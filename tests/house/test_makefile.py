@@ -22,8 +22,7 @@ class TestMakefile:
     @pytest.fixture(autouse=True)
     def alone(self, monkeypatch):
         """The environment without the variables of an outer make, which would print its folder and pass on its
-        arguments.
-        """
+        arguments."""
         for name in os.environ:
             if name.startswith("MAKE") or name in ("ARGS", "PORT", "DATA"):
                 monkeypatch.delenv(name)

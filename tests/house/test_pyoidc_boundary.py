@@ -198,8 +198,7 @@ def written(message: type[Message], members: dict[str, Any]) -> str:
 )
 def test_response_matches_pyoidc(ours: type[Message]) -> None:
     """Our classes skip pyoidc's conversion of plain values; the result must be equal, including the order of
-    members.
-    """
+    members."""
     pyoidc_class = next(kind for kind in ours.__mro__ if not kind.__module__.startswith("identity"))
     answered = refused = 0
     for name in (*ours.c_param, "own"):

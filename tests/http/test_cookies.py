@@ -1,6 +1,5 @@
 """Cookies of the login host hold only random secrets, are named by id, and are out of reach of scripts and other
-sites.
-"""
+sites."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -91,8 +90,7 @@ def test_newest_session_cookies_are_read() -> None:
 )
 def test_oldest_cookies_of_each_kind_are_deleted(kind: CookieKind, header: str) -> None:
     """A site that starts one sign-in after the other, or a user with many accounts, must not overflow the Cookie
-    header.
-    """
+    header."""
     ids = sorted(new_id() for _ in range(MAX_COOKIES_PER_KIND + 2))
     browser = BrowserState(**{header: dict.fromkeys(ids, "s")})
     new = Cookie(kind, new_id(), "secret", Settings.sign_in_lifetime)

@@ -1,6 +1,5 @@
 """Cross-origin requests (security 11.4): registered origins may read responses of the token and similar endpoints,
-and no others.
-"""
+and no others."""
 
 from collections.abc import Iterator
 from typing import Any

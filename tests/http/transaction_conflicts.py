@@ -14,8 +14,7 @@ class ConflictingBackend(StorageUnavailable, TransientError):
 
 def contend(world: World, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """A list that the test fills with the outcomes of the next commits. False is a conflict; once it is empty, every
-    commit succeeds.
-    """
+    commit succeeds."""
     outcomes: list[bool] = []
 
     def vote(self: MemoryTransactionParticipant, transaction: object) -> None:

@@ -1,7 +1,6 @@
 """The Containerfile of the documentation on a plain Debian. podman builds it, if installed; otherwise the test runs
 its instructions in a chroot, as far as possible without a container engine. The result runs in a root directory
-of its own.
-"""
+of its own."""
 
 import json
 import os

@@ -1,6 +1,5 @@
 """Domains have an effect once they are verified (decisions, "Domains"), with a real DNS server and a real web
-server.
-"""
+server."""
 
 import threading
 from collections.abc import Iterator

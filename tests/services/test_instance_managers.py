@@ -54,8 +54,7 @@ _OF_ORGANIZATION = {"second_factor", "consent"}
 
 class InstanceManagerFixture:
     """Two organizations with providers and users, some with instance or organization roles. The first user, a
-    manager with less, makes random changes.
-    """
+    manager with less, makes random changes."""
 
     def __init__(self, services: Services, random: Random) -> None:
         self.services, self.random = services, random

@@ -166,8 +166,7 @@ class Reactivation(Action[DeactivatableT]):
 @dataclass(frozen=True, kw_only=True)
 class Deletion(Action[IdentifiedT]):
     """Deletes permanently, after the name is typed, and redirects to the page above. ``impact`` comes before the
-    numbers of what is deleted along with the ``target``.
-    """
+    numbers of what is deleted along with the ``target``."""
 
     target: DeletionTarget
     path: str = "/delete"

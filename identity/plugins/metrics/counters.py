@@ -120,7 +120,7 @@ class ProcessCounters(InstrumentationObserver):
             self.observe(STANDBY_AGE, seconds)
 
     def take(self) -> dict[MetricFamily, Samples]:
-        """What was counted since the last call."""
+        """The counts since the last call."""
         self._is_change_notified = False
         with self._lock:
             counted, self._samples = self._samples, {family: {} for family in COUNTED_FAMILIES}

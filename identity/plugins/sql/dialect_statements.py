@@ -264,7 +264,7 @@ def _unique_constraint_name(table: Table, columns: Sequence[Column[Any]]) -> str
 
 @dataclass(frozen=True, slots=True)
 class _UpdateThenSelect(ExecutableStatement):
-    """The update locks the row: nobody else can change it before it is read."""
+    """The update locks the row, so that it cannot change before it is read."""
 
     update: StatementText
     select: StatementText

@@ -140,7 +140,7 @@ def open_migration_engine(settings: SqlPluginSettings) -> Engine:
 
 
 def open_inspection_engine(settings: SqlPluginSettings) -> Engine:
-    """An engine for inspecting the schema: it blocks nobody, and changes nothing."""
+    """An engine for inspecting the schema: it blocks no other session, and changes nothing."""
     url = _complete_url(settings)
     if url.get_backend_name() == SQLITE:
         engine = _create_sqlite_engine(url, settings)
@@ -160,7 +160,7 @@ def _create_pool(
 ) -> ConnectionPool:
     opens = _connection_factory(engine, connection_class, query_batches)
     wait = settings.pool_timeout.total_seconds()
-    # Nobody waits for a full standby: the primary serves instead.
+    # Callers do not wait for a full standby: the primary serves instead.
     waits = is_connection_limit_reached if connection_class is DatabaseConnection else _is_never_full
     return pool_class(opens, size=settings.pool_size, wait=wait, is_limit_error=waits)
 

@@ -47,7 +47,7 @@ from identity.plugins.sql.errors import DATABASE_ERRORS
 from identity.plugins.sql.row_mapping import Row, Values
 from identity.plugins.sql.statements import CompiledStatement, Statement, StatementText
 
-#: After a failure that took this many seconds, nobody retries: the server is silent.
+#: After a failure that took this many seconds there is no retry: the server is silent.
 _SLOW_QUERY_SECONDS = 1.0
 
 #: Seconds that a batch waits for the one before, which may be waiting for a lock.

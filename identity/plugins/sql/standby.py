@@ -100,7 +100,7 @@ class StandbyPool:
         self._pool = pool
         self._staleness = staleness.total_seconds()
         self._positions: tuple[ReplicationPosition, ...] = ()
-        #: True while nobody should wait for it; a background task checks whether it is back.
+        #: While True, callers do not wait for it; a background task checks whether it is back.
         self._is_unavailable = True
         self._next_poll_at = _NEVER
         self._poll_lock = Lock()

@@ -21,7 +21,7 @@ _MAX_AGE = timedelta(minutes=10)
 _LONGEST = 32 * 1024
 _LONGEST_SUBJECT = 255
 
-#: Returns the provider's keys; True fetches them anew because a key is missing.
+#: Returns the provider's keys; True fetches them again because a key is missing.
 KeyFetcher = Callable[[bool], Sequence[JwkPublicKey]]
 
 

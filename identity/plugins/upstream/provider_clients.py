@@ -30,7 +30,7 @@ _AMR_VALUES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationState:
-    """The state of an authorization request. ``requires_reauthentication`` if the user must authenticate anew."""
+    """The state of an authorization request. ``requires_reauthentication`` if the user must authenticate again."""
 
     state: str = field(repr=False)
     nonce: str = field(repr=False)

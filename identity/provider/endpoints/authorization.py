@@ -238,7 +238,7 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
         or not sign_in.is_live(account)
         or (sign_in.authenticated_subject is None and not sign_in.is_fresh(account))
     ):
-        # There is no interaction for this: without sign-in pages nobody is let through.
+        # There is no interaction for this: without sign-in pages no user can continue.
         account = None
     if sign_in.request is None:
         if account is None or pending is None or pending.target is None:

@@ -1,4 +1,4 @@
-"""Contract of deletions: what goes with an entity, and how it is counted before."""
+"""Contract of deletions: what is deleted with an entity, and how it is counted before."""
 
 from datetime import timedelta
 from typing import Any

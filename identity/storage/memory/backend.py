@@ -85,7 +85,7 @@ class MemoryBackend(Backend):
         self._committed = memory_backend._committed
 
     def publish(self, state: MemoryState) -> None:
-        """Make this the committed state, at the end of a transaction; nobody else writes meanwhile."""
+        """Make this the committed state, at the end of a transaction; there is no other writer meanwhile."""
         self._committed = state
 
     def refresh(self) -> None:

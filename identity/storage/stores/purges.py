@@ -41,9 +41,9 @@ class PurgeCandidates:
 
 
 class PurgeStore(ABC):
-    """Deletes expired rows with their dependent rows, and counts them without scanning all. Candidates are found by a
-    read session, which blocks nobody. Rows of LEGAL_HOLD_KINDS that belong to the people and organizations under a
-    legal hold, or to people of these, stay. An audit event belongs to its actor and to its subject."""
+    """Deletes expired rows with their dependent rows, and counts them without scanning all. Candidates are found by
+    a read session, which blocks no writer. Rows of LEGAL_HOLD_KINDS that belong to the people and organizations
+    under a legal hold, or to people of these, stay. An audit event belongs to its actor and to its subject."""
 
     @abstractmethod
     def find_candidates(

@@ -65,7 +65,7 @@ class AccountPage(SignedInPage):
 
     @property
     def human_user(self) -> HumanUser:
-        """The signed-in user, read anew."""
+        """The signed-in user, read again."""
         person: HumanUser = self.request.services.users.get(self.subject.user.id)
         return person
 

@@ -133,7 +133,7 @@ class _PurgeStatements:
         self.find = purge.candidates_select(whole_index=whole_index)
         self.count = purge.count_select(whole_index=whole_index)
         self.delete: Delete = delete(purge.table).where(purge.key_condition(keys_only=False))
-        #: Rows that nobody else is changing, for databases with more than one writer.
+        #: Rows that no other transaction is changing, for databases with more than one writer.
         self.lock = select(*purge.key).where(purge.key_condition(keys_only=False)).with_for_update(skip_locked=True)
         self.delete_locked: Delete = delete(purge.table).where(purge.key_condition(keys_only=True))
 
@@ -186,7 +186,7 @@ def _not_under_legal_hold(row: Any) -> ColumnElement[bool]:
 
 
 def _event_not_under_legal_hold(event: Any) -> ColumnElement[bool]:
-    """Events that name nobody under a legal hold."""
+    """Events that name no user or organization under a legal hold."""
     named = (event.organization_id, event.actor_id, event.object_id)
     return and_(*(or_(column.is_(None), column.not_in(_LEGAL_HOLDS_PARAM)) for column in named))
 
