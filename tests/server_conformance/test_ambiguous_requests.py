@@ -73,7 +73,7 @@ def test_ambiguous_request_is_refused_in_small_pieces(server: ServerProcess) -> 
     assert outcomes(server, pieces) == exceptions(server)
 
 
-@pytest.mark.requirement("What is read of them ends where RFC 9112 says, and nothing is answered behind a refusal")
+@pytest.mark.requirement("Ambiguous requests end where RFC 9112 says, and nothing is answered after a refusal")
 def test_request_framing_follows_rfc_9112(server: ServerProcess) -> None:
     """The application receives the body, and the next request starts after it."""
     assert set(exceptions(server).values()) <= {"read", "closed", "waits", "varies"}
@@ -84,7 +84,7 @@ def test_request_framing_follows_rfc_9112(server: ServerProcess) -> None:
         assert all(lengths[path] == length for path, length in found), (name, found)
 
 
-@pytest.mark.requirement("Chunked bodies are read, however they are cut; extensions and trailers mean nothing")
+@pytest.mark.requirement("Chunked bodies are read however they are split; extensions and trailers are ignored")
 def test_good_chunks_are_read_however_they_are_cut(server: ServerProcess) -> None:
     head = b"POST /chunks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     whole = head + b"4;a=b\r\ngran\r\n008\r\nt_type=x\r\n0\r\nX-Sum: 1\r\n\r\n" + LAST
@@ -93,7 +93,7 @@ def test_good_chunks_are_read_however_they_are_cut(server: ServerProcess) -> Non
         assert re.findall(rb'"path": "([^"]*)", "length": (\d+)', answer) == [(b"/chunks", b"12"), (b"/smuggled", b"0")]
 
 
-@pytest.mark.requirement("Requests that arrive at once on a connection are answered in their order")
+@pytest.mark.requirement("Pipelined requests are answered in order")
 def test_pipelined_requests_are_answered_in_order(server: ServerProcess) -> None:
     post = b"POST /%d HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
     answer = server.say(b"".join(post % number for number in range(30)) + LAST)
@@ -102,14 +102,14 @@ def test_pipelined_requests_are_answered_in_order(server: ServerProcess) -> None
     assert b'"path": "/smuggled"' in answer
 
 
-@pytest.mark.requirement("A line break in a response header is an error, and reaches no client")
+@pytest.mark.requirement("A line break in a response header is an error and is not sent")
 def test_response_header_with_line_break_is_an_error(server: ServerProcess) -> None:
     answer = server.say(GOOD.replace(b"/good", b"/two-headers").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert answer.startswith(b"HTTP/1.1 500 "), answer
     assert b"set-cookie" not in answer.lower()
 
 
-@pytest.mark.requirement("An application's error is answered with 500, without its text")
+@pytest.mark.requirement("An error in the application gets 500, without its message")
 def test_failure_of_the_application_is_not_shown(server: ServerProcess) -> None:
     answer = server.say(GOOD.replace(b"/good", b"/fails").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert answer.startswith(b"HTTP/1.1 500 "), answer
@@ -123,13 +123,13 @@ def test_short_response_ends_the_connection(server: ServerProcess) -> None:
     assert answer.endswith(b"\r\n\r\none")
 
 
-@pytest.mark.requirement("Behind a response in which the application says Connection: close no request is answered")
+@pytest.mark.requirement("After a response with Connection: close from the application, no request is answered")
 def test_no_request_is_answered_behind_a_last_response(server: ServerProcess) -> None:
     for pieces in ([GOOD.replace(b"/good", b"/close") + LAST], [GOOD.replace(b"/good", b"/close"), LAST]):
         assert server.say(*pieces).endswith(b"\r\n\r\nlast")
 
 
-@pytest.mark.requirement("HTTP/1.0, HEAD and responses without a body are answered as RFC 9112 says")
+@pytest.mark.requirement("HTTP/1.0, HEAD and responses without a body follow RFC 9112")
 def test_responses_without_a_body_have_none(server: ServerProcess) -> None:
     head = server.say(GOOD.replace(b"GET", b"HEAD") + LAST)
     first, _, rest = head.partition(b"\r\n\r\n")
@@ -142,7 +142,7 @@ def test_responses_without_a_body_have_none(server: ServerProcess) -> None:
     assert b'"path": "/old"' in server.say(b"GET /old HTTP/1.0\r\n\r\n")
 
 
-@pytest.mark.requirement("Forwarding headers change nothing of what the application sees of the connection")
+@pytest.mark.requirement("Forwarding headers do not change the connection data that the application sees")
 def test_forwarding_headers_are_left_to_the_application(server: ServerProcess) -> None:
     forwarded = (
         b"\r\nX-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: https\r\nForwarded: for=192.0.2.7;proto=https\r\n\r\n"
@@ -151,7 +151,7 @@ def test_forwarding_headers_are_left_to_the_application(server: ServerProcess) -
     assert b'"client": "127.0.0.1", "scheme": "http"' in answer
 
 
-@pytest.mark.requirement("No header names the server and its version")
+@pytest.mark.requirement("No header reveals the server and its version")
 def test_server_does_not_name_itself(server: ServerProcess) -> None:
     head = server.say(LAST).partition(b"\r\n\r\n")[0]
     assert not re.search(rb"gunicorn|uvicorn|waitress|h11|httptools", head, re.IGNORECASE)
@@ -162,7 +162,7 @@ def test_long_request_line_is_read(server: ServerProcess) -> None:
     assert server.say(LAST.replace(b"/smuggled", b"/smuggled?" + b"x" * 16_000)).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.requirement("A request line, a header or a head of 100 KiB is refused with a 4xx")
+@pytest.mark.requirement("A request line, header or header section of 100 KiB is refused with 4xx")
 def test_large_head_is_refused(server: ServerProcess) -> None:
     for name, request in {
         "line": LAST.replace(b"/smuggled", b"/smuggled?" + b"x" * 100_000),
@@ -172,7 +172,7 @@ def test_large_head_is_refused(server: ServerProcess) -> None:
         assert server.say(request).startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), name
 
 
-@pytest.mark.requirement("A head that never ends is refused before it takes 1 MiB of memory")
+@pytest.mark.requirement("An endless header section is refused before it takes 1 MiB of memory")
 def test_endless_head_is_refused(server: ServerProcess) -> None:
     for line in (b"X: " + b"x" * 1000 + b"\r\n", b"x" * 1000):
         sent = 0

@@ -21,7 +21,7 @@ def request_head(path: str, *headers: str, method: str = "POST") -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
 
 
-@pytest.mark.requirement("A refusal reaches a client that is still sending: no reset before 1 MiB of an unread body")
+@pytest.mark.requirement("A client that is still sending gets the refusal: no reset before 1 MiB of an unread body")
 def test_refusal_reaches_a_client_that_is_still_sending(server: ServerProcess) -> None:
     """RFC 9112 §9.6: closing a connection with unread data resets it, and a proxy then answers 502."""
     for _ in range(5):
@@ -36,7 +36,7 @@ def test_refusal_reaches_a_client_that_is_still_sending(server: ServerProcess) -
                 pass
 
 
-@pytest.mark.requirement("A client that sends on after a refusal is cut off, or its connection ends, within 1 GiB")
+@pytest.mark.requirement("A client that keeps sending after a refusal is disconnected within 1 GiB")
 def test_endless_body_is_cut_off_after_its_refusal(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(request_head("/refuse", "Content-Length: 100000000000"))
@@ -48,7 +48,7 @@ def test_endless_body_is_cut_off_after_its_refusal(server: ServerProcess) -> Non
         assert sent < 1 << 30
 
 
-@pytest.mark.requirement("A body that the application does not read yet waits at the client, not in memory")
+@pytest.mark.requirement("A body that the application does not read yet blocks the client and is not buffered")
 def test_unread_body_waits_at_the_client(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(request_head("/unread", f"Content-Length: {WHOLE}", "Connection: close"))
@@ -66,7 +66,7 @@ def test_unread_body_waits_at_the_client(server: ServerProcess) -> None:
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["length"] == WHOLE
 
 
-@pytest.mark.requirement("A response that the client does not read waits in the application, not in memory")
+@pytest.mark.requirement("A response that the client does not read blocks the application and is not buffered")
 def test_unread_response_waits_in_the_application(server: ServerProcess) -> None:
     before = server.ask("/progress")["sent"]
     with server.connect() as connection:
@@ -100,14 +100,14 @@ def test_expected_continue_is_sent_when_the_body_is_read(server: ServerProcess) 
             assert json.loads(body)["length"] == 3
 
 
-@pytest.mark.requirement("Expect: 100-continue is answered with the refusal alone when the application refuses")
+@pytest.mark.requirement("Expect: 100-continue is answered only with the refusal if the application refuses")
 def test_refused_body_gets_no_100_continue(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(request_head("/refuse", "Content-Length: 3000000", "Expect: 100-continue"))
         assert read_head(connection).startswith(b"HTTP/1.1 413 ")
 
 
-@pytest.mark.requirement("A client that does not wait for 100 is answered all the same")
+@pytest.mark.requirement("A client that does not wait for 100 gets its response too")
 def test_body_sent_without_waiting_for_continue_is_read(server: ServerProcess) -> None:
     answer = server.say(
         request_head("/echo", "Content-Length: 3", "Expect: 100-continue", "Connection: close") + b"abc"
@@ -115,7 +115,7 @@ def test_body_sent_without_waiting_for_continue_is_read(server: ServerProcess) -
     assert answer.count(b'"length": 3') == 1
 
 
-@pytest.mark.requirement("Nothing is processed of a body that does not come whole")
+@pytest.mark.requirement("An incomplete body is not processed")
 def test_incomplete_body_is_not_complete(server: ServerProcess) -> None:
     for framing, body in (("Content-Length: 10", b"abc"), ("Transfer-Encoding: chunked", b"a\r\nabc")):
         with server.connect() as connection:
@@ -128,7 +128,7 @@ def test_incomplete_body_is_not_complete(server: ServerProcess) -> None:
     assert server.answers()
 
 
-@pytest.mark.requirement("Ten clients that send their bodies slowly hold up no others")
+@pytest.mark.requirement("Ten clients that send bodies slowly do not delay others")
 def test_slow_bodies_do_not_delay_others(server: ServerProcess) -> None:
     slow = [server.connect() for _ in range(10)]
     ended = threading.Event()

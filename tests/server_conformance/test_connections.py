@@ -12,7 +12,7 @@ from tests.server_conformance.servers import KEEP_ALIVE, ServerProcess, wait_unt
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
-@pytest.mark.requirement("1,000 idle connections, and 300 that send a header slowly, hold up no others")
+@pytest.mark.requirement("1,000 idle connections and 300 slow header senders do not delay others")
 def test_idle_and_slow_connections_do_not_delay_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(1300)]
@@ -27,7 +27,7 @@ def test_idle_and_slow_connections_do_not_delay_others(server: ServerProcess) ->
     wait_until(server.answers, "it answers when they are gone")
 
 
-@pytest.mark.requirement("Clients that do not read their responses hold up no others")
+@pytest.mark.requirement("Clients that do not read their responses do not delay others")
 def test_slow_readers_do_not_delay_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         for _ in range(20):
@@ -37,7 +37,7 @@ def test_slow_readers_do_not_delay_others(server: ServerProcess) -> None:
             assert server.ask()["path"] == "/"
 
 
-@pytest.mark.requirement("A connection that is kept alive is closed when it has been idle")
+@pytest.mark.requirement("An idle keep-alive connection is closed after a timeout")
 def test_idle_connection_is_closed_after_its_request(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(HALF + b"\r\n")
@@ -62,7 +62,7 @@ def is_cut_off(connection: socket.socket, piece: bytes) -> bool:
 
 
 @pytest.mark.thorough
-@pytest.mark.requirement("A header that is sent slowly is cut off after a time in all")
+@pytest.mark.requirement("A slow header section is cut off after a total time")
 def test_slow_header_is_cut_off(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(HALF)
@@ -70,7 +70,7 @@ def test_slow_header_is_cut_off(server: ServerProcess) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.requirement("A body that is sent slowly is cut off after a time in all")
+@pytest.mark.requirement("A slow body is cut off after a total time")
 def test_slow_body_is_cut_off(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
@@ -78,7 +78,7 @@ def test_slow_body_is_cut_off(server: ServerProcess) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.requirement("One address has a number of connections, not all")
+@pytest.mark.requirement("Connections per address are limited")
 def test_connections_of_an_address_are_limited(server: ServerProcess) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(200)]
@@ -94,7 +94,7 @@ def test_connections_of_an_address_are_limited(server: ServerProcess) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.requirement("Connections that are reset, left or closed half-way leave no open file")
+@pytest.mark.requirement("Connections that are reset, abandoned or half-closed leave no open file")
 def test_left_connections_leave_no_open_file(server: ServerProcess) -> None:
     worker = server.worker()
     before = worker.num_fds()

@@ -25,7 +25,7 @@ def is_begun(server: ServerProcess, count: int = 1) -> None:
     wait_until(lambda: bool(server.ask("/progress")["begun"] >= count), "the request has begun")
 
 
-@pytest.mark.requirement("At SIGTERM begun requests are answered, and the process ends by itself")
+@pytest.mark.requirement("At SIGTERM, requests in progress are answered, and the process exits")
 def test_begun_request_is_answered_at_sigterm(own_server: ServerProcess) -> None:
     with own_server.connect() as connection:
         connection.sendall(ASK % b"/slow")
@@ -37,7 +37,7 @@ def test_begun_request_is_answered_at_sigterm(own_server: ServerProcess) -> None
 
 
 @pytest.mark.thorough
-@pytest.mark.requirement("At SIGTERM idle connections do not delay the end beyond their keep-alive time")
+@pytest.mark.requirement("At SIGTERM, idle connections do not delay the exit beyond their keep-alive time")
 def test_idle_connections_do_not_delay_sigterm(own_server: ServerProcess) -> None:
     with own_server.connect() as idle_connection, own_server.connect():
         idle_connection.sendall(ASK % b"/progress")
@@ -49,7 +49,7 @@ def test_idle_connections_do_not_delay_sigterm(own_server: ServerProcess) -> Non
         assert time.monotonic() - begun < 20
 
 
-@pytest.mark.requirement("At SIGTERM a response that begins says Connection: close")
+@pytest.mark.requirement("At SIGTERM, new responses have Connection: close")
 def test_response_says_close_after_sigterm(own_server: ServerProcess) -> None:
     with own_server.connect() as connection:
         connection.sendall(ASK % b"/slow")
@@ -58,7 +58,7 @@ def test_response_says_close_after_sigterm(own_server: ServerProcess) -> None:
         assert b"\r\nconnection: close\r\n" in everything(connection).lower()
 
 
-@pytest.mark.requirement("A request that is on its way on a kept connection at SIGTERM is answered")
+@pytest.mark.requirement("At SIGTERM, a request arriving on a keep-alive connection is answered")
 def test_request_on_its_way_is_answered_at_sigterm(own_server: ServerProcess) -> None:
     """The previous response had started, without Connection: close."""
     with own_server.connect() as connection:
@@ -124,7 +124,7 @@ def test_reload_under_load_loses_no_request(own_server: ServerProcess) -> None:
     assert load.failures == []
 
 
-@pytest.mark.requirement("SIGHUP loads code and settings again")
+@pytest.mark.requirement("SIGHUP reloads code and settings")
 def test_reload_brings_the_new_application(own_server: ServerProcess) -> None:
     assert own_server.ask()["release"] == "first"
     own_server.release.write_text("second")
@@ -132,7 +132,7 @@ def test_reload_brings_the_new_application(own_server: ServerProcess) -> None:
     wait_until(lambda: own_server.answers() and own_server.ask()["release"] == "second", "the new application answers")
 
 
-@pytest.mark.requirement("A worker that was killed is replaced")
+@pytest.mark.requirement("A killed worker is replaced")
 def test_killed_worker_is_replaced(own_server: ServerProcess) -> None:
     worker = own_server.worker()
     worker.kill()
@@ -140,7 +140,7 @@ def test_killed_worker_is_replaced(own_server: ServerProcess) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.requirement("A worker whose event loop is stuck is replaced")
+@pytest.mark.requirement("A worker with a blocked event loop is replaced")
 def test_stuck_worker_is_replaced(own_server: ServerProcess) -> None:
     worker = own_server.worker()
     with own_server.connect() as connection:
@@ -150,7 +150,7 @@ def test_stuck_worker_is_replaced(own_server: ServerProcess) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.requirement("A begun request runs to its end though its client has left")
+@pytest.mark.requirement("A request runs to its end after its client has disconnected")
 def test_begun_request_ends_without_its_client(server: ServerProcess) -> None:
     before = server.ask("/progress")
     with server.connect() as connection:
