@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Write what is committed now, while the service runs; then record an audit event."""
+    """Write everything committed so far, while the service runs; then record an audit event."""
     with open_application(arguments) as identity:
         with open_output_file(arguments.output) as file, ProgressReporter() as progress:
             from identity.services.backups import write_backup

@@ -60,7 +60,7 @@ def _run_checks(identity: "IdentityApplication", left_out: Container[str]) -> bo
             print(f"FAILED  {check.name}: {found[check.name]}")
         elif check.name not in left_out:
             print(f"ok      {check.name}")
-    # Not a failure by itself: the command cannot see whether a process is already delivering.
+    # Not a failure by itself: the command cannot see whether a process is already working on it.
     late = {} if STORAGE_CHECK in found or left_out else identity.background_monitor.overdue()
     for name, age in late.items():
         print(f"late    {name}: the oldest item has waited for {age}. Does a process serve, and what does its log say?")

@@ -98,9 +98,9 @@ class HumanUser:
     """A person who signs in interactively.
 
     ``registered`` is True if they created the account themselves. ``deletion_at`` is the deletion date that they
-    requested. ``named_at`` is when a manager created the user or the link mailed to their address verified them
-    under their user name; None until then. ``email_verified_by`` is None exactly if ``profile.email_verified`` is
-    False.
+    requested. ``named_at`` is when they got their user name, or when a manager or the link mailed to their address
+    vouched for them, whichever is later; None until then. ``email_verified_by`` is None exactly if
+    ``profile.email_verified`` is False.
     """
 
     id: str = read_only()

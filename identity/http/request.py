@@ -71,7 +71,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
     @property
     def normalized_method(self) -> str:
-        """The method, for logs and traces; methods without a view are all the same."""
+        """The method, for logs and traces; all methods without a view have one name."""
         method: str = self.method
         return normalized_method(method)
 

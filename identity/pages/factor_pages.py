@@ -77,11 +77,11 @@ class FactorPage(SignInPage):
     def verify_counted(
         self, verify: Callable[[], tuple[str, ...] | None], error_message: str, *, field: str = "code"
     ) -> tuple[str, ...]:
-        """The authentication methods that ``verify`` returns; its attempts count like those at a password, None is a
-        failure.
+        """The authentication methods that ``verify`` returns; its attempts are rate limited like password attempts, and
+        None is a failure.
 
-        ``verify`` runs in a later transaction than earlier reads: it must use the services anew, and what it
-        consumes commits together with what follows. Raises Invalid with ``error_message`` for the field, or
+        ``verify`` runs in a later transaction than earlier reads: it must get the services again, and what it
+        consumes is committed with what follows. Raises Invalid with ``error_message`` for the field, or
         FormRedisplay.
         """
         methods = self.attempt_factor(self.factor.name, self.human_user, verify)

@@ -230,7 +230,7 @@ class Page:
     ) -> VerificationT | None:
         """The result of ``verify``, counted as an attempt at the factor of this name; None if it fails.
 
-        ``verify`` runs in a later transaction than earlier reads: it must use the services anew. Raises
+        ``verify`` runs in a later transaction than earlier reads: it must get the services again. Raises
         FormRedisplay for too many attempts.
         """
         with self.rate_limited():

@@ -32,7 +32,7 @@ class SignInPage(FormPage):
     next step.
     """
 
-    #: A sign-in in progress is decided anew at its id below this path.
+    #: The next step of a pending sign-in is determined at its id below this path.
     AUTHORIZATION_PATH: ClassVar[str] = PATH
 
     context: PendingSignInContext

@@ -26,7 +26,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml",
 IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 _HEADERS = {
     "Cache-Control": IMMUTABLE_CACHE_CONTROL,
-    # An SVG that is opened by itself is a document.
+    # An SVG that is opened directly is a document.
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 

@@ -55,8 +55,8 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
 
 
 def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, context: Context) -> ConsentSummary:
-    """What the application would get from this session, or from the user who is about to sign in. Raises OAuthError if
-    the authorization would be refused."""
+    """What the application would receive from this session, or from the user who is about to sign in. Raises
+    OAuthError if the authorization would be refused."""
     authorization_request, subject = sign_in.request, sign_in.subject if account is None else account.subject
     if authorization_request is None or subject is None:
         raise ValueError("nobody is there, or nothing was asked for")

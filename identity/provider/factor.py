@@ -21,12 +21,11 @@ class Factor(ABC):
     methods: ClassVar[tuple[str, ...]]
     #: Names an icon of ``ui.icon``.
     icon: ClassVar[str] = "lock"
-    #: True if it can replace the password: it proves enough by itself.
+    #: True if it can replace the password because it is sufficient alone.
     is_passwordless: ClassVar[bool] = False
     #: True if a user can enrol more than one.
     allows_multiple: ClassVar[bool] = True
-    #: True if it only stands in for other factors: it can be enrolled beside another one, and alone it is not asked
-    #: for.
+    #: True for a backup of other factors: it can be enrolled only beside another one, and is not required by itself.
     is_backup: ClassVar[bool] = False
     #: True if it needs a mail server and a user with a proved address.
     needs_mail: ClassVar[bool] = False

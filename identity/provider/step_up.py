@@ -43,9 +43,9 @@ def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
 
 
 def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequirement | None:
-    """What is still to be proved; None if nothing is, or no account is selected. Raises UnmetAuthenticationRequirements
-    if a client requires what cannot be proved; LoginRequired if the time of authentication at an upstream provider is
-    unknown and the person has no factor here."""
+    """What the user must still prove; None if nothing, or no account is selected. Raises
+    UnmetAuthenticationRequirements if a client requires what cannot be proved; LoginRequired if the time of
+    authentication at an upstream provider is unknown and the user has no local factor."""
     subject = sign_in.subject
     if subject is None or not isinstance(subject.user, HumanUser):
         return None

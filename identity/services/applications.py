@@ -77,7 +77,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
             return storage.applications.is_registered_origin(origin)
 
     def can_change(self, owner: Project | Application, *, principal: Principal) -> bool:
-        """True if the caller, who may change applications of the project, may change those of this one, or this one."""
+        """True if the caller, who may change applications in general, may change the project's, or this one."""
         return not self._is_of_instance(owner) or self.can_set_privileged_fields(principal)
 
     def can_set_privileged_fields(self, principal: Principal) -> bool:

@@ -95,7 +95,7 @@ class AttemptService(Service):
             return AttemptReservation(
                 self._now, address, ((key, self._reserve(key, subject, self._limits_of(subject))),)
             )
-        # Counted by the typed name alone: the waiting time reveals nothing about an account.
+        # The typed name alone determines the counter, so the waiting time reveals nothing about an account.
         owner = None if by_email else subject
         name = _name(login_name) if owner is None else _name_of(owner, login_name)
         counted, refusal = self._reserve_shown(name, subject, self._limits_shown(login_name), is_owned=not by_email)

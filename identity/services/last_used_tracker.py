@@ -29,7 +29,7 @@ class LastUsedTracker:
         self._noted[_PERSONAL_ACCESS_TOKEN, token_id] = at
 
     def drain(self) -> dict[tuple[str, str], datetime]:
-        """Remove and return what was collected since the last call."""
+        """Remove and return everything collected since the last call."""
         uses: dict[tuple[str, str], datetime] = {}
         while self._noted:
             key, at = self._noted.popitem()

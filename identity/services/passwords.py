@@ -179,12 +179,13 @@ class PasswordService(Service):
         return self._hasher.hash(password)
 
     def change(self, subject: Subject, hashed: str, *, except_session: str | None = None) -> None:
-        """Store the new password of a person who knows the current one. Their sessions, pending sign-ins and links end.
+        """Store the new password of a user who knows the current one. Their sessions, pending sign-ins and links end.
 
         ``except_session`` is the id of the session or pending sign-in in which they chose it. With
         ``identity.password_change_ends_access`` the tokens of applications are revoked, too. Raises NotFound, also
         if that session ended after the current password was verified, so that knowing the old password cannot undo a
-        reset."""
+        reset.
+        """
         self._change(subject, hashed, keep=except_session, applications=self._settings.password_change_ends_access)
         # Last: a concurrent password change has ended the session by now.
         session = None if except_session is None else self._storage.sessions.find(except_session)
@@ -378,7 +379,7 @@ _JUDGED = 48
 
 
 def estimate_strength(password: str, names: tuple[str, ...]) -> int:
-    """Strength from 0 to 4 against a guesser who knows these names."""
+    """Strength from 0 to 4 against an attacker who knows these names."""
     from zxcvbn import zxcvbn
 
     judged = password[:_JUDGED].translate(_ALIKE)

@@ -61,7 +61,7 @@ class KeyRing:
         self._copy: _Copy | None = None
         self._private: dict[str, RsaPrivateKey] = {}
         self._public: dict[str, RsaPublicKey] = {}
-        #: What was published last, from which copy and when.
+        #: The last published key list, with its source copy and time.
         self._published: tuple[KeySchedule, datetime, Published] | None = None
 
     def cached_schedule(self, look: ReadSessionFactory, now: datetime) -> KeySchedule:

@@ -140,8 +140,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def change(
         self, user_id: str, command: ChangeHumanUser, *, principal: Principal, expected_version: int | None = None
     ) -> HumanUser:
-        """Change the account; a new address is unverified. Raises NotFound, Conflict, Invalid; Denied if the user holds
-        manager roles beyond the principal's: who can change the address can have a password link sent there."""
+        """Change the account; a new address is unverified. Raises NotFound, Conflict, Invalid; Denied if the user
+        holds manager roles beyond the principal's, because a password link can be sent to a changed address."""
         before = self._get_authorized(user_id, principal)
         profile = command.apply_to(before.profile)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)

@@ -100,7 +100,7 @@ class IssuedAuthorization:
 
 @dataclass(frozen=True)
 class BrowserSession:
-    """A person who is signed in at a browser, without pages."""
+    """A user's session in a browser, without pages."""
 
     world: "World"
     user: HumanUser
@@ -307,7 +307,7 @@ class World(AssembledService):
         return application, secret
 
     def make_browser_session(self, person: HumanUser | None = None) -> BrowserSession:
-        """A new session of the person, by default a new one, who has just entered a password."""
+        """A session of the user, by default of a new user, who has just entered a password."""
         person = person or self.make_human_user()
         with self.transaction_services() as services:
             subject = services.storage.users.find_subject(person.id)
@@ -320,7 +320,7 @@ class World(AssembledService):
     def make_code(
         self, client: CredentialsOrClientId, session: BrowserSession | None = None, **parameters: str | None
     ) -> PresentableCode:
-        """A new code of the authorization endpoint, by default for a person who has just signed in."""
+        """A code of the authorization endpoint, by default for a user who has just signed in."""
         session = session or self.make_browser_session()
         answer = session.authorize(client, **parameters)
         assert answer.status_int == 303, answer

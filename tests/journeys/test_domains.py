@@ -276,7 +276,7 @@ def test_domain_check_follows_no_redirect(
     assert web.received == [(OWN_DOMAIN, "/.well-known/identity-verification")]
 
 
-# --- who may say it ---------------------------------------------------------------------------------------------------
+# --- permissions ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.storages("memory")

@@ -214,7 +214,7 @@ def test_concurrent_wrong_passwords_are_rate_limited(isolated_world: World, node
     # Five at once; then one after 1 s, one after 2 s more, and so on.
     most = FREE_ATTEMPTS + 1 + math.log2(seconds + 1)
     assert FREE_ATTEMPTS <= looked_at <= most, (statuses, seconds)
-    # Two names have two counts, so that nobody learns that they belong to one account.
+    # Two names have two counts, which does not reveal that they belong to one account.
     assert looked_at <= statuses[422] <= (most if names == "one" else 2 * most), (statuses, seconds)
     # The right password is delayed, too.
     browser = Browser(isolated_world)

@@ -75,7 +75,7 @@ def test_changes_of_two_tabs_are_both_kept(identity: IdentityApplication, begun:
     assert proof_methods(after.proofs) == ("otp",)
 
 
-# --- who has proved what ----------------------------------------------------------------------------------------------
+# --- proofs -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

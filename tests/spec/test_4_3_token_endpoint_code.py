@@ -90,7 +90,7 @@ def test_application_lifetimes_and_format_apply(world: World, session: BrowserSe
     assert identity["exp"] - identity["iat"] == 180
 
 
-# --- lifetime, and one use alone --------------------------------------------------------------------------------------
+# --- lifetime and single use ------------------------------------------------------------------------------------------
 
 
 def test_code_expires_after_sixty_seconds(world: World, client: Credentials, session: BrowserSession) -> None:

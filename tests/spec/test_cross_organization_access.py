@@ -78,7 +78,7 @@ def test_organization_owner_cannot_enable_cross_organization_access(tenant: Tena
 
 
 def test_managing_application_is_changed_by_instance_manager_only(tenant: Tenant) -> None:
-    """Whoever redirected its codes could manage on behalf of every consenting user."""
+    """Such a manager could redirect codes, and then manage on behalf of every consenting user."""
     with tenant.world.transaction_services() as services:
         marked = ChangeApplication(may_manage=True)
         services.applications.change(tenant.client.client_id, marked, principal=Principal.OPERATOR)

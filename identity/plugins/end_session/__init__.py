@@ -1,4 +1,4 @@
-"""Logout that applications request (OpenID Connect RP-Initiated Logout): the endpoint, and its two pages."""
+"""Logout requested by applications (OpenID Connect RP-Initiated Logout): the endpoint and its two pages."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ class EndSessionPlugin:
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
-        """The pages that ask the user, and that lead back to the application."""
+        """Add the confirmation page, and the page that leads back to the application."""
         from identity.plugins.end_session import pages
 
         config.include("identity.pages")

@@ -1,7 +1,7 @@
 """The end-session endpoint (service description §4.7, OpenID Connect RP-Initiated Logout).
 
-A request that must wait, for the cookies that browsers withhold from another site's POST or for the user's answer,
-is stored as a row, as authorization requests are: neither hint nor state is in our URLs.
+A request that must wait, either for the cookies that browsers withhold from a cross-site POST or for the user's
+confirmation, is stored as a row, like authorization requests: neither hint nor state appears in URLs of the service.
 """
 
 from dataclasses import dataclass, replace
@@ -56,26 +56,25 @@ class LogoutRequest:
     pending_request_id: str | None = None
 
 
-#: A request of no known client: the user is asked, and stays here.
+#: The request of an unknown client: the user must confirm, and is not redirected.
 EMPTY_LOGOUT_REQUEST = LogoutRequest(None, None, None, Parameters({}))
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Sign out and redirect back if a valid hint names a session of this browser; otherwise ask the user.
+    """Sign out and redirect back if a valid hint names a session of this browser; otherwise ask the user to confirm.
 
     Raises UnredirectableError if the request cannot be read, or has an unregistered redirect URI.
     """
     logout_request = parse_logout_request(_parameters(request), context)
     if request.method == "POST" and not request.browser_state.sessions:
-        # Browsers withhold our cookies from another site's POST, and send them with the GET that follows.
+        # Browsers withhold cookies from a cross-site POST, and send them with the GET that follows.
         return _wait(logout_request, f"{PATH}/{{}}", context)
     return _decide(logout_request, request.browser_state, context)
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Continue a request that came by POST. Raises SignInUnavailable if it cannot continue in this browser;
-    UnredirectableError.
-    """
+    """Continue a request that was sent by POST. Raises SignInUnavailable if it cannot continue in this browser;
+    UnredirectableError."""
     return _decide(
         load_pending_request(request.resumed_request_id or "", request.browser_state, context),
         request.browser_state,
@@ -100,7 +99,7 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
         try:
             hint = verify_id_token_hint(text, context)
         except InvalidRequest:
-            # The sender knows no session.
+            # The hint names no known session.
             return EMPTY_LOGOUT_REQUEST
     client_id = parameters.get_value("client_id")
     if hint is not None and client_id not in (None, hint.client_id):
@@ -110,7 +109,7 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
     if client is None or not client.is_active:
         if client_id is not None:
             raise UnknownApplication("client_id names no active application")
-        # There is no client whose URI it could be (RP-Initiated Logout §2).
+        # Without a client the URI cannot be checked (RP-Initiated Logout §2).
         return LogoutRequest(None, None, hint, parameters)
     if len(parameters.get("state", "")) > _LONGEST_STATE:
         raise UnreadableRequest(f"parameter state is longer than {_LONGEST_STATE} characters")
@@ -196,7 +195,7 @@ def _waiting(logout_request: LogoutRequest, context: Context) -> tuple[str, tupl
 
 
 def _meant(logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...]) -> SignedInAccount | None:
-    """The browser's session that the hint was issued in; another session of the same person does not match."""
+    """The browser's session in which the hint was issued; another session of the same user does not match."""
     if logout_request.hint is None:
         return None
     return next((account for account in accounts if account.session.id == logout_request.hint.session_id), None)

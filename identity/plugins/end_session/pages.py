@@ -1,4 +1,4 @@
-"""/sign-out?request= and /signed-out?request=: the pages of a logout that an application requests."""
+"""/sign-out?request= and /signed-out?request=: the pages of a logout requested by an application."""
 
 from collections.abc import Mapping
 
@@ -61,7 +61,7 @@ class ConfirmLogoutPage(LogoutRequestPage, SignOutPage):
 
 
 class LogoutDonePage(LogoutRequestPage, SignedOutPage):
-    """A native application opens only by a click."""
+    """A native application opens only after a click."""
 
     template = "end_session/logout_done.html"
 
@@ -72,7 +72,7 @@ def _logout_return(request: Request, request_id: str) -> Response | None:
 
 
 def add_logout_pages(config: Configurator) -> None:
-    """Views that take precedence over the service's own at the same routes."""
+    """Add views that take precedence over the service's own at the same routes."""
     for route, page in (("sign_out", ConfirmLogoutPage), ("signed_out", LogoutDonePage)):
         config.add_view(
             page_view(page),

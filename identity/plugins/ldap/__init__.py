@@ -26,7 +26,7 @@ class LdapPlugin:
 
     @hookimpl
     def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
-        """Which entry is whose."""
+        """The links between entries and users are stored here."""
         self._name_space = namespace
 
     @hookimpl

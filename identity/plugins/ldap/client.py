@@ -56,7 +56,7 @@ class LdapClient:
 
     def __init__(self, settings: LdapPluginSettings) -> None:
         self._settings = settings
-        # They all serve one organization.
+        # All requests belong to one organization.
         self._slots = FairSemaphore(_MAX_CONCURRENT_REQUESTS, by_organization=False)
         self._failed_at = -_RETRY_AFTER_SECONDS
 
@@ -84,7 +84,7 @@ class LdapClient:
 
     def simulate_query(self, login: str) -> None:
         """Take as long as ``find_entry`` and ``verify_password``, but give up soon, and at once while no server
-        responds: other accounts must not wait for the directory."""
+        responds, because other accounts must not wait for the directory."""
         if monotonic() - self._failed_at < _RETRY_AFTER_SECONDS:
             return
         with suppress(DirectoryUnavailable):
@@ -204,7 +204,7 @@ class LdapClient:
         )
 
 
-#: Errors of the library if a server does not speak LDAP.
+#: Errors of the library for a server that does not speak LDAP.
 _PROTOCOL_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
 _EMPTY_RESULT_CODES = frozenset({"success", "noSuchObject", "sizeLimitExceeded"})
 #: Result codes that refuse the password, unlike those of a directory failure.

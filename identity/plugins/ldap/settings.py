@@ -14,7 +14,7 @@ LOGIN_PLACEHOLDER = "{login}"
 
 @dataclass(frozen=True, kw_only=True)
 class LdapPluginSettings:
-    """Which directory to use, how users are found in it, and how they are mapped."""
+    """The directory, how users are found in it, and how they are mapped."""
 
     servers: tuple[str, ...] = setting(
         "The LDAP servers, such as ``ldaps://dc1.example.com``, tried in this order. Empty turns the plugin off. With"

@@ -1,11 +1,12 @@
-"""Metrics of all processes of a machine, in a folder as prometheus_client's multiprocess mode keeps it.
+"""Metrics of all processes of a machine, in the folder format of prometheus_client's multiprocess mode.
 
-Each process adds to files of its own and each serves the sum. A process takes the lowest number that no living process
-has, and goes on with its files: they stay few, and no counter decreases when a process ends. The first process that
-starts when none is alive starts at zero.
+Each process adds to its own files, and each serves the sum. A process takes the lowest number that no running
+process has and continues its files, so they stay few, and no counter decreases when a process ends. The first
+process that starts when none is running starts at zero.
 
-The library's ``Counter`` and ``Histogram`` write at each count, which takes 0.8 and 1.5 µs of a request's path against
-0.3 and 0.4 µs in memory, and its gauges cannot ask for a value; so we count in memory and write once a second.
+The library's ``Counter`` and ``Histogram`` write at each count, which takes 0.8 and 1.5 µs of a request's path
+against 0.3 and 0.4 µs in memory, and its gauges cannot ask for a value; so we count in memory and write once a
+second.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""Keys, client secrets and personal access tokens of a service user. What is secret about them is shown once."""
+"""Keys, client secrets and personal access tokens of a service user. Secret parts are shown once."""
 
 import base64
 from collections.abc import Mapping, Sequence
