@@ -42,14 +42,14 @@ DEVICE, USER_CODE = "device", "user_code"
 
 
 class AuthorizationPending(OAuthError):
-    """The user has not typed the code yet: the device asks again."""
+    """The user has not typed the code yet: the device polls again."""
 
     error = "authorization_pending"
 
 
 @dataclass(frozen=True)
 class DeviceCode(SingleUseCredential):
-    """An approved device code, used up in the transaction that stores its access token."""
+    """An approved device code, consumed in the transaction that stores its access token."""
 
     records: RecordService
     text: str

@@ -34,7 +34,7 @@ SINCE = "since"
 
 
 class PinFactor(Factor):
-    """Something known beside the password: it makes no second kind of factor, but is asked for."""
+    """Knowledge, like the password: it does not count as a second kind of factor, but is still requested."""
 
     name: ClassVar[str] = "pin"
     label: ClassVar[str] = gettext_lazy("PIN")
@@ -128,7 +128,7 @@ class PinList:
 
 
 class PinPlugin:
-    """Lets people sign in with a PIN beside their password."""
+    """Adds a PIN as a factor besides the password."""
 
     hookspecs = 1
 

@@ -22,7 +22,7 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Views behind @login_required send people to identity.
+# Views behind @login_required redirect users to identity.
 LOGIN_URL = "sign-in"
 
 AUTHLIB_OAUTH_CLIENTS = {

@@ -1,4 +1,4 @@
-"""Addresses of the site."""
+"""URLs of the site."""
 
 import views
 from django.urls import path

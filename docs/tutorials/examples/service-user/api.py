@@ -1,4 +1,4 @@
-"""An API that answers programs which hold the role reader of its project."""
+"""An API for programs with the role reader in its project."""
 
 import os
 from typing import Annotated
@@ -15,7 +15,7 @@ app = FastAPI()
 
 
 def reader(credentials: Annotated[HTTPAuthorizationCredentials, Depends(HTTPBearer())]):
-    """Ask identity about the token: 401 unless it is live and meant for this API, 403 without the role."""
+    """Introspect the token: 401 unless it is active for this API, 403 without the role."""
     answer = requests.post(
         service["introspection_endpoint"], data={"token": credentials.credentials}, auth=CLIENT, timeout=10
     )

@@ -1,4 +1,4 @@
-"""The backend of a single-page application: it signs people in and keeps their tokens away from the browser."""
+"""The backend of a single-page application: it signs users in and keeps their tokens away from the browser."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ class SignedIn:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-# By a random key, which is all that the cookie holds. In production, keep sessions in a database.
+# By a random key, the only content of the cookie. In production, store sessions in a database.
 sessions: dict[str, SignedIn] = {}
 
 
 async def save_refreshed(name, token, refresh_token=None, access_token=None):
-    """Keep the new tokens in place of the old ones."""
+    """Replace the old tokens."""
     for signed_in in sessions.values():
         if signed_in.token.get("refresh_token") == refresh_token:
             signed_in.token = token

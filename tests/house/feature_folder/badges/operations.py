@@ -13,7 +13,7 @@ from identity.plugins.management.api import (
 
 
 class GiveBadge(Command):
-    """What is on the badge."""
+    """The text of the badge."""
 
     text: str
 
