@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from identity.provider.factor import Factor
     from identity.provider.grant_type import Authorization, GrantType
     from identity.provider.interaction import Interaction
-    from identity.provider.logout_handler import LogoutHandler
+    from identity.provider.logout import LogoutHandler
     from identity.provider.response_type import ResponseType
     from identity.provider.scope import GrantedScopes, Scope
     from identity.services.access_control import Principal

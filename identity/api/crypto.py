@@ -7,7 +7,7 @@ from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, Unverifie
 from identity.crypto.jwt import sign as sign_jwt
 from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey
 from identity.crypto.secrets import constant_time_equal, new_token, token_digest
-from identity.outbound_http import ForbiddenDestination, OutboundHttpClient, OutboundResponse
+from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
 from identity.password_hashing import PasswordHasher
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "JwkPublicKey",
     "MalformedToken",
     "OutboundHttpClient",
-    "OutboundResponse",
     "PasswordHasher",
     "RsaPrivateKey",
     "RsaPublicKey",

@@ -18,7 +18,10 @@ from identity.provider.errors import (
     MethodNotAllowed,
     OAuthError,
     UnauthorizedClient,
+    UnknownApplication,
     UnmetAuthenticationRequirements,
+    UnredirectableError,
+    UntrustedRedirect,
 )
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
@@ -47,7 +50,10 @@ __all__ = [
     "ProtocolRequest",
     "ProtocolResponse",
     "UnauthorizedClient",
+    "UnknownApplication",
     "UnmetAuthenticationRequirements",
+    "UnredirectableError",
+    "UntrustedRedirect",
     "build_protocol_request",
     "build_response",
     "request_context",

@@ -7,13 +7,11 @@ from identity.domain.managers import ManagerRole
 from identity.domain.names import display_name_error, domain_name_error
 from identity.domain.organizations import Organization
 from identity.domain.permissions import ManagerLevel, Resource
-from identity.domain.projects import Project
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.upstream_providers import ClaimMapping, UpstreamAuthentication, UpstreamKind, UpstreamProvider
-from identity.domain.users import Address, EmailVerifier, HumanUser, Profile, ServiceUser, Subject, User
+from identity.domain.users import EmailVerifier, HumanUser, Profile, ServiceUser, Subject, User
 
 __all__ = [
-    "Address",
     "Application",
     "ApplicationClient",
     "ClaimMapping",
@@ -28,7 +26,6 @@ __all__ = [
     "NotFound",
     "Organization",
     "Profile",
-    "Project",
     "Resource",
     "ServiceUser",
     "ServiceUserKey",

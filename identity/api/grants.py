@@ -2,7 +2,14 @@
 
 from identity.domain.audiences import AudienceScope
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
-from identity.domain.tokens import AccessToken, ConnectedApplication, PresentedRefreshToken, RefreshToken
+from identity.domain.tokens import (
+    AccessToken,
+    ConnectedApplication,
+    PresentedAccessToken,
+    PresentedRefreshToken,
+    RefreshToken,
+)
+from identity.provider.claims import token_claims
 from identity.provider.grant_type import (
     Authorization,
     ClientRequirement,
@@ -28,6 +35,7 @@ __all__ = [
     "GrantType",
     "GrantedScope",
     "GrantedScopes",
+    "PresentedAccessToken",
     "PresentedCode",
     "PresentedRefreshToken",
     "PreviewInput",
@@ -38,4 +46,5 @@ __all__ = [
     "Scope",
     "SingleUseCredential",
     "TokenRequest",
+    "token_claims",
 ]

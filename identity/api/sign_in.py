@@ -7,13 +7,12 @@ from identity.domain.sessions import PendingAuthorization, SignedInAccount
 from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.factor_pages import EnrolPage, FactorPage, ProvePage
 from identity.pages.sign_in_page import SignInPage
-from identity.pages.sign_out import finish_logout
+from identity.pages.sign_out import SignOutPage
 from identity.provider.consent import find_missing_consent
 from identity.provider.directory import Directory, DirectoryUnavailable
-from identity.provider.endpoints.authorization import load_sign_in
 from identity.provider.factor import Factor
 from identity.provider.interaction import Interaction, SignIn, StepUpRequirement
-from identity.provider.logout_handler import LogoutHandler
+from identity.provider.logout import LogoutHandler
 from identity.provider.step_up import allowed_factors
 from identity.services.sign_ins import SignInUnavailable
 
@@ -35,10 +34,9 @@ __all__ = [
     "SignIn",
     "SignInPage",
     "SignInUnavailable",
+    "SignOutPage",
     "SignedInAccount",
     "StepUpRequirement",
     "allowed_factors",
     "find_missing_consent",
-    "finish_logout",
-    "load_sign_in",
 ]

@@ -1,7 +1,6 @@
 """The storage port that a backend implements. Its contract is in identity.api.testing."""
 
 from identity.storage.backend import Backend, Storage
-from identity.storage.dump import StorageDump
 from identity.storage.errors import AlreadyUsed, StorageError, StorageUnavailable
 from identity.storage.memory import MemoryBackend
 
@@ -10,7 +9,6 @@ __all__ = [
     "Backend",
     "MemoryBackend",
     "Storage",
-    "StorageDump",
     "StorageError",
     "StorageUnavailable",
 ]

@@ -34,7 +34,6 @@ from identity.provider.context import Context
 from identity.provider.endpoint import EndpointHost
 from identity.provider.errors import OAuthError, TemporarilyUnavailable
 from identity.provider.protocol_request import NO_BROWSER_STATE, BrowserState, ProtocolRequest, ProtocolResponse
-from identity.provider.responses import error_response
 from identity.storage.errors import StorageUnavailable
 from identity.transaction_manager import ExplicitTransactionManager
 
@@ -240,10 +239,10 @@ class EndpointCall:
         if is_for_people or (opened.context is not None and opened.context.redirect_targets):
             return None
         if isinstance(error, OAuthError):
-            return error_response(error)
+            return ProtocolResponse.from_error(error)
         if isinstance(error, _UNAVAILABLE):
             log_unavailable(error, self._request_id)
-            return error_response(TemporarilyUnavailable("try again in a few seconds"))
+            return ProtocolResponse.from_error(TemporarilyUnavailable("try again in a few seconds"))
         return None
 
     def _response_after_commit(self, result: ProtocolResponse | Exception, context: Context | None) -> AsgiResponse:

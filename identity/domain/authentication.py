@@ -71,6 +71,19 @@ def amr_claim(methods: Iterable[str]) -> list[str]:
     return [*once, _MFA] if _kinds(known) > 1 and _MFA not in once else once
 
 
+def authentication_claims(
+    methods: Iterable[str], acr: str = "", authenticated_at: datetime | None = None
+) -> dict[str, object]:
+    """How and when the user authenticated: ``amr``, ``acr`` and ``auth_time`` (OpenID Connect Core §2, RFC 9068
+    §2.2.1)."""
+    amr = amr_claim(methods)
+    claims: dict[str, object] = {"amr": amr} if amr else {}
+    claims["acr"] = acr or acr_claim(methods)
+    if authenticated_at is not None:
+        claims["auth_time"] = int(authenticated_at.timestamp())
+    return claims
+
+
 def acr_claim(methods: Iterable[str], requested: Iterable[str] = ()) -> str:
     """The acr claim: the first of ``requested`` that the methods satisfy, else the strongest class they reach."""
     known = frozenset(methods)

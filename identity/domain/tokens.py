@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from identity.domain.applications import ApplicationClient
+from identity.domain.authentication import authentication_claims
 from identity.domain.consents import Consent
+from identity.domain.expirations import NEVER
 from identity.domain.users import Subject, TokenFormat
 
 
@@ -61,6 +63,17 @@ class AccessToken:
     revoked_at: datetime | None = None
     actors: tuple[str, ...] = ()
 
+    @property
+    def never_expires(self) -> bool:
+        return self.expires_at == NEVER
+
+    def actor_claim(self) -> dict[str, object]:
+        """The claim ``act``: the actor and the chain of earlier actors (RFC 8693 §4.1); empty without an actor."""
+        claims: dict[str, object] = {}
+        for actor in reversed(self.actors):
+            claims = {"act": {"sub": actor, **claims}}
+        return claims
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshToken:
@@ -98,6 +111,12 @@ class PresentedAccessToken:
     methods: tuple[str, ...] = ()
     acr: str = ""
     authenticated_at: datetime | None = None
+
+    def authentication_claims(self) -> dict[str, object]:
+        """``amr``, ``acr`` and ``auth_time``; empty if no user authenticated."""
+        if not self.methods or self.authenticated_at is None:
+            return {}
+        return authentication_claims(self.methods, self.acr, self.authenticated_at)
 
     def is_live(self, now: datetime) -> bool:
         """True if the token, its family, session, user, organization, application and project all allow it."""

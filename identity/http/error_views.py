@@ -19,8 +19,8 @@ from identity.password_hashing import ServerBusy
 from identity.provider.bearer_token import parse_bearer_header
 from identity.provider.context import Context
 from identity.provider.errors import OAuthError, ServerError, TemporarilyUnavailable
+from identity.provider.protocol_request import ProtocolResponse
 from identity.provider.redirect_target import RedirectTarget
-from identity.provider.responses import error_response
 from identity.storage.errors import StorageUnavailable
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def api_error_response(
 
 
 def oauth_error_view(error: OAuthError, request: Request) -> Response:
-    return build_response(request, error_response(error))
+    return build_response(request, ProtocolResponse.from_error(error))
 
 
 def domain_error_view(error: DomainError, request: Request) -> Response:
@@ -107,7 +107,9 @@ def unavailable_view(error: Exception, request: Request) -> Response:
     if _is_protocol_route(request):
         problem = TemporarilyUnavailable("try again in a few seconds")
         address = pending_redirect_target(request)
-        return build_response(request, error_response(problem) if address is None else address.error_response(problem))
+        return build_response(
+            request, ProtocolResponse.from_error(problem) if address is None else address.error_response(problem)
+        )
     return api_error_response(request, 503, "temporarily_unavailable", _BUSY_MESSAGE, Retry_After="5")
 
 

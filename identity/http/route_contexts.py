@@ -11,10 +11,13 @@ from typing import Any
 
 from pyramid.request import Request
 
+from identity.domain.applications import Application
+from identity.domain.audit import AuditEvent
 from identity.domain.errors import NotFound
 from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
-from identity.domain.users import HumanUser, ServiceUser
+from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.services.container import Services
 
 #: The subject of permissions on managers, at any level.
@@ -47,9 +50,6 @@ class RouteContext:
 #: For requests without a valid credential or manager role: without a resource every permission is refused.
 _DENIED_CONTEXT = RouteContext(None)
 
-#: Finds an entity by id and the resource of its permissions. Raises NotFound.
-EntityFinder = Callable[[Services, str], tuple[Any, Resource]]
-
 
 def instance_context(request: Request) -> RouteContext:
     return (
@@ -63,15 +63,17 @@ def caller_context(request: Request) -> RouteContext:
 
 
 def context_factory(
-    name: str, find: EntityFinder, *, includes_children: bool = False
+    name: str, getter: Callable[[Services], Callable[[str], Any]], *, includes_children: bool = False
 ) -> Callable[[Request], RouteContext]:
-    """A factory for the entity named by ``{name}`` in the path."""
+    """A factory for the entity named by ``{name}`` in the path. ``getter`` is a service's method that returns the
+    entity with an id, or raises NotFound."""
 
     def factory(request: Request) -> RouteContext:
         if not _is_manager(request):
             return _DENIED_CONTEXT
         identifier = request.matchdict[name]
-        value, resource = find(request.services, identifier)
+        value = getter(request.services)(identifier)
+        resource = _resource_of(value, request.services)
         if not _is_visible(request, value, resource):
             raise NotFound(name.replace("_", " "), identifier)
         return RouteContext(resource, value, includes_children)
@@ -79,70 +81,41 @@ def context_factory(
     return factory
 
 
-def _find_organization(services: Services, identifier: str) -> tuple[Any, Resource]:
-    organization = services.organizations.get(identifier)
-    return organization, Resource.of_organization(organization.id)
+def _resource_of(entity: Any, services: Services) -> Resource:
+    """Where the permissions of an entity are checked. Raises NotFound."""
+    match entity:
+        case Organization():
+            return Resource.of_organization(entity.id)
+        case Project():
+            return project_resource(entity)
+        case Application():
+            return project_resource(services.projects.get(entity.project_id))
+        case ProjectGrant():
+            return project_grant_resource(entity, services.projects.get(entity.project_id))
+        case UserGrant():
+            return services.user_grants.grant_resource(entity)
+        case Manager():
+            return services.access_control.get_resource(entity.resource)
+        case AuditEvent(organization_id=None):
+            return Resource.INSTANCE
+        case _:
+            return Resource.of_organization(entity.organization_id)
 
 
-def _find_project(services: Services, identifier: str) -> tuple[Any, Resource]:
-    project = services.projects.get(identifier)
-    return project, project_resource(project)
-
-
-def _find_application(services: Services, identifier: str) -> tuple[Any, Resource]:
-    application = services.applications.get(identifier)
-    return application, project_resource(services.projects.get(application.project_id))
-
-
-def _find_project_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
-    project_grant = services.project_grants.get(identifier)
-    return project_grant, project_grant_resource(project_grant, services.projects.get(project_grant.project_id))
-
-
-def _find_user(services: Services, identifier: str) -> tuple[HumanUser, Resource]:
-    user = services.users.get(identifier)
-    return user, Resource.of_organization(user.organization_id)
-
-
-def _find_service_user(services: Services, identifier: str) -> tuple[ServiceUser, Resource]:
-    service_user = services.service_users.get(identifier)
-    return service_user, Resource.of_organization(service_user.organization_id)
-
-
-def _find_upstream_provider(services: Services, identifier: str) -> tuple[Any, Resource]:
-    provider = services.upstream_providers.get(identifier)
-    return provider, Resource.of_organization(provider.organization_id)
-
-
-def _find_user_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
-    user_grant = services.user_grants.get(identifier)
-    return user_grant, services.user_grants.grant_resource(user_grant)
-
-
-def _find_manager(services: Services, identifier: str) -> tuple[Any, Resource]:
-    manager = services.managers.get(identifier)
-    return manager, services.access_control.get_resource(manager.resource)
-
-
-def _find_audit_event(services: Services, identifier: str) -> tuple[Any, Resource]:
-    event = services.audit_trail.get(identifier)
-    if event.organization_id is None:
-        return event, Resource.INSTANCE
-    return event, Resource.of_organization(event.organization_id)
-
-
-organization_context = context_factory("organization", _find_organization)
+organization_context = context_factory("organization", lambda services: services.organizations.get)
 #: An organization of which the principal may manage only a child, such as a single project.
-organization_or_child_context = context_factory("organization", _find_organization, includes_children=True)
-project_context = context_factory("project", _find_project)
-application_context = context_factory("application", _find_application)
-project_grant_context = context_factory("project_grant", _find_project_grant)
-user_context = context_factory("user", _find_user)
-service_user_context = context_factory("service_user", _find_service_user)
-upstream_provider_context = context_factory("upstream_provider", _find_upstream_provider)
-user_grant_context = context_factory("user_grant", _find_user_grant)
-manager_context = context_factory("manager", _find_manager)
-audit_event_context = context_factory("audit_event", _find_audit_event)
+organization_or_child_context = context_factory(
+    "organization", lambda services: services.organizations.get, includes_children=True
+)
+project_context = context_factory("project", lambda services: services.projects.get)
+application_context = context_factory("application", lambda services: services.applications.get)
+project_grant_context = context_factory("project_grant", lambda services: services.project_grants.get)
+user_context = context_factory("user", lambda services: services.users.get)
+service_user_context = context_factory("service_user", lambda services: services.service_users.get)
+upstream_provider_context = context_factory("upstream_provider", lambda services: services.upstream_providers.get)
+user_grant_context = context_factory("user_grant", lambda services: services.user_grants.get)
+manager_context = context_factory("manager", lambda services: services.managers.get)
+audit_event_context = context_factory("audit_event", lambda services: services.audit_trail.get)
 
 
 def _is_manager(request: Request) -> bool:

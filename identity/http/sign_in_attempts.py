@@ -51,8 +51,12 @@ class PendingSignInContext:
     @cached_property
     def sign_in(self) -> SignIn:
         """The state of the sign-in. Raises UnredirectableError if the application is gone; OAuthError."""
-        request = self._request
-        return load_sign_in(self.pending, request.browser_state, request_context(request))
+        return self.load_sign_in(self._request, self.pending)
+
+    @staticmethod
+    def load_sign_in(request: Request, pending: PendingAuthorization) -> SignIn:
+        """The state of a sign-in of this browser, also outside of its own pages. Raises as ``sign_in`` does."""
+        return load_sign_in(pending, request.browser_state, request_context(request))
 
     @property
     def resume_path(self) -> str:

@@ -127,7 +127,7 @@ def oauth_error(error: OAuthError, request: Request) -> Response:
     page = render_error_page(
         request, error.status, title, texts, advice=advice, error=code, detail=detail, received=sent
     )
-    page.headers.update(error.headers())
+    page.headers.update(error.headers)
     return page
 
 
@@ -140,7 +140,7 @@ def _untrusted_redirect_message(error: UntrustedRedirect) -> str:
     return gettext_lazy(
         "{application} asked us to return you to an address that is not registered for it. To protect you, we stopped"
         " here. Nothing was sent.",
-        application=error.application,
+        application=error.application.name,
     )
 
 

@@ -1,10 +1,10 @@
 """/sign-out asks for confirmation and ends all sessions of this browser; /signed-out confirms it.
 
-A plugin whose applications request logouts adds views with a ``query_parameter`` to both routes, and
-``config.add_logout_return``.
+A plugin whose applications request logouts replaces both pages for its requests by ``config.add_logout_pages``.
 """
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from pyramid.config import Configurator
 from pyramid.request import Request
@@ -15,17 +15,14 @@ from identity.cached_property import cached_property
 from identity.domain.sessions import SignedInAccount
 from identity.http.endpoint_routes import build_response, request_context
 from identity.pages.forms import Form
-from identity.pages.page import FormPage, Page
-from identity.provider.logout import CONFIRMATION_PATH, SIGNED_OUT_PATH, end_sessions
-from identity.provider.pending_request import store_pending_request
-from identity.provider.responses import redirect_response
-
-#: Returns where a logout elsewhere ends, for the pending request of this id; None if it is not the plugin's.
-LogoutReturn = Callable[[Request, str], Response | None]
+from identity.pages.page import FormPage, Page, page_view
+from identity.provider.logout import CONFIRMATION_PATH, SIGNED_OUT_PATH, LogoutHandler
 
 
 class SignOutPage(FormPage):
     """Reached from error pages, and from the account menu, whose form posts here."""
+
+    PATH: ClassVar[str] = CONFIRMATION_PATH
 
     template = "sign_out.html"
 
@@ -56,34 +53,45 @@ class SignOutPage(FormPage):
 
     def submit(self, form: Form) -> Response:
         context = request_context(self.request)
-        response = end_sessions(
-            self.accounts,
-            context,
-            return_to=context.settings.login_url + self.done_path,
-            store_request=lambda: store_pending_request({}, context),
-        )
-        return build_response(self.request, response)
+        return_to = context.settings.login_url + self.done_path
+        return build_response(self.request, LogoutHandler.end_sessions(self.accounts, context, return_to=return_to))
+
+    @staticmethod
+    def finish_logout(request: Request, request_id: str) -> Response:
+        """The response to a browser that comes back from a logout at an upstream provider."""
+        found = (find(request, request_id) for find in request.registry.pages.logout_returns)
+        response: Response | None = next((item for item in found if item is not None), None)
+        if response is None:
+            response = build_response(request, request_context(request).redirect_to_page(SIGNED_OUT_PATH))
+        return response
 
 
 class SignedOutPage(Page):
     template = "signed_out.html"
 
 
-def finish_logout(request: Request, request_id: str) -> Response:
-    """The response to a browser that comes back from a logout at an upstream provider."""
-    for find in request.registry.pages.logout_returns:
-        found: Response | None = find(request, request_id)
-        if found is not None:
-            return found
-    return build_response(request, redirect_response(request.registry.application.settings.login_url + SIGNED_OUT_PATH))
-
-
-def add_logout_return(config: Configurator, find: LogoutReturn) -> None:
-    """Directive: choose where a browser goes that comes back from a logout elsewhere."""
-    config.registry.pages.logout_returns.append(find)
+def add_logout_pages(
+    config: Configurator,
+    query_parameter: str,
+    confirm: type[SignOutPage],
+    done: type[Page],
+    find_return: Callable[[Request, str], Response | None],
+) -> None:
+    """Directive: the pages that take the place of the service's own at the same paths if the query names the parameter;
+    and where a browser goes that comes back from a logout elsewhere. ``find_return`` gets the id of the pending
+    request, and returns None for one that is not the plugin's."""
+    for route, page in (("sign_out", confirm), ("signed_out", done)):
+        config.add_view(
+            page_view(page),
+            route_name=route,
+            query_parameter=query_parameter,
+            permission=NO_PERMISSION_REQUIRED,
+            checks_form=True,
+        )
+    config.registry.pages.logout_returns.append(find_return)
 
 
 def includeme(config: Configurator) -> None:
-    config.add_directive("add_logout_return", add_logout_return)
+    config.add_directive("add_logout_pages", add_logout_pages)
     config.add_page("sign_out", CONFIRMATION_PATH, SignOutPage, permission=NO_PERMISSION_REQUIRED)
     config.add_page("signed_out", SIGNED_OUT_PATH, SignedOutPage, permission=NO_PERMISSION_REQUIRED)

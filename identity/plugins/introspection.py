@@ -1,25 +1,14 @@
 """The introspection endpoint (service description §4.4, RFC 7662)."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from identity.api.endpoints import Context, Endpoint, EndpointHost, Parameters, ProtocolRequest, ProtocolResponse
 from identity.api.entities import ServiceUser, Subject
-from identity.api.grants import Scope
+from identity.api.grants import PresentedAccessToken, Scope, token_claims
 from identity.api.plugins import hookimpl
-from identity.domain.expirations import NEVER
-from identity.domain.tokens import PresentedAccessToken
-from identity.provider.access_token_formats import actor_claim, authentication_claims
-from identity.provider.claim_reasons import ClaimsCarrier
-from identity.provider.claims import scope_claims
-from identity.provider.client_authentication import require_application
-from identity.provider.endpoint import ClaimsPreview
-from identity.provider.responses import json_response
-from identity.provider.role_claims import response_role_claims
-from identity.provider.scope import scopes_from_token
 
-_INACTIVE = replace(json_response('{"active": false}'), is_negative=True)
+_INACTIVE = ProtocolResponse.from_json('{"active": false}', is_negative=True)
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -28,13 +17,11 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """
     Parameters.refuse_secrets(request.query)
     parameters = request.parse_form()
-    client = require_application(context.provider.authenticate(request, parameters, context))
+    client = context.provider.authenticate_application(request, parameters, context)
     issued = context.services.tokens.find_live_access_token(parameters.require_value("token"))
     if issued is None or not context.services.tokens.is_in_audience(issued, client):
         return _INACTIVE
-    from identity.provider.pyoidc_messages import TokenIntrospectionResponse
-
-    return json_response(TokenIntrospectionResponse(**introspection_members(issued, context)).to_json())
+    return context.provider.introspection_response(introspection_members(issued, context))
 
 
 def introspection_members(issued: PresentedAccessToken, context: Context) -> dict[str, Any]:
@@ -50,19 +37,14 @@ def introspection_members(issued: PresentedAccessToken, context: Context) -> dic
         "aud": list(token.audience),
         "iat": int(token.issued_at.timestamp()),
         "jti": token.id,
-        **actor_claim(token),
+        **token.actor_claim(),
     }
-    if token.expires_at != NEVER:
+    if not token.never_expires:
         members["exp"] = int(token.expires_at.timestamp())
-    if issued.methods and issued.authenticated_at is not None:
-        members |= {**authentication_claims(issued), "auth_time": int(issued.authenticated_at.timestamp())}
-    if issued.subject is not None:
-        if _discloses_user_name(issued.subject, token.scope, context):
-            members["username"] = issued.subject.login_name
-        if Scope.OPENID in token.scope:
-            members |= scope_claims(issued.subject.user, token.scope, context)
-        members |= response_role_claims(issued.subject, issued.client, scopes_from_token(token), context)
-    return members
+    members |= issued.authentication_claims()
+    if issued.subject is not None and _discloses_user_name(issued.subject, token.scope, context):
+        members["username"] = issued.subject.login_name
+    return members | token_claims(issued, context)
 
 
 def _discloses_user_name(subject: Subject, scopes: tuple[str, ...], context: Context) -> bool:
@@ -84,7 +66,7 @@ ENDPOINT = Endpoint(
     allows_stale_reads=True,
     authenticates_clients=True,
     refuses_public_clients=True,
-    claims_preview=ClaimsPreview(ClaimsCarrier.INTROSPECTION, introspection_members),
+    token_claims=introspection_members,
     handle=handle,
 )
 

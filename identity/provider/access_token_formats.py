@@ -6,8 +6,8 @@ from typing import Any
 from identity.crypto.jwt import sign
 from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.crypto.secrets import new_token
-from identity.domain.authentication import acr_claim, amr_claim
-from identity.domain.tokens import AccessToken, PresentedAccessToken
+from identity.domain.authentication import authentication_claims
+from identity.domain.tokens import AccessToken
 from identity.provider.claims import merge_plugin_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
@@ -39,9 +39,9 @@ def new_jwt_access_token(
         "iat": int(token.issued_at.timestamp()),
         "exp": int(token.expires_at.timestamp()),
     }
-    claims |= actor_claim(token)
+    claims |= token.actor_claim()
     if authorization.methods:
-        claims |= {**authentication_claims(authorization), "auth_time": int(authorization.authenticated_at.timestamp())}
+        claims |= authentication_claims(authorization.methods, authorization.acr, authorization.authenticated_at)
     client = authorization.client
     subject = authorization.subject
     if client is not None and client.application.access_token_userinfo_assertion and subject is not None:
@@ -54,18 +54,3 @@ def new_jwt_access_token(
         merge_plugin_claims(claims, hooks, context, authorization=authorization, granted=granted)
     key_id, private_key = key()
     return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)
-
-
-def authentication_claims(authorization: Authorization | PresentedAccessToken) -> dict[str, Any]:
-    """The claims ``amr`` and ``acr``: how the user authenticated (OpenID Connect Core §2, RFC 9068 §2.2.1)."""
-    methods = authorization.methods
-    amr = amr_claim(methods)
-    return ({"amr": amr} if amr else {}) | {"acr": authorization.acr or acr_claim(methods)}
-
-
-def actor_claim(token: AccessToken) -> dict[str, Any]:
-    """The claim ``act``: the actor and the chain of earlier actors (RFC 8693 §4.1); empty without an actor."""
-    claims: dict[str, Any] = {}
-    for actor in reversed(token.actors):
-        claims = {"act": {"sub": actor, **claims}}
-    return claims

@@ -25,9 +25,8 @@ from identity.provider.errors import (
     UnsupportedResponseType,
     UntrustedRedirect,
 )
-from identity.provider.id_token_hint import verify_id_token_hint
 from identity.provider.parameters import Parameters, repeated_parameter_error
-from identity.provider.redirect_target import RedirectTarget, redact_uri
+from identity.provider.redirect_target import RedirectTarget
 from identity.provider.response_type import Artifact, ResponseMode, ResponseType
 from identity.provider.scope import Scope
 
@@ -90,13 +89,10 @@ def resolve_client_and_redirect_target(
     client = require_active(context.services.applications.find_client(client_id))
     application, redirect_uri = client.application, parameters.get_value("redirect_uri")
     if redirect_uri is None:
-        raise UntrustedRedirect("redirect_uri is missing", application=application.name)
+        raise UntrustedRedirect("redirect_uri is missing", application=application)
     if not application.has_redirect_uri(redirect_uri):
         raise UntrustedRedirect(
-            "redirect_uri is not registered for this application",
-            application=application.name,
-            sent=redact_uri(redirect_uri),
-            development=application.development,
+            "redirect_uri is not registered for this application", application=application, uri=redirect_uri
         )
     error_parameters = _with_unverified_parameters(parameters)
     address = RedirectTarget(
@@ -223,7 +219,10 @@ def _find_scopes_for_claims(claims_request: ClaimsRequest, context: Context) -> 
 
 def _subject(parameters: Parameters, claims_request: ClaimsRequest, context: Context) -> str | None:
     text = parameters.get_value("id_token_hint")
-    hinted = None if text is None else verify_id_token_hint(text, context).subject
+    hint = None if text is None else context.services.signing_keys.verify_id_token_hint(text)
+    if text is not None and hint is None:
+        raise InvalidRequest("id_token_hint is not an ID token of this issuer")
+    hinted = None if hint is None else hint.subject
     if None not in (hinted, claims_request.subject) and hinted != claims_request.subject:
         raise InvalidRequest("id_token_hint and claims name two subjects")
     return hinted or claims_request.subject

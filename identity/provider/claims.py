@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from identity.domain.tokens import PresentedAccessToken
 from identity.domain.users import HumanUser, ServiceUser, User
 from identity.provider.context import Context
 from identity.provider.errors import TemporarilyUnavailable
 from identity.provider.protocol_registry import NamedHook
+from identity.provider.role_claims import response_role_claims
+from identity.provider.scope import GrantedScopes, Scope
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +42,20 @@ def scope_claims(user: User, scopes: tuple[str, ...], context: Context) -> dict[
     if hooks:
         merge_plugin_claims(claims, hooks, context, user=user, scopes=scopes)
     return claims
+
+
+def token_claims(issued: PresentedAccessToken, context: Context, *, requested: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a live token opens about its user, besides ``sub``: their claims if openid was granted, with those
+    ``requested`` singly, and their roles; empty without a user."""
+    token, subject = issued.token, issued.subject
+    if subject is None:
+        return {}
+    claims: dict[str, Any] = {}
+    if Scope.OPENID in token.scope:
+        claims = scope_claims(subject.user, token.scope, context)
+        claims |= requested_claims(subject.user, requested, context)
+    granted = GrantedScopes(token.scope, token.audience)
+    return claims | response_role_claims(subject, issued.client, granted, context)
 
 
 def requested_claims(user: User, names: tuple[str, ...], context: Context) -> dict[str, Any]:

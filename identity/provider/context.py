@@ -1,10 +1,11 @@
 """Context: what an endpoint or grant uses besides the request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from identity.provider.protocol_request import Cookie, CookieKind, ProtocolResponse
 from identity.services.container import Services
 from identity.settings import Settings
 
@@ -34,6 +35,18 @@ class Context:
     def provider(self) -> "IdentityProvider":
         """pyoidc's provider for this service, created on first use."""
         return self.provider_factory()
+
+    def redirect_to_page(self, path: str, *cookies: Cookie) -> ProtocolResponse:
+        """303 to a path of the login host."""
+        return ProtocolResponse.redirect(self.settings.login_url + path, *cookies)
+
+    def store_request(
+        self, parameters: Mapping[str, str], *, login_name: str = "", ui_locales: str = ""
+    ) -> tuple[str, Cookie]:
+        """Store a request until its user has acted: its id, and the cookie that identifies its browser."""
+        sign_ins = self.services.sign_ins
+        pending, secret = sign_ins.begin(parameters, login_name=login_name, ui_locales=ui_locales)
+        return pending.id, Cookie(CookieKind.SIGN_IN, pending.id, secret, sign_ins.lifetime)
 
     @property
     def issuer(self) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 from identity.domain.tokens import PresentedAccessToken
 from identity.provider.cacheable_document import CachedDocumentFinder
-from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.context import Context
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 
@@ -18,15 +17,6 @@ class EndpointHost(StrEnum):
     ISSUER = "issuer"
     BASE = "base"
     LOGIN = "login"
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimsPreview:
-    """Claims that the endpoint returns to the bearer of an access token, for the token preview; ``carrier`` is what it
-    shows them as. ``claims`` writes nothing, and raises InsufficientScope if the token opens nothing here."""
-
-    carrier: ClaimsCarrier
-    claims: Callable[[PresentedAccessToken, Context], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +30,9 @@ class Endpoint:
     that it waits for something other than the storage, outside of ``identity.concurrency``, and runs in a thread.
     Discovery lists the client authentication methods of an endpoint that ``authenticates_clients``, without those
     that prove nothing if it ``refuses_public_clients``. ``cached_document`` finds the document that a GET returns to
-    all clients, without reading the storage. ``claims_preview`` is for an endpoint that answers what an access token
-    stands for."""
+    all clients, without reading the storage. ``token_claims`` returns what the endpoint answers about an access token,
+    for the token preview: to whom presents it, or to a client that authenticates. It writes nothing, and raises
+    InsufficientScope if the token opens nothing here."""
 
     name: str
     path: str
@@ -56,7 +47,7 @@ class Endpoint:
     authenticates_clients: bool = False
     refuses_public_clients: bool = False
     cached_document: CachedDocumentFinder | None = None
-    claims_preview: ClaimsPreview | None = None
+    token_claims: Callable[[PresentedAccessToken, Context], Mapping[str, Any]] | None = None
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]
 
     @property

@@ -1,6 +1,14 @@
 """OAuthError and one class per error code."""
 
+import re
 from collections.abc import Mapping
+from types import MappingProxyType
+
+from identity.domain.applications import Application
+
+#: The maximum length of a displayed URI.
+_LONGEST_URI = 200
+_CREDENTIALS = re.compile(r"(?<=//)[^/]*@")
 
 
 class OAuthError(Exception):
@@ -11,6 +19,7 @@ class OAuthError(Exception):
 
     status = 400
     error = "invalid_request"
+    headers: Mapping[str, str] = MappingProxyType({})
     commits_transaction = False
 
     def __init__(self, description: str, *, reason: str | None = None, keep_changes: bool = False) -> None:
@@ -18,9 +27,6 @@ class OAuthError(Exception):
         self.description = description
         self.audit_reason = reason or description
         self.commits_transaction = keep_changes
-
-    def headers(self) -> Mapping[str, str]:
-        return {}
 
 
 class InvalidRequest(OAuthError):
@@ -34,17 +40,13 @@ class RequestTooLarge(InvalidRequest):
 
 
 class MethodNotAllowed(InvalidRequest):
-    """The endpoint does not allow this method."""
+    """The endpoint does not allow this method; the header names those that it allows (RFC 9110 §15.5.6)."""
 
     status = 405
 
     def __init__(self, methods: tuple[str, ...]) -> None:
         super().__init__(f"use {' or '.join(methods)}")
-        self.methods = methods
-
-    def headers(self) -> Mapping[str, str]:
-        """Names the methods that are answered (RFC 9110 §15.5.6)."""
-        return {"Allow": ", ".join(self.methods)}
+        self.headers = {"Allow": ", ".join(methods)}
 
 
 class InvalidClient(OAuthError):
@@ -52,13 +54,11 @@ class InvalidClient(OAuthError):
 
     status = 401
     error = "invalid_client"
+    headers = MappingProxyType({"WWW-Authenticate": 'Basic realm="identity", charset="UTF-8"'})
 
     def __init__(self, description: str, *, reason: str | None = None, kind: str = "application") -> None:
         super().__init__(description, reason=reason)
         self.kind = kind
-
-    def headers(self) -> Mapping[str, str]:
-        return {"WWW-Authenticate": 'Basic realm="identity", charset="UTF-8"'}
 
 
 class InvalidGrant(OAuthError):
@@ -148,11 +148,13 @@ class RegistrationNotSupported(OAuthError):
 class UnredirectableError(OAuthError):
     """An authorization or end-session request whose error cannot be sent to the client: it is shown in the browser.
 
-    ``application`` is the name of the requesting application, if known."""
+    Raised itself if the request cannot be read, so that its origin is unknown."""
 
-    def __init__(self, description: str, *, reason: str | None = None, application: str | None = None) -> None:
-        super().__init__(description, reason=reason)
-        self.application = application
+
+class OversizedRequest(UnredirectableError):
+    """The request exceeds the endpoint's size limit."""
+
+    status = 413
 
 
 class UnknownApplication(UnredirectableError):
@@ -164,31 +166,22 @@ class UnknownApplication(UnredirectableError):
 class UntrustedRedirect(UnredirectableError):
     """The redirect URI is missing or not registered: nothing is sent there.
 
-    ``sent`` is the URI after ``identity.provider.redirect_target.redact_uri``; ``displayed_uri`` is the same if the
-    application is in development, and otherwise empty."""
+    ``application`` is the requesting one, if known. ``sent`` is the URI in a form safe to display, ``displayed_uri``
+    the same if the application is in development, and otherwise empty."""
 
-    def __init__(
-        self,
-        description: str,
-        *,
-        reason: str | None = None,
-        application: str | None = None,
-        sent: str = "",
-        development: bool = False,
-    ) -> None:
-        super().__init__(description, reason=reason, application=application)
-        self.sent = sent
-        self.displayed_uri = sent if development else ""
+    def __init__(self, description: str, *, application: Application | None = None, uri: str = "") -> None:
+        super().__init__(description)
+        self.application = application
+        self.sent = _redact_uri(uri)
+        self.displayed_uri = self.sent if application is not None and application.development else ""
 
 
-class UnreadableRequest(UnredirectableError):
-    """The request cannot be parsed, so its origin is unknown."""
-
-
-class OversizedRequest(UnreadableRequest):
-    """The request exceeds the endpoint's size limit."""
-
-    status = 413
+def _redact_uri(uri: str) -> str:
+    """A received URI without query, fragment and credentials, which can be secrets, and without unprintable
+    characters; truncated."""
+    bare = _CREDENTIALS.sub("", re.split(r"[?#]", uri, maxsplit=1)[0])
+    printable = "".join(item for item in bare[: 4 * _LONGEST_URI] if item.isprintable())
+    return printable if len(printable) <= _LONGEST_URI else printable[:_LONGEST_URI] + "…"
 
 
 class UnsupportedGrantType(OAuthError):
@@ -203,10 +196,10 @@ class BearerError(OAuthError):
     status = 401
     error = "invalid_token"
 
-    def headers(self) -> Mapping[str, str]:
-        return {
-            "WWW-Authenticate": f'Bearer realm="identity", error="{self.error}", error_description="{self.description}"'
-        }
+    def __init__(self, description: str) -> None:
+        super().__init__(description)
+        challenge = f'Bearer realm="identity", error="{self.error}", error_description="{description}"'
+        self.headers = {"WWW-Authenticate": challenge}
 
 
 class InvalidToken(BearerError):
@@ -230,8 +223,9 @@ class InvalidBearerRequest(BearerError):
 class MissingToken(BearerError):
     """No token was sent: the challenge then names no error (RFC 6750 §3.1)."""
 
-    def headers(self) -> Mapping[str, str]:
-        return {"WWW-Authenticate": 'Bearer realm="identity"'}
+    def __init__(self, description: str) -> None:
+        super().__init__(description)
+        self.headers = {"WWW-Authenticate": 'Bearer realm="identity"'}
 
 
 class ServerError(OAuthError):
@@ -246,6 +240,4 @@ class TemporarilyUnavailable(OAuthError):
 
     status = 503
     error = "temporarily_unavailable"
-
-    def headers(self) -> Mapping[str, str]:
-        return {"Retry-After": "5"}
+    headers = MappingProxyType({"Retry-After": "5"})

@@ -1,47 +1,63 @@
 """Signing out at this browser: its sessions end, here and at upstream providers."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import ClassVar
 
 from identity.domain.sessions import SignedInAccount
 from identity.provider.context import Context
 from identity.provider.protocol_request import Cookie, CookieKind, ProtocolResponse
-from identity.provider.responses import redirect_response
+from identity.services.container import Services
 
 #: The page that asks the user to confirm, and the default page after logout.
 CONFIRMATION_PATH = "/sign-out"
 SIGNED_OUT_PATH = "/signed-out"
 
 
-def end_sessions(
-    accounts: tuple[SignedInAccount, ...],
-    context: Context,
-    *,
-    return_to: str,
-    store_request: Callable[[], tuple[str, tuple[Cookie, ...]]],
-    client_id: str | None = None,
-) -> ProtocolResponse:
-    """End these sessions and redirect to the URL ``return_to``. A logout at an upstream provider comes first:
-    ``store_request`` returns the id of the pending request that continues afterwards, and cookies for the browser if it
-    is newly stored. ``client_id`` is the application that requested the logout."""
-    external_logout = _external_logout(accounts, context, store_request)
-    for account in accounts:
-        context.services.sessions.end(account, client_id=client_id)
-    cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
-    if external_logout is not None:
-        return replace(external_logout, cookies=(*external_logout.cookies, *cookies))
-    return redirect_response(return_to, *cookies)
+class LogoutHandler(ABC):
+    """Called before a session ends, for any reason. The session ends even if the logout elsewhere fails. The remote
+    logout returns to ``identity.pages.sign_out.SignOutPage.finish_logout``."""
 
+    name: ClassVar[str]
 
-def _external_logout(
-    accounts: tuple[SignedInAccount, ...],
-    context: Context,
-    store_request: Callable[[], tuple[str, tuple[Cookie, ...]]],
-) -> ProtocolResponse | None:
-    for account in accounts:
-        for handler in context.protocol.logout_handlers.values():
-            if handler.handles(account, context.services):
-                request_id, cookies = store_request()
-                path = handler.begin_logout(account, request_id, context.services)
-                return redirect_response(context.settings.login_url + path, *cookies)
-    return None
+    @abstractmethod
+    def handles(self, account: SignedInAccount, services: Services) -> bool:
+        """True if the account is to be signed out elsewhere, too. Must not write."""
+
+    @abstractmethod
+    def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
+        """The path on the login host that starts the logout. ``request_id`` is the pending request to resume
+        afterwards, in the same browser."""
+
+    @staticmethod
+    def end_sessions(
+        accounts: Iterable[SignedInAccount],
+        context: Context,
+        *,
+        return_to: str,
+        parameters: Mapping[str, str] = MappingProxyType({}),
+        pending_request_id: str | None = None,
+        client_id: str | None = None,
+    ) -> ProtocolResponse:
+        """End these sessions and redirect to the URL ``return_to``. A logout at an upstream provider comes first; then
+        the request with these ``parameters`` continues, which is stored unless it has a ``pending_request_id``.
+        ``client_id`` is the application that requested the logout."""
+        cookies = [Cookie(CookieKind.SESSION, account.session.id) for account in accounts]
+        found = (
+            (handler, account)
+            for account in accounts
+            for handler in context.protocol.logout_handlers.values()
+            if handler.handles(account, context.services)
+        )
+        handler, account = next(found, (None, None))
+        if handler is not None and account is not None:
+            if pending_request_id is None:
+                pending_request_id, cookie = context.store_request(
+                    parameters, ui_locales=parameters.get("ui_locales", "")
+                )
+                cookies.insert(0, cookie)
+            return_to = context.settings.login_url + handler.begin_logout(account, pending_request_id, context.services)
+        for account in accounts:
+            context.services.sessions.end(account, client_id=client_id)
+        return ProtocolResponse.redirect(return_to, *cookies)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from identity.provider.endpoint import Endpoint
     from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
-    from identity.provider.logout_handler import LogoutHandler
+    from identity.provider.logout import LogoutHandler
 
 #: A plugin's name and its implementation of a contribution hook.
 NamedHook = tuple[str, Callable[..., Mapping[str, Any] | None]]

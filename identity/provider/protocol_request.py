@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 
-from identity.provider.errors import InvalidRequest
+from identity.provider.errors import InvalidRequest, OAuthError, OversizedRequest, UnredirectableError
 from identity.provider.parameters import Parameters
+
+#: The maximum size of a request that may have to wait for its user.
+MAX_REQUEST_BYTES = 16 * 1024
 
 NO_STORE: Mapping[str, str] = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
@@ -61,6 +64,21 @@ class ProtocolRequest:
     browser_state: BrowserState = NO_BROWSER_STATE
     resumed_request_id: str | None = None
 
+    def parse_parameters(self, *, may_be_empty: bool = False) -> Parameters:
+        """Parameters of the query or form, including repeated ones, of a request whose errors are shown in the
+        browser. A POST without a body needs no content type if it ``may_be_empty``. Raises OversizedRequest,
+        UnredirectableError."""
+        encoded = self.body if self.method == "POST" else self.query
+        if len(encoded) > MAX_REQUEST_BYTES:
+            raise OversizedRequest(f"the request is larger than {MAX_REQUEST_BYTES} bytes")
+        is_form = self.content_type == "application/x-www-form-urlencoded"
+        if self.method == "POST" and not is_form and (encoded or not may_be_empty):
+            raise UnredirectableError("the body must be application/x-www-form-urlencoded")
+        try:
+            return Parameters.parse_leniently(encoded)
+        except InvalidRequest as problem:
+            raise UnredirectableError(problem.description) from None
+
     def parse_form(self) -> Parameters:
         """Raises InvalidRequest, also for another content type."""
         parameters = self.parse_lenient_form()
@@ -95,3 +113,23 @@ class ProtocolResponse:
     cookies: tuple[Cookie, ...] = ()
     form_post: FormPost | None = None
     is_negative: bool = False
+
+    @classmethod
+    def from_json(
+        cls, text: str, *, status: int = 200, headers: Mapping[str, str] = NO_STORE, is_negative: bool = False
+    ) -> "ProtocolResponse":
+        """An answer from JSON text, never cached."""
+        return cls(status, text.encode(), headers=headers, is_negative=is_negative)
+
+    @classmethod
+    def from_error(cls, error: OAuthError) -> "ProtocolResponse":
+        """The answer for an error (RFC 6749 §5.2): error, error_description, and the error's own headers."""
+        from identity.provider.pyoidc_messages import ErrorResponse
+
+        message = ErrorResponse(error=error.error, error_description=error.description)
+        return cls.from_json(message.to_json(), status=error.status, headers={**NO_STORE, **error.headers})
+
+    @classmethod
+    def redirect(cls, location: str, *cookies: Cookie) -> "ProtocolResponse":
+        """303 to a whole address: behind a proxy the request does not know its own."""
+        return cls(303, headers={**NO_STORE, "Location": location}, cookies=cookies)

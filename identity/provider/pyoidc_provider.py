@@ -17,15 +17,18 @@ from oic.utils.keyio import KeyJar
 from oic.utils.settings import OicProviderSettings
 
 from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.domain.applications import ApplicationClient
 from identity.domain.clients import Client
+from identity.provider.client_authentication import require_application
 from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest
 from identity.provider.parameters import Parameters
-from identity.provider.protocol_request import ProtocolRequest
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.pyoidc_messages import (
     AuthorizationRequestMessage,
     IdToken,
     IdTokenSigningKey,
+    TokenIntrospectionResponse,
 )
 
 #: Inherited methods that are not blocked.
@@ -115,6 +118,16 @@ class IdentityProvider(Provider):  # type: ignore[misc]
         """Authenticate the client through pyoidc's ``client_authn`` seam. Raises OAuthError."""
         party: Client = self.client_authn(request, parameters, context)
         return party
+
+    def authenticate_application(
+        self, request: ProtocolRequest, parameters: Parameters, context: Context
+    ) -> ApplicationClient:
+        """Authenticate the client, which must be an application with credentials. Raises OAuthError."""
+        return require_application(self.authenticate(request, parameters, context))
+
+    def introspection_response(self, members: Mapping[str, Any]) -> ProtocolResponse:
+        """The answer about a live token (RFC 7662 §2.2)."""
+        return ProtocolResponse.from_json(TokenIntrospectionResponse(**members).to_json())
 
     def id_token(
         self,

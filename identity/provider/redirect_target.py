@@ -1,6 +1,5 @@
 """RedirectTarget: redirect URI and response mode of an authorization request."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,19 +10,6 @@ from identity.provider.response_type import ResponseMode
 
 #: Codes and tokens must not leak through the next request's Referer.
 _HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache", "Referrer-Policy": "no-referrer"}
-
-
-#: Maximum length of a displayed URI.
-_LONGEST = 200
-_CREDENTIALS = re.compile(r"(?<=//)[^/]*@")
-
-
-def redact_uri(uri: str) -> str:
-    """A received URI in a form safe to display: without query, fragment and credentials, which can be secrets, and
-    without unprintable characters; truncated."""
-    bare = _CREDENTIALS.sub("", re.split(r"[?#]", uri, maxsplit=1)[0])
-    printable = "".join(item for item in bare[: 4 * _LONGEST] if item.isprintable())
-    return printable if len(printable) <= _LONGEST else printable[:_LONGEST] + "…"
 
 
 @dataclass(frozen=True, slots=True)

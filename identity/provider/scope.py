@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from identity.domain.organizations import Organization
-from identity.domain.tokens import AccessToken
 from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, InvalidScope, InvalidTarget
@@ -37,11 +36,6 @@ class GrantedScopes:
     @property
     def scope_string(self) -> str:
         return " ".join(self.values)
-
-
-def scopes_from_token(token: AccessToken) -> GrantedScopes:
-    """The granted scopes of a token issued earlier."""
-    return GrantedScopes(token.scope, token.audience)
 
 
 class Scope(ABC):

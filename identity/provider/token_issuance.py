@@ -7,6 +7,7 @@ from typing import Any
 
 from identity.crypto.jwt import UnverifiedToken
 from identity.crypto.secrets import new_id, new_token, token_digest
+from identity.domain.authentication import authentication_claims
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
@@ -226,7 +227,7 @@ def _id_token(
     if code is not None:
         claims["c_hash"] = UnverifiedToken.left_half_hash(code, ALGORITHM)
     if authorization.methods:
-        claims |= access_token_formats.authentication_claims(authorization)
+        claims |= authentication_claims(authorization.methods, authorization.acr)
     if assert_userinfo and subject is not None:
         claims |= scope_claims(subject.user, granted.values, context)
     if subject is not None:

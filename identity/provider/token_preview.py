@@ -211,11 +211,14 @@ def _add_tokens(preview: GrantPreview, minted: MintedTokens, reasons: ClaimReaso
         acr=authorization.acr,
         authenticated_at=authorization.authenticated_at,
     )
-    for previewed in (item.claims_preview for item in context.protocol.endpoints if item.claims_preview is not None):
+    for endpoint in context.protocol.endpoints:
+        if endpoint.token_claims is None:
+            continue
+        carrier = ClaimsCarrier.INTROSPECTION if endpoint.authenticates_clients else ClaimsCarrier.USERINFO
         try:
-            explained = reasons.explain(previewed.carrier, previewed.claims(issued, context))
-            preview.previewed_claims += (PreviewedClaims(previewed.carrier, explained),)
+            explained = reasons.explain(carrier, endpoint.token_claims(issued, context))
+            preview.previewed_claims += (PreviewedClaims(carrier, explained),)
         except InsufficientScope:
             about_nobody = gettext_lazy("The token does not represent a user.")
             why = about_nobody if authorization.subject is None else gettext_lazy("The scope openid is missing.")
-            preview.omitted += (OmittedItem(previewed.carrier, why),)
+            preview.omitted += (OmittedItem(carrier, why),)

@@ -43,7 +43,7 @@ class SignInUnavailable(DomainError):
         self.pending = pending
 
 
-class StaleSignIn(DomainError):
+class StaleSignIn(SignInUnavailable):
     """The request has changed since it was read: decide the next step again."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())
 
 ALGORITHM = "RS256"
+_ID_TOKEN_TYPES = frozenset({None, "JWT", "jwt"})
 
 #: How long a process trusts its copy of the key list: a withdrawn key disappears everywhere within this time. Well
 #: below EMERGENCY_DELAY, so that every node publishes an emergency key before it signs.
@@ -35,6 +37,14 @@ Published = tuple[tuple[SigningKey, RsaPublicKey], ...]
 
 class NoSigningKey(StorageUnavailable):
     """There is no signing key: the instance was not bootstrapped."""
+
+
+class IdTokenHint(NamedTuple):
+    """What an ID token says that a client sends back (OpenID Connect Core §3.1.2.1)."""
+
+    subject: str
+    client_id: str
+    session_id: str | None
 
 
 class SigningKeyState(NamedTuple):
@@ -178,6 +188,27 @@ class SigningKeyService(Service):
         if not keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         return keys
+
+    def verify_id_token_hint(self, text: str) -> IdTokenHint | None:
+        """The user, client and session of one of our ID tokens, which may be expired; None unless a published key has
+        signed it, also for access tokens (their ``typ`` is at+jwt)."""
+        try:
+            token = UnverifiedToken.parse(text)
+            key_id, keys = token.header.get("kid"), self.published_keys()
+            key = next((public for key, public in keys if key.id == key_id), None)
+            if key is None or token.header.get("typ") not in _ID_TOKEN_TYPES:
+                return None
+            claims = token.verify(key, algorithm=ALGORITHM)
+        except (MalformedToken, InvalidTokenSignature):
+            return None
+        subject, client_id, session_id = claims.get("sub"), claims.get("azp"), claims.get("sid")
+        if (
+            claims.get("iss") != self._settings.issuer_url
+            or not isinstance(subject, str)
+            or not isinstance(client_id, str)
+        ):
+            return None
+        return IdTokenHint(subject, client_id, session_id if isinstance(session_id, str) else None)
 
     def is_valid_key_id(self, key_id: str | None) -> bool:
         """True if tokens with this key id are valid. Raises StorageUnavailable."""

@@ -38,7 +38,7 @@ FIXED = {
     "Document that is imported: one text or number": "identity.http.json_stream:_MAX_PENDING_BYTES",
     "Reported problems of one document": "identity.services.commands.documents:MAX_REPORTED_PROBLEMS",
     "State file": "identity.cli.desired_state_file:MAX_FILE_BYTES",
-    "Authorization or end session request": "identity.provider.pending_request:MAX_REQUEST_BYTES",
+    "Authorization or end session request": "identity.provider.protocol_request:MAX_REQUEST_BYTES",
     "``state``, ``nonce``, ``login_hint``": "identity.provider.authorization_request:_LONGEST",
     "Parameters of a request": "identity.provider.parameters:MAX_PARAMETERS",
     "One parameter": "identity.provider.parameters:MAX_BODY_LENGTH",

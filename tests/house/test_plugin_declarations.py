@@ -39,7 +39,7 @@ from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.factor import Factor
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.interaction import Interaction
-from identity.provider.logout_handler import LogoutHandler
+from identity.provider.logout import LogoutHandler
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.scope import Scope
@@ -161,7 +161,7 @@ def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
         "allows_stale_reads",
         "handle",
     }
-    tested |= {"uses_storage", "is_blocking", "cached_document", "claims_preview"}
+    tested |= {"uses_storage", "is_blocking", "cached_document", "token_claims"}
     tested |= {"authenticates_clients", "refuses_public_clients"}
     assert {field.name for field in fields(Endpoint)} == tested
 

@@ -25,8 +25,6 @@ PARTS_OF_THE_SERVICE = {
     "console": ("crypto", "domain", "http", "pages", "provider", "services", "storage"),
     "management": ("domain", "http", "provider", "services", "storage"),
     "sql": ("concurrency", "domain", "instrumentation", "storage", "testing", "transaction_manager"),
-    "end_session": ("pages", "provider", "services"),
-    "introspection": ("domain", "provider"),
 }
 
 

@@ -159,7 +159,7 @@ def test_each_core_endpoint_has_its_own_module() -> None:
 def test_endpoints_are_complete(world: World) -> None:
     for endpoint in world.identity.protocol_registry.endpoints:
         missing = {field.name for field in fields(Endpoint) if getattr(endpoint, field.name) is None}
-        assert missing <= {"discovery_member", "cached_document", "claims_preview"}
+        assert missing <= {"discovery_member", "cached_document", "token_claims"}
         assert endpoint.path.startswith("/")
         assert endpoint.methods
 

@@ -27,7 +27,10 @@ class EndSessionPlugin:
     def identity_configure(self, config: "Configurator") -> None:
         """Add the confirmation page, and the page that leads back to the application."""
         from identity.plugins.end_session import pages
+        from identity.plugins.end_session.endpoint import PENDING_REQUEST_PARAMETER
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.end_session:templates")
-        pages.add_logout_pages(config)
+        config.add_logout_pages(
+            PENDING_REQUEST_PARAMETER, pages.ConfirmLogoutPage, pages.LogoutDonePage, pages.find_logout_return
+        )

@@ -18,16 +18,12 @@ from identity.api.endpoints import (
     Parameters,
     ProtocolRequest,
     ProtocolResponse,
+    UnknownApplication,
+    UnredirectableError,
+    UntrustedRedirect,
 )
 from identity.api.entities import ApplicationClient
-from identity.api.sign_in import SignedInAccount, SignInUnavailable
-from identity.provider.errors import UnknownApplication, UnreadableRequest, UntrustedRedirect
-from identity.provider.id_token_hint import IdTokenHint, verify_id_token_hint
-from identity.provider.logout import CONFIRMATION_PATH, SIGNED_OUT_PATH, end_sessions
-from identity.provider.pending_request import parse_request_parameters, store_pending_request
-from identity.provider.redirect_target import redact_uri
-from identity.provider.responses import redirect_response
-from identity.services.sign_ins import StaleSignIn
+from identity.api.sign_in import LogoutHandler, SignedInAccount, SignInUnavailable, SignOutPage
 
 PATH = "/oauth/v2/endsession"
 
@@ -46,12 +42,13 @@ _LONGEST_LOCALES = 200
 class LogoutRequest:
     """Which client requested the logout, and where the browser goes afterwards; None if it stays here.
 
-    ``pending_request_id`` is the id of the stored row; None if it is not pending.
+    ``session_id`` is the session of the hint. ``pending_request_id`` is the id of the stored row; None if it is not
+    pending.
     """
 
     client: ApplicationClient | None
     post_logout_redirect_uri: str | None
-    hint: IdTokenHint | None
+    session_id: str | None
     parameters: Parameters
     pending_request_id: str | None = None
 
@@ -65,7 +62,12 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
     Raises UnredirectableError if the request cannot be read, or has an unregistered redirect URI.
     """
-    logout_request = parse_logout_request(_parameters(request), context)
+    parameters = request.parse_parameters(may_be_empty=True)
+    try:
+        parameters.refuse_repeated()
+    except InvalidRequest as problem:
+        raise UnredirectableError(problem.description) from None
+    logout_request = parse_logout_request(parameters, context)
     if request.method == "POST" and not request.browser_state.sessions:
         # Browsers withhold cookies from a cross-site POST, and send them with the GET that follows.
         return _wait(logout_request, f"{PATH}/{{}}", context)
@@ -94,34 +96,29 @@ def load_pending_request(request_id: str, browser: BrowserState, context: Contex
 def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequest:
     """The request with validated URIs. Raises UnredirectableError."""
     text = parameters.get_value("id_token_hint")
-    hint = None
-    if text is not None:
-        try:
-            hint = verify_id_token_hint(text, context)
-        except InvalidRequest:
-            # The hint names no known session.
-            return EMPTY_LOGOUT_REQUEST
+    hint = None if text is None else context.services.signing_keys.verify_id_token_hint(text)
+    if text is not None and hint is None:
+        # The hint names no known session.
+        return EMPTY_LOGOUT_REQUEST
+    session_id = None if hint is None else hint.session_id
     client_id = parameters.get_value("client_id")
     if hint is not None and client_id not in (None, hint.client_id):
-        raise UnreadableRequest("client_id is another than the one that id_token_hint was made for")
+        raise UnredirectableError("client_id is another than the one that id_token_hint was made for")
     named = client_id or (None if hint is None else hint.client_id)
     client = None if named is None else context.services.applications.find_client(named)
     if client is None or not client.is_active:
         if client_id is not None:
             raise UnknownApplication("client_id names no active application")
         # Without a client the URI cannot be checked (RP-Initiated Logout §2).
-        return LogoutRequest(None, None, hint, parameters)
+        return LogoutRequest(None, None, session_id, parameters)
     if len(parameters.get("state", "")) > _LONGEST_STATE:
-        raise UnreadableRequest(f"parameter state is longer than {_LONGEST_STATE} characters")
+        raise UnredirectableError(f"parameter state is longer than {_LONGEST_STATE} characters")
     uri = parameters.get_value("post_logout_redirect_uri")
     if uri is None:
-        return LogoutRequest(client, None, hint, parameters)
+        return LogoutRequest(client, None, session_id, parameters)
     if uri not in client.application.post_logout_redirect_uris:
         refusal = UntrustedRedirect(
-            "post_logout_redirect_uri is not registered for this application",
-            application=client.application.name,
-            sent=redact_uri(uri),
-            development=client.application.development,
+            "post_logout_redirect_uri is not registered for this application", application=client.application, uri=uri
         )
         context.services.audit.record_refusal(
             "authorization.refused",
@@ -132,7 +129,7 @@ def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequ
             detail={"error": refusal.error, "post_logout_redirect_uri": refusal.sent},
         )
         raise refusal
-    return LogoutRequest(client, _with_state(uri, parameters.get_value("state")), hint, parameters)
+    return LogoutRequest(client, _with_state(uri, parameters.get_value("state")), session_id, parameters)
 
 
 def end_requested_sessions(
@@ -141,13 +138,14 @@ def end_requested_sessions(
     """End these sessions and redirect to the requested URI or the page that confirms the logout; ``fallback_url``
     replaces both. A logout at an upstream provider comes first.
     """
-    return end_sessions(
+    return LogoutHandler.end_sessions(
         accounts,
         context,
         return_to=fallback_url
         or logout_request.post_logout_redirect_uri
-        or context.settings.login_url + SIGNED_OUT_PATH,
-        store_request=lambda: _waiting(logout_request, context),
+        or context.settings.login_url + SignOutPage.SIGNED_OUT_PATH,
+        parameters=_stored_parameters(logout_request),
+        pending_request_id=logout_request.pending_request_id,
         client_id=None if logout_request.client is None else logout_request.client.id,
     )
 
@@ -162,11 +160,11 @@ def finish_logout_request(request_id: str, browser: BrowserState, context: Conte
         uri = parse_logout_request(Parameters(pending.parameters), context).post_logout_redirect_uri
         if uri is None or not uri.startswith(REDIRECT_SCHEMES):
             query = urlencode({PENDING_REQUEST_PARAMETER: request_id})
-            return redirect_response(f"{context.settings.login_url}{SIGNED_OUT_PATH}?{query}")
+            return context.redirect_to_page(f"{SignOutPage.SIGNED_OUT_PATH}?{query}")
         context.services.sign_ins.finish(pending)
-    except (SignInUnavailable, StaleSignIn):
+    except SignInUnavailable:
         return None
-    return redirect_response(uri, Cookie(CookieKind.SIGN_IN, pending.id))
+    return ProtocolResponse.redirect(uri, Cookie(CookieKind.SIGN_IN, pending.id))
 
 
 def _decide(logout_request: LogoutRequest, browser: BrowserState, context: Context) -> ProtocolResponse:
@@ -176,38 +174,26 @@ def _decide(logout_request: LogoutRequest, browser: BrowserState, context: Conte
     if ended is None and any(sessions.is_live(account) for account in accounts):
         locales = logout_request.parameters.get("ui_locales", "")[:_LONGEST_LOCALES]
         spoken = f"&{urlencode({'ui_locales': locales})}" if locales else ""
-        return _wait(logout_request, f"{CONFIRMATION_PATH}?{PENDING_REQUEST_PARAMETER}={{}}", context, spoken)
+        return _wait(logout_request, f"{SignOutPage.PATH}?{PENDING_REQUEST_PARAMETER}={{}}", context, spoken)
     return end_requested_sessions(logout_request, () if ended is None else (ended,), context)
 
 
 def _wait(logout_request: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
-    """Redirect to the path with the id of the pending request."""
-    request_id, cookies = _waiting(logout_request, context)
-    return redirect_response(context.settings.login_url + path.format(request_id) + more, *cookies)
-
-
-def _waiting(logout_request: LogoutRequest, context: Context) -> tuple[str, tuple[Cookie, ...]]:
-    """The id of the pending request, and a cookie for the browser if it is newly stored."""
+    """Redirect to the path with the id of the pending request, which is stored first unless it is already."""
     if logout_request.pending_request_id is not None:
-        return logout_request.pending_request_id, ()
-    known = {name: logout_request.parameters[name] for name in _KNOWN if name in logout_request.parameters}
-    return store_pending_request(known, context, ui_locales=known.get("ui_locales", ""))
+        return context.redirect_to_page(path.format(logout_request.pending_request_id) + more)
+    parameters = _stored_parameters(logout_request)
+    request_id, cookie = context.store_request(parameters, ui_locales=parameters.get("ui_locales", ""))
+    return context.redirect_to_page(path.format(request_id) + more, cookie)
+
+
+def _stored_parameters(logout_request: LogoutRequest) -> dict[str, str]:
+    return {name: logout_request.parameters[name] for name in _KNOWN if name in logout_request.parameters}
 
 
 def _meant(logout_request: LogoutRequest, accounts: tuple[SignedInAccount, ...]) -> SignedInAccount | None:
     """The browser's session in which the hint was issued; another session of the same user does not match."""
-    if logout_request.hint is None:
-        return None
-    return next((account for account in accounts if account.session.id == logout_request.hint.session_id), None)
-
-
-def _parameters(request: ProtocolRequest) -> Parameters:
-    parameters = parse_request_parameters(request, may_be_empty=True)
-    try:
-        parameters.refuse_repeated()
-    except InvalidRequest as problem:
-        raise UnreadableRequest(problem.description) from None
-    return parameters
+    return next((account for account in accounts if account.session.id == logout_request.session_id), None)
 
 
 def _with_state(uri: str, state: str | None) -> str:

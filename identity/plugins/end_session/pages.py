@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping
 
-from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
-from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.api.endpoints import Parameters, build_response, request_context
 from identity.api.entities import Application, Organization
 from identity.api.pages import Form, Page
 from identity.api.plugins import cached_property
-from identity.pages.page import page_view
-from identity.pages.sign_out import SignedOutPage, SignOutPage
+from identity.api.sign_in import SignOutPage
 from identity.plugins.end_session.endpoint import (
     PENDING_REQUEST_PARAMETER,
     REDIRECT_SCHEMES,
@@ -60,25 +57,12 @@ class ConfirmLogoutPage(LogoutRequestPage, SignOutPage):
         )
 
 
-class LogoutDonePage(LogoutRequestPage, SignedOutPage):
+class LogoutDonePage(LogoutRequestPage):
     """A native application opens only after a click."""
 
     template = "end_session/logout_done.html"
 
 
-def _logout_return(request: Request, request_id: str) -> Response | None:
+def find_logout_return(request: Request, request_id: str) -> Response | None:
     response = finish_logout_request(request_id, request.browser_state, request_context(request))
     return None if response is None else build_response(request, response)
-
-
-def add_logout_pages(config: Configurator) -> None:
-    """Add views that take precedence over the service's own at the same routes."""
-    for route, page in (("sign_out", ConfirmLogoutPage), ("signed_out", LogoutDonePage)):
-        config.add_view(
-            page_view(page),
-            route_name=route,
-            query_parameter=PENDING_REQUEST_PARAMETER,
-            permission=NO_PERMISSION_REQUIRED,
-            checks_form=True,
-        )
-    config.add_logout_return(_logout_return)

@@ -13,7 +13,7 @@ from pyramid.response import Response
 from identity.api.endpoints import OAuthError, Parameters
 from identity.api.entities import Subject, UpstreamProvider
 from identity.api.services import Record, RecordNamespace, Services
-from identity.api.sign_in import LogoutHandler, SignedInAccount, SignInUnavailable, finish_logout
+from identity.api.sign_in import LogoutHandler, SignedInAccount, SignInUnavailable, SignOutPage
 from identity.plugins.upstream.http_client import ProviderResponseError, ProviderUnreachable
 from identity.plugins.upstream.provider_clients import ExternalUser
 from identity.plugins.upstream.provider_registry import get_provider_registry, plugin_records, redirect_off_site
@@ -74,13 +74,13 @@ def start_logout(request: Request) -> Response:
     try:
         services.sign_ins.find(request_id, request.browser_state.sign_ins.get(request_id))
     except SignInUnavailable:
-        return finish_logout(request, "")
+        return SignOutPage.finish_logout(request, "")
     # Committed: it is redeemed whatever follows, and no lock is held during requests to the provider.
     redeemed = request.run_once("leaving", lambda: plugin_records(request).consume(_LOGOUT_RECORD_KIND, request_id))
     provider = _find_active_provider(redeemed, request.services)
     address = None if provider is None else _logout_url(request, provider, redeemed.value["id_token"])
     if address is None:
-        return finish_logout(request, request_id)
+        return SignOutPage.finish_logout(request, request_id)
     return redirect_off_site(request, address)
 
 
@@ -107,7 +107,7 @@ def finish_provider_logout(request: Request) -> Response:
         state = Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")).get("state", "")
     except OAuthError:
         state = ""
-    return finish_logout(request, state)
+    return SignOutPage.finish_logout(request, state)
 
 
 def _find_active_provider(record: Record | None, services: Services) -> UpstreamProvider | None:

@@ -34,11 +34,9 @@ from identity.provider.errors import (
 from identity.provider.interaction import ConsentSummary, Interaction, SignIn, StepUpRequirement, next_interaction
 from identity.provider.known_browser_cookies import new_known_browser_cookies
 from identity.provider.parameters import Parameters
-from identity.provider.pending_request import parse_request_parameters, store_and_redirect
 from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.redirect_target import RedirectTarget
 from identity.provider.response_type import Artifact
-from identity.provider.responses import redirect_response
 from identity.provider.scope import required_organization
 from identity.provider.step_up import find_step_up_requirement, initial_session_proofs
 from identity.provider.token_issuance import MintedTokens, mint_tokens, new_code, new_family, store_tokens
@@ -52,7 +50,7 @@ PATH = "/oauth/v2/authorize"
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Respond to the client at once, or redirect to the first page that is needed. Raises UnredirectableError."""
-    parameters = parse_request_parameters(request)
+    parameters = request.parse_parameters()
     client, address = _find_address(parameters, context)
     try:
         authorization = parse_authorization_request(parameters, client, address, context)
@@ -72,7 +70,7 @@ def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     try:
         return _resume(request_id, request, context)
     except StaleSignIn:
-        return redirect_response(context.settings.login_url + f"{PATH}/{request_id}")
+        return context.redirect_to_page(f"{PATH}/{request_id}")
 
 
 def _resume(request_id: str, request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -183,7 +181,7 @@ def _go_on(sign_in: SignIn, browser: BrowserState, context: Context) -> Protocol
 
 def _show(needed: Interaction, sign_in: SignIn, context: Context) -> ProtocolResponse:
     if sign_in.pending is not None:
-        return redirect_response(context.settings.login_url + _page(needed, sign_in, sign_in.pending.id))
+        return context.redirect_to_page(_page(needed, sign_in, sign_in.pending.id))
     if sign_in.request is None:
         raise ValueError("a sign-in of the service's own pages waits from its beginning")
     return _wait(sign_in.request, context, _page(needed, sign_in, "{}"))
@@ -195,13 +193,11 @@ def _page(needed: Interaction, sign_in: SignIn, request_id: str) -> str:
 
 
 def _wait(authorization: AuthorizationRequest, context: Context, path: str) -> ProtocolResponse:
-    return store_and_redirect(
-        authorization.parameters,
-        path,
-        context,
-        login_name=authorization.login_hint,
-        ui_locales=authorization.ui_locales,
+    """Store the request for this browser, and redirect to the path with its id in place of braces."""
+    request_id, cookie = context.store_request(
+        authorization.parameters, login_name=authorization.login_hint, ui_locales=authorization.ui_locales
     )
+    return context.redirect_to_page(path.format(request_id), cookie)
 
 
 def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
@@ -244,7 +240,7 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
         if account is None or pending is None or pending.target is None:
             raise LoginRequired("The user is not signed in.")
         context.services.sessions.select(account)
-        return redirect_response(context.settings.login_url + pending.target, *cookies)
+        return context.redirect_to_page(pending.target, *cookies)
     authorization = sign_in.request
     try:
         response = authorization.redirect_target.success_response(_members(sign_in, account, authorization, context))

@@ -11,7 +11,6 @@ from identity.provider.errors import InvalidGrant, UnauthorizedClient, Unsupport
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
-from identity.provider.responses import json_response
 from identity.provider.step_up import refuse_without_factor
 from identity.provider.token_issuance import MintedTokens, mint_tokens, store_tokens
 
@@ -29,7 +28,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     store_tokens(minted, context)
     from identity.provider.pyoidc_messages import AccessTokenResponse
 
-    return json_response(
+    return ProtocolResponse.from_json(
         AccessTokenResponse(**{**minted.authorization.response_members, **minted.tokens.response_members()}).to_json()
     )
 

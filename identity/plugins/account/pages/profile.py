@@ -1,20 +1,19 @@
 """/account/profile: the user's profile, and the email verification link."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import cache
 from zoneinfo import available_timezones
 
 from pyramid.response import Response
 
-from identity.api.entities import Address, Invalid
+from identity.api.entities import Invalid
 from identity.api.pages import Form, FormPage, TransactionalMails, Translator, gettext_lazy
 from identity.api.services import ChangeAddress, ChangeProfile
 from identity.plugins.account.pages.account_page import PROFILE_PATH, AccountPage
 
 _MAIN_FIELDS = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale", "zoneinfo")
 _FURTHER_FIELDS = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
-_ADDRESS_FIELDS = tuple(field.name for field in fields(Address))
+_ADDRESS_FIELDS = tuple(ChangeAddress.model_fields)
 
 _CURRENT_PASSWORD_FIELD = "current_password"  # noqa: S105 - a field
 

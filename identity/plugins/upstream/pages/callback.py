@@ -12,12 +12,11 @@ from identity.api.endpoints import (
     OAuthError,
     Parameters,
     build_protocol_request,
-    request_context,
 )
 from identity.api.entities import Conflict, Invalid, NotFound, UpstreamProvider
 from identity.api.pages import SignedInPage, gettext_lazy, render_error_page, see_other
 from identity.api.plugins import Outcome
-from identity.api.sign_in import PendingAuthorization, Proof, SignInPage, SignInUnavailable, load_sign_in
+from identity.api.sign_in import PendingAuthorization, PendingSignInContext, Proof, SignInPage, SignInUnavailable
 from identity.plugins.upstream import authorization_states, provider_selection, unlinked_identities
 from identity.plugins.upstream.account_resolution import AccountResolver, AccountUnavailable, IdentityNotLinked
 from identity.plugins.upstream.authorization_states import PendingUpstreamSignIn, UpstreamSignInPurpose
@@ -168,7 +167,7 @@ def _complete_sign_in(
     if pending is None:
         return _unknown_state_page(request)
     try:
-        under_way = load_sign_in(pending, request.browser_state, request_context(request))
+        under_way = PendingSignInContext.load_sign_in(request, pending)
     except OAuthError:
         return see_other(request, f"{SignInPage.AUTHORIZATION_PATH}/{pending.id}")
     accounts = AccountResolver.for_request(request, provider)
@@ -211,7 +210,7 @@ def _complete_sign_in(
 def _can_continue(request: Request, proved: PendingAuthorization) -> bool:
     """False if the authentication time is required but unknown, and the user has no local factor."""
     try:
-        _ = load_sign_in(proved, request.browser_state, request_context(request)).step_up_requirement
+        _ = PendingSignInContext.load_sign_in(request, proved).step_up_requirement
     except LoginRequired:
         return False
     except OAuthError:

@@ -6,20 +6,19 @@ from typing import Any
 import pytest
 from sample_plugin.token_exchange import ACCESS_TOKEN, GRANT_TYPE
 
-from identity.api.entities import Project
 from identity.api.testing import GrantTypeContract, ValidTokenRequest, World, check_oauth_error, check_token_response
 
 TYPE = {"subject_token_type": ACCESS_TOKEN}
 
 
 @pytest.fixture
-def project(world: World) -> Project:
+def project(world: World) -> Any:
     """A project with a page for users and an application behind it."""
     return world.make_project()
 
 
 @pytest.fixture
-def session(world: World, project: Project) -> Any:
+def session(world: World, project: Any) -> Any:
     """A session of a user of the project's organization."""
     with world.read_only_services() as services:
         organization = services.organizations.get(project.organization_id)
@@ -27,13 +26,13 @@ def session(world: World, project: Project) -> Any:
 
 
 @pytest.fixture
-def page(world: World, project: Project) -> Any:
+def page(world: World, project: Any) -> Any:
     """The application that users sign in to."""
     return world.make_web_application(project.id)
 
 
 @pytest.fixture
-def gateway(world: World, project: Project) -> Any:
+def gateway(world: World, project: Any) -> Any:
     """The application behind it, which exchanges tokens."""
     return world.make_application(project.id, grant_types=frozenset({GRANT_TYPE}))
 
@@ -81,7 +80,7 @@ def test_exchanged_token_expires_no_later_than_subject_token(
 
 
 def test_exchanged_token_has_the_requested_audience(
-    world: World, page: Any, gateway: Any, session: Any, project: Project
+    world: World, page: Any, gateway: Any, session: Any, project: Any
 ) -> None:
     token = world.obtain_tokens(page, session, scope="openid")["access_token"]
     targets = (gateway.client_id, project.id)
