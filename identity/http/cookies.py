@@ -42,13 +42,6 @@ def read_browser_state(settings: Settings, user_agent: bytes, cookies: str) -> B
     )
 
 
-def read_request_browser_state(request: Request) -> BrowserState:
-    """The same for a Pyramid request."""
-    environ, settings = request.environ, request.registry.application.settings
-    agent = environ.get("HTTP_USER_AGENT", "").encode("latin-1")
-    return read_browser_state(settings, agent, environ.get("HTTP_COOKIE", ""))
-
-
 def cookie_headers(settings: Settings, browser: BrowserState, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
     """The Set-Cookie headers. If a new cookie exceeds the limit, they remove the oldest."""
     headers = [_set_cookie_header(settings, cookie) for cookie in cookies]
@@ -77,15 +70,11 @@ def _newest_values(values: Mapping[str, str]) -> dict[str, str]:
     return {id_: values[id_] for id_ in sorted(values, reverse=True)[:MAX_COOKIES_PER_KIND]}
 
 
-def _cookie_max_age(settings: Settings, kind: CookieKind) -> timedelta:
-    """Longer than what it names: an expired sign-in can be restarted while its cookie is there."""
-    return settings.purge_after if kind is CookieKind.SIGN_IN else timedelta()
-
-
 def _set_cookie_header(settings: Settings, cookie: Cookie) -> tuple[str, str]:
     name = _cookie_name_prefix(settings, cookie.kind) + cookie.id
-    max_age = 0
-    if cookie.secret is not None:
-        max_age = int((cookie.max_age + _cookie_max_age(settings, cookie.kind)).total_seconds())
-    value = f"{name}={cookie.secret or ''}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax"
+    max_age = timedelta() if cookie.secret is None else cookie.max_age
+    if cookie.secret is not None and cookie.kind is CookieKind.SIGN_IN:
+        # An expired sign-in can be restarted while its cookie is there.
+        max_age += settings.purge_after
+    value = f"{name}={cookie.secret or ''}; Path=/; Max-Age={int(max_age.total_seconds())}; HttpOnly; SameSite=Lax"
     return "Set-Cookie", f"{value}; Secure" if has_secure_cookies(settings) else value

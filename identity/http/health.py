@@ -37,15 +37,10 @@ def readyz(request: Request) -> Response:
     members["failed"] = failed
     if degraded:
         members["degraded"] = degraded
-    answer = _health_response(503 if failed else 200, members)
+    body, status = json.dumps(members).encode(), 503 if failed else 200
+    response = Response(body, status=status, content_type="application/json", charset=None, cache_control="no-store")
     if failed:
-        answer.retry_after = RETRY_AFTER
-    return answer
-
-
-def _health_response(status: int, members: dict[str, object]) -> Response:
-    response = Response(json.dumps(members).encode(), status=status, content_type="application/json", charset=None)
-    response.cache_control = "no-store"
+        response.retry_after = RETRY_AFTER
     return response
 
 

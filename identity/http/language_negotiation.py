@@ -14,7 +14,8 @@ _MAX_HEADER_LENGTH = 200
 
 
 def ui_locales_from_query(query: str) -> str:
-    """The same from the query string, as WSGI has it."""
+    """The language tags in a query string, as WSGI has it; empty if they cannot be decoded or stored by every
+    database."""
     if UI_LOCALES_PARAM not in query:
         return ""
     try:
@@ -79,9 +80,5 @@ class RequestLanguage:
 
     @staticmethod
     def requested(request: Request) -> str:
-        """The language tags in the URL; empty if they cannot be decoded or stored by every database."""
-        try:
-            requested: str = request.GET.get(UI_LOCALES_PARAM, "")[:_MAX_HEADER_LENGTH]
-        except UnicodeDecodeError:
-            return ""
-        return requested if requested.isprintable() else ""
+        """The language tags in the URL, see ``ui_locales_from_query``."""
+        return ui_locales_from_query(request.environ.get("QUERY_STRING", ""))

@@ -10,7 +10,7 @@ from pyramid.request import Request
 from identity.cached_property import cached_property
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedInAccount
-from identity.http.cookies import read_request_browser_state
+from identity.http.cookies import read_browser_state
 from identity.http.language_negotiation import RequestLanguage
 from identity.http.request_ids import environ_request_id
 from identity.http.request_observers import normalized_method
@@ -51,7 +51,9 @@ class IdentityRequest(Request):  # type: ignore[misc]
     @cached_property
     def browser_state(self) -> BrowserState:
         """The browser's state: secrets of its sessions and pending sign-ins."""
-        return read_request_browser_state(self)
+        identity: IdentityApplication = self.registry.application
+        agent = self.environ.get("HTTP_USER_AGENT", "").encode("latin-1")
+        return read_browser_state(identity.settings, agent, self.environ.get("HTTP_COOKIE", ""))
 
     @cached_property
     def signed_in_account(self) -> SignedInAccount | None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyramid.request import Request
-from pyramid.response import Response
 
 from identity import instrumentation, password_hashing
 from identity.cached_property import cached_property
@@ -17,7 +16,6 @@ from identity.domain.login_names import LoginName
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.fair_semaphore import FairSemaphore
-from identity.http.cookies import request_cookie_headers
 from identity.http.endpoint_routes import request_context
 from identity.password_hashing import ServerBusy
 from identity.provider.directory import (
@@ -29,7 +27,6 @@ from identity.provider.directory import (
 )
 from identity.provider.endpoints.authorization import PATH, load_sign_in
 from identity.provider.interaction import SignIn
-from identity.provider.protocol_request import Cookie, CookieKind
 from identity.services.attempts import AttemptReservation, TooManyAttempts
 from identity.services.passwords import PasswordAttempt
 
@@ -254,20 +251,3 @@ def _attempt_factor_once(
         return None
     attempts.confirm_factor(reservation, subject)
     return result
-
-
-def redirect_to_sign_in(request: Request, *, target: str, login_name: str = "") -> Response:
-    """303 to the sign-in pages, regardless of existing sessions; they redirect to ``target`` at the end. With a login
-    name the password page comes first."""
-    settings = request.registry.application.settings
-    sign_ins = request.services.sign_ins
-    pending, secret = sign_ins.begin({}, target=target)
-    pending = sign_ins.select_account(pending, None)
-    if login_name:
-        sign_ins.set_login_name(pending, login_name)
-    response = Response(status=303, headerlist=[("Content-Length", "0")])
-    response.headers["Location"] = f"{settings.login_url}{PATH}/{pending.id}"
-    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, settings.sign_in_lifetime)
-    for name, value in request_cookie_headers(request, (cookie,)):
-        response.headers.add(name, value)
-    return response

@@ -21,10 +21,8 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.enrolments import Enrolment
-from identity.domain.errors import Conflict, Invalid
+from identity.domain.errors import Invalid
 from identity.domain.policies import Policy
-from identity.domain.sessions import SignedInAccount
-from identity.domain.users import Subject
 from identity.http.cookies import request_cookie_headers
 from identity.http.endpoint_routes import request_context
 from identity.http.sign_in_attempts import PendingSignInContext
@@ -48,13 +46,6 @@ class FactorPage(SignInPage):
     writes_on_get: ClassVar[bool] = False
 
     @property
-    def human_user(self) -> Subject:
-        subject = self.sign_in.subject
-        if subject is None:
-            raise Conflict("Nobody has said who they are.")
-        return subject
-
-    @property
     def enrolments(self) -> tuple[Enrolment, ...]:
         """The user's enrolments of this factor, newest first."""
         services: Services = self.request.services
@@ -64,12 +55,6 @@ class FactorPage(SignInPage):
     def policy(self) -> Policy:
         services: Services = self.request.services
         return services.policies.subject_policy(self.human_user)
-
-    def is_current_step(self) -> bool:
-        raise NotImplementedError
-
-    def _accepts_request(self) -> bool:
-        return super()._accepts_request() and self.is_current_step()
 
     def common_variables(self) -> Mapping[str, object]:
         return {**super().common_variables(), "login_name": self.human_user.login_name}
@@ -91,11 +76,12 @@ class FactorPage(SignInPage):
 
     def _update_sign_in(self, interaction: str, methods: tuple[str, ...]) -> None:
         """Record the proved methods. Raises Conflict if another request has advanced the sign-in."""
-        account: SignedInAccount | None = (
-            None if self.sign_in.authenticated_subject is not None else self.sign_in.selected_account
-        )
         self.request.services.sign_ins.complete_interaction(
-            self.pending_authorization, interaction, account=account, methods=methods, factor=self.factor.name
+            self.pending_authorization,
+            interaction,
+            account=self.sign_in.selected_account,
+            methods=methods,
+            factor=self.factor.name,
         )
 
 
@@ -156,9 +142,7 @@ class EnrolPage(FactorPage):
     def is_current_step(self) -> bool:
         """True if the policy allows the factor, and the sign-in requires it or was started for its enrolment."""
         context = request_context(self.request)
-        if self.sign_in.subject is None or not any(
-            factor.name == self.factor.name for factor in allowed_factors(context, self.policy)
-        ):
+        if self.sign_in.subject is None or self.factor.name not in allowed_factors(context, self.policy):
             return False
         need = self.sign_in.step_up_requirement
         if need is not None:

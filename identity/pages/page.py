@@ -40,23 +40,26 @@ from identity.domain.errors import Conflict, DomainError, Invalid
 from identity.domain.login_names import LoginName
 from identity.domain.messages import LANGUAGES, gettext_lazy, ngettext_lazy
 from identity.domain.organizations import Organization
+from identity.domain.sessions import SignedInAccount
 from identity.domain.users import Subject
 from identity.http import csrf
 from identity.http.cookies import request_cookie_headers
 from identity.http.language_negotiation import UI_LOCALES_PARAM, RequestLanguage
 from identity.http.security_headers import SIGN_IN_POLICY
 from identity.http.security_policy import SIGNED_IN_PERMISSION
-from identity.http.sign_in_attempts import VerificationT, attempt_factor, attempt_password, redirect_to_sign_in
+from identity.http.sign_in_attempts import VerificationT, attempt_factor, attempt_password
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form, FormMessage, FormState
 from identity.pages.layout import name_initials
 from identity.pages.page_branding import PageBranding, load_page_branding
 from identity.pages.rendering import ACCOUNT_PATH, PageRenderer, see_other
 from identity.pages.translation import Translator
 from identity.password_hashing import ServerBusy
+from identity.provider.endpoints.authorization import PATH
 from identity.provider.errors import OAuthError
 from identity.provider.known_browser_cookies import new_known_browser_cookies
 from identity.provider.logout import SIGNED_OUT_PATH
 from identity.provider.parameters import MAX_BODY_LENGTH
+from identity.provider.protocol_request import Cookie, CookieKind
 from identity.services.attempts import TooManyAttempts
 
 #: The script sends this header to validate a form; nothing is saved.
@@ -182,6 +185,13 @@ class Page:
     def page_branding(self) -> PageBranding:
         return load_page_branding(self.request.services, *self.branding_owner(), self.language)
 
+    @cached_property
+    def live_accounts(self) -> tuple[SignedInAccount, ...]:
+        """The accounts that are signed in at this browser."""
+        sessions = self.request.services.sessions
+        found = sessions.list_by_secrets(self.request.browser_state.sessions.values())
+        return tuple(account for account in found if sessions.is_live(account))
+
     @property
     def redirects_off_site(self) -> bool:
         """True if the form's response may redirect to an application: browsers apply form-action to redirects, too."""
@@ -242,9 +252,23 @@ class Page:
         return name_initials(name)
 
     def redirect_to_sign_in(self, target: str, login_name: str = "") -> Response:
-        """303 to the sign-in pages, regardless of existing sessions; they return to ``target``. See
-        ``sign_in_attempts``."""
-        return redirect_to_sign_in(self.request, target=target, login_name=login_name)
+        """303 to the sign-in pages, regardless of existing sessions; they redirect to ``target`` at the end. With a
+        login name the password page comes first.
+        """
+        sign_ins = self.request.services.sign_ins
+        pending, secret = sign_ins.begin({}, target=target)
+        pending = sign_ins.select_account(pending, None)
+        if login_name:
+            sign_ins.set_login_name(pending, login_name)
+        return self.resume_sign_in(self.request, pending.id, secret)
+
+    @staticmethod
+    def resume_sign_in(request: Any, request_id: str, secret: str) -> Response:
+        """303 to the URL that decides the next step, for a sign-in that starts in this browser."""
+        response = see_other(request, f"{PATH}/{request_id}")
+        cookie = Cookie(CookieKind.SIGN_IN, request_id, secret, request.services.sign_ins.lifetime)
+        response.headerlist.extend(request_cookie_headers(request, (cookie,)))
+        return response
 
     def known_browser_headers(self, user_id: str) -> list[tuple[str, str]]:
         """Headers that make this browser known to the user, as after a sign-in: attempts there count apart."""
@@ -376,17 +400,11 @@ class FormPage(Page):
         return self._redisplay(form, status=200)
 
     def _redisplay_conflict(self, form: Form, refused: Conflict) -> Response:
-        stored = self.initial_values()
-        if Form.VERSION_FIELD not in stored:
-            return self._redisplay(
-                form, status=409, notice=FormMessage("danger", self.translator.gettext(_error_message(refused)))
-            )
-        return self._redisplay(
-            form,
-            status=409,
-            notice=FormMessage("danger", self.translator.gettext(EDIT_CONFLICT_MESSAGE)),
-            stored=stored,
-        )
+        values = self.initial_values()
+        stored = values if Form.VERSION_FIELD in values else None
+        message = _error_message(refused) if stored is None else EDIT_CONFLICT_MESSAGE
+        notice = FormMessage("danger", self.translator.gettext(message))
+        return self._redisplay(form, status=409, notice=notice, stored=stored)
 
     def _redisplay(
         self,

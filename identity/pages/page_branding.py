@@ -107,7 +107,8 @@ def build_page_branding(branding: Branding, language: str, *, logo_owner_id: str
 def stylesheet_path(colours: tuple[str, str]) -> str:
     """The URL has a version, so that a changed style sheet gets another one."""
     light, dark = (colour.lower().removeprefix("#") for colour in colours)
-    return f"{_PREFIX}{light}-{dark}-{_digest(render_stylesheet(colours))}.css"
+    digest = hashlib.sha256(render_stylesheet(colours).encode()).hexdigest()[:16]
+    return f"{_PREFIX}{light}-{dark}-{digest}.css"
 
 
 def render_stylesheet(colours: tuple[str, str]) -> str:
@@ -123,10 +124,6 @@ def css_custom_properties(accent: Accent) -> str:
         f"--color-accent: {accent.base}; --color-accent-strong: {accent.strong}; --color-accent-soft: {accent.soft};"
         f" --color-on-accent: {accent.foreground}; --color-focus: {accent.base};"
     )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def serve_stylesheet(request: Request) -> Response:

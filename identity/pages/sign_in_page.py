@@ -10,6 +10,7 @@ from pyramid.response import Response
 
 from identity.cached_property import cached_property
 from identity.domain.applications import Application, ApplicationType
+from identity.domain.errors import Conflict
 from identity.domain.login_names import LoginName
 from identity.domain.messages import Message, gettext_lazy
 from identity.domain.organizations import Organization
@@ -36,6 +37,8 @@ class SignInPage(FormPage):
     AUTHORIZATION_PATH: ClassVar[str] = PATH
 
     context: PendingSignInContext
+    #: The interaction that the page completes; at other steps it redirects. Empty for a page that fits several steps.
+    interaction: ClassVar[str] = ""
 
     @property
     def pending_authorization(self) -> PendingAuthorization:
@@ -45,9 +48,20 @@ class SignInPage(FormPage):
     def sign_in(self) -> SignIn:
         return self.context.sign_in
 
+    @property
+    def human_user(self) -> Subject:
+        """The user of the sign-in. Raises Conflict if nobody has authenticated or was chosen."""
+        subject = self.sign_in.subject
+        if subject is None:
+            raise Conflict("Nobody has said who they are.")
+        return subject
+
     @cached_property
     def base_path(self) -> str:
         return f"/login/{self.pending_authorization.id}"
+
+    def is_current_step(self) -> bool:
+        return not self.interaction or self.is_next_interaction(self.interaction)
 
     def is_next_interaction(self, interaction: str) -> bool:
         """True if the sign-in waits for this interaction: no page can be reached before the preceding ones are done."""
@@ -72,7 +86,7 @@ class SignInPage(FormPage):
         return True
 
     def get(self) -> Response:
-        """The page, or an error response to the client if the request is no longer valid."""
+        """The page; at another step, or if the request is no longer valid, a redirect to what comes next."""
         return super().get() if self._accepts_request() else self.redirect_to_next()
 
     def post(self) -> Response:
@@ -81,11 +95,12 @@ class SignInPage(FormPage):
 
     def _accepts_request(self) -> bool:
         try:
-            return self.sign_in is not None
+            self.context.sign_in  # noqa: B018 - loads it
         except UnredirectableError:
             raise
         except OAuthError:
             return False
+        return self.is_current_step()
 
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
         """The application, in the organization of the scope or its own."""
@@ -181,9 +196,10 @@ class SignInPage(FormPage):
         client = self.sign_in.client
         if client is not None:
             is_own_branding = self.branding_owner()[0] == client.organization
+            application = self.page_branding.application or client.application.name
             return self.translator.gettext(
                 "to continue to {application} · {organization}",
-                application=_strong(self.page_branding.application or client.application.name),
+                application=Markup("<strong>{}</strong>").format(application),
                 organization=(is_own_branding and self.page_branding.organization) or client.organization.name,
             )
         if (self.pending_authorization.target or "").startswith(_CONSOLE):
@@ -223,7 +239,3 @@ def add_login_name_redirect(config: Configurator, find: Callable[[SignInPage, Lo
 def includeme(config: Configurator) -> None:
     config.add_directive("add_sign_in_options", add_sign_in_options)
     config.add_directive("add_login_name_redirect", add_login_name_redirect)
-
-
-def _strong(text: str) -> Markup:
-    return Markup("<strong>{}</strong>").format(text)

@@ -42,10 +42,9 @@ class SignOutPage(FormPage):
 
     def template_variables(self) -> Mapping[str, object] | Response:
         """The accounts; redirects to the final page if no account is signed in."""
-        live = [account for account in self.accounts if self.request.services.sessions.is_live(account)]
-        if not live:
+        if not self.live_accounts:
             return self.redirect(self.done_path)
-        return {"login_names": [account.subject.login_name for account in live]}
+        return {"login_names": [account.subject.login_name for account in self.live_accounts]}
 
     @property
     def redirects_off_site(self) -> bool:

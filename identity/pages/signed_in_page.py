@@ -133,12 +133,10 @@ class SignedInPage(Page):
         )
 
     def _other_accounts(self) -> tuple[SwitchableAccount, ...]:
-        sessions = self.request.services.sessions
-        accounts = sessions.list_by_secrets(self.request.browser_state.sessions.values())
         return tuple(
             SwitchableAccount(reference=account.session.id, login_name=account.subject.login_name)
-            for account in accounts
-            if sessions.is_live(account) and account.session.id != self.signed_in_account.session.id
+            for account in self.live_accounts
+            if account.session.id != self.signed_in_account.session.id
         )
 
 

@@ -71,19 +71,15 @@ class TransactionalMails:
         to = "" if subject is None else user_email(subject)
         # The organization is that of the login name's domain, whether or not the account exists.
         organization = self._request.services.storage.organizations.find_by_domain(login_name_key(login_name)[1])
-        _queue_mail(
-            self._request,
+        self._queue(
             "password_reset",
             MailReason.RESET,
             subject,
             to,
             values,
-            language=self._language,
             organization=organization,
             replaces=login_name,
-            forgotten=_build_password_reset_mail(
-                self._request, login_name, language=self._language, organization=page_organization
-            ),
+            forgotten=self._password_reset_mail(login_name, page_organization),
         )
 
     def queue_registration(
@@ -106,14 +102,12 @@ class TransactionalMails:
             template, reader = "registration_link", None
             values = {"link": registration.link}
         values["organization"] = organization.name
-        _queue_mail(
-            self._request,
+        self._queue(
             template,
             MailReason.REGISTRATION,
             reader,
             email,
             values,
-            language=self._language,
             organization=organization,
             application=application,
         )
@@ -123,16 +117,7 @@ class TransactionalMails:
         link = self._request.services.users.issue_email_link(subject.user.id, email)
         values = {"login_name": subject.login_name, "link": link}
         reason = MailReason.OWN_ADDRESS if email == user_email(subject) else MailReason.ADDRESS
-        _queue_mail(
-            self._request,
-            "email_verification",
-            reason,
-            subject,
-            email,
-            values,
-            language=self._language,
-            organization=subject.organization,
-        )
+        self._queue("email_verification", reason, subject, email, values, organization=subject.organization)
 
     def queue_initial_credential(
         self, subject: Subject, initial: InitialCredential, *, new: bool, inviter: Subject | None
@@ -150,61 +135,78 @@ class TransactionalMails:
             "login_name": subject.login_name,
             "organization": subject.organization.name,
             "inviter": "" if inviter is None else sanitize_name(inviter.user.display_name),
-            "works_once": TransactionalMails.describe_link_validity(
-                lifetime, _reader_translator(self._request, subject, self._language)
-            ),
+            "works_once": self.describe_link_validity(lifetime, self._translator(subject)),
             "link": initial.secret if initial.kind == "link" else "",
             "password": initial.secret if initial.kind == "one_time_password" else "",
             "to_change": "yes" if self._request.services.passwords.requires_change_after_reset(subject) else "",
         }
         template = "invitation" if new else "new_credential"
-        organization = subject.organization
-        return _queue_mail(
-            self._request,
-            template,
-            MailReason.ACCESS,
-            subject,
-            to,
-            values,
-            language=self._language,
-            organization=organization,
-        )
+        return self._queue(template, MailReason.ACCESS, subject, to, values, organization=subject.organization)
 
     def queue_email_code(self, subject: Subject, code: str, lifetime: timedelta) -> bool:
         """Send a user a sign-in code; False if the rate limit is reached."""
         values = {
             "login_name": subject.login_name,
             "code": code,
-            "works_once": TransactionalMails.describe_link_validity(
-                lifetime, _reader_translator(self._request, subject, self._language)
-            ),
+            "works_once": self.describe_link_validity(lifetime, self._translator(subject)),
         }
-        return _queue_mail(
-            self._request,
-            "email_code",
-            MailReason.CODE,
-            subject,
-            user_email(subject),
-            values,
-            language=self._language,
-            organization=subject.organization,
+        organization = subject.organization
+        return self._queue(
+            "email_code", MailReason.CODE, subject, user_email(subject), values, organization=organization
         )
 
+    def _password_reset_mail(self, typed: str, organization: Organization | None) -> PasswordResetMail:
+        """Runs in the mail job. An existing login name is not treated as an email address, even if its account is
+        inactive.
+        """
+        services = self._request.services
+        actor, is_login_name = services.audit.actor, services.passwords.is_login_name(typed)
+        return PasswordResetMail(
+            key="" if is_login_name else email_key(typed) or "",
+            organization_id="" if organization is None else organization.id,
+            language=self._language,
+            client_address=actor.client_address or "",
+            request_id=actor.request_id or "",
+        )
 
-def _build_password_reset_mail(
-    request: Request, typed: str, *, language: str, organization: Organization | None
-) -> PasswordResetMail:
-    """Runs in the mail job. An existing login name is not treated as an email address, even if its account is
-    inactive.
-    """
-    actor, is_login_name = request.services.audit.actor, request.services.passwords.is_login_name(typed)
-    return PasswordResetMail(
-        key="" if is_login_name else email_key(typed) or "",
-        organization_id="" if organization is None else organization.id,
-        language=language,
-        client_address=actor.client_address or "",
-        request_id=actor.request_id or "",
-    )
+    def _translator(self, reader: Subject | None) -> Translator:
+        """The reader's language if known, else that of the page."""
+        pages: PageRenderer = self._request.registry.pages
+        locale = reader.user.profile.locale if reader is not None and isinstance(reader.user, HumanUser) else ""
+        return pages.catalogs.translator(choose_language(locale.replace("_", "-"), self._language))
+
+    def _queue(
+        self,
+        template: str,
+        reason: MailReason,
+        reader: Subject | None,
+        to: str,
+        values: Mapping[str, object],
+        *,
+        organization: Organization | None,
+        application: Application | None = None,
+        replaces: str = "",
+        forgotten: PasswordResetMail | None = None,
+    ) -> bool:
+        identity, pages, services = (
+            self._request.registry.application,
+            self._request.registry.pages,
+            self._request.services,
+        )
+        translator = self._translator(reader)
+        looks = load_page_branding(services, organization, application, translator.language)
+        if looks.organization and "organization" in values:
+            values = {**values, "organization": looks.organization}
+        proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
+        queued: bool = services.mails.queue(
+            _render_mail(identity, pages, template, to, values, translator, looks),
+            reason,
+            verified_by=reader.user.id if reader is not None and proved and to == user_email(reader) else "",
+            instead_of=replaces,
+            password_reset=forgotten,
+            organization_id=None if organization is None else organization.id,
+        )
+        return queued
 
 
 def _render_password_reset_mails(
@@ -256,47 +258,6 @@ def sanitize_name(name: str) -> str:
 def user_email(subject: Subject) -> str:
     """Empty if there is none."""
     return subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
-
-
-def _reader_translator(request: Request, reader: Subject | None, language: str) -> Translator:
-    """The reader's language if known, else that of the page."""
-    pages: PageRenderer = request.registry.pages
-    locale = reader.user.profile.locale if reader is not None and isinstance(reader.user, HumanUser) else ""
-    return pages.catalogs.translator(choose_language(locale.replace("_", "-"), language))
-
-
-def _queue_mail(
-    request: Request,
-    template: str,
-    reason: MailReason,
-    reader: Subject | None,
-    to: str,
-    values: Mapping[str, object],
-    *,
-    language: str,
-    organization: Organization | None,
-    application: Application | None = None,
-    replaces: str = "",
-    forgotten: PasswordResetMail | None = None,
-) -> bool:
-    pages: PageRenderer = request.registry.pages
-    translator = _reader_translator(request, reader, language)
-    looks = load_page_branding(request.services, organization, application, translator.language)
-    if looks.organization and "organization" in values:
-        values = {**values, "organization": looks.organization}
-    mail = _render_mail(request.registry.application, pages, template, to, values, translator, looks)
-    proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
-    proved_by = reader.user.id if reader is not None and proved and to == user_email(reader) else ""
-    organization_id = None if organization is None else organization.id
-    queued: bool = request.services.mails.queue(
-        mail,
-        reason,
-        verified_by=proved_by,
-        instead_of=replaces,
-        password_reset=forgotten,
-        organization_id=organization_id,
-    )
-    return queued
 
 
 def _render_mail(

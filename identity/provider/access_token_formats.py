@@ -1,11 +1,10 @@
-"""The two formats of access tokens: opaque, and JWT (RFC 9068)."""
+"""Access tokens in the format JWT (RFC 9068)."""
 
 from collections.abc import Callable
 from typing import Any
 
 from identity.crypto.jwt import sign
 from identity.crypto.rsa_keys import RsaPrivateKey
-from identity.crypto.secrets import new_token
 from identity.domain.authentication import authentication_claims
 from identity.domain.tokens import AccessToken
 from identity.provider.claims import merge_plugin_claims, scope_claims
@@ -18,11 +17,6 @@ JWT_TYPE = "at+jwt"
 
 #: Returns the id and the private key to sign with; called only if something is signed.
 SigningKeyGetter = Callable[[], tuple[str, RsaPrivateKey]]
-
-
-def new_opaque_token() -> str:
-    """256 random bits."""
-    return new_token()
 
 
 def new_jwt_access_token(

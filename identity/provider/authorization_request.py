@@ -134,6 +134,7 @@ def parse_authorization_request(
         raise InvalidRequest("parameter nonce is missing: tokens that pass through the browser need one")
     claims = parameters.get_value("claims")
     claims_request = ClaimsRequest() if claims is None else parse_claims_request(claims, context)
+    requested_claims, scopes = (*claims_request.userinfo, *claims_request.id_token), context.protocol.scopes
     return AuthorizationRequest(
         client=client,
         redirect_target=address,
@@ -141,7 +142,7 @@ def parse_authorization_request(
         scope=scope,
         claim_scopes=(
             *scope,
-            *(scope_name for scope_name in _find_scopes_for_claims(claims_request, context) if scope_name not in scope),
+            *(item for item in scopes.scopes_for_claims(requested_claims) if item not in scope),
         ),
         prompts=_prompts(message),
         parameters=dict(parameters),
@@ -211,10 +212,6 @@ def _prompts(message: "AuthorizationRequestMessage") -> frozenset[str]:
     if "none" in prompts and len(prompts) > 1:
         raise InvalidRequest("prompt none cannot be combined with others")
     return prompts
-
-
-def _find_scopes_for_claims(claims_request: ClaimsRequest, context: Context) -> tuple[str, ...]:
-    return context.protocol.scopes.scopes_for_claims((*claims_request.userinfo, *claims_request.id_token))
 
 
 def _subject(parameters: Parameters, claims_request: ClaimsRequest, context: Context) -> str | None:

@@ -30,7 +30,8 @@ def parse_claims_request(text: str, context: Context) -> ClaimsRequest:
     except (ValueError, RecursionError):
         raise InvalidRequest(_NO_OBJECT) from None
     userinfo, id_token = (_object(members.get(name)) for name in ("userinfo", "id_token"))
-    subjects = {_text(item["sub"].get("value")) for item in (userinfo, id_token) if _has(item, "sub", "value")}
+    subject_requests = [item.get("sub") or {} for item in (userinfo, id_token)]
+    subjects = {_text(item["value"]) for item in subject_requests if "value" in item}
     if len(subjects) > 1:
         raise InvalidRequest("parameter claims asks for two subjects")
     known = context.protocol.scopes.claims
@@ -59,10 +60,6 @@ def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(item is None or isinstance(item, dict) for item in value.values()):
         raise InvalidRequest(_NO_OBJECT)
     return value
-
-
-def _has(members: Mapping[str, Any], claim: str, name: str) -> bool:
-    return name in (members.get(claim) or {})
 
 
 def _text(value: object) -> str:

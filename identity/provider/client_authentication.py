@@ -73,17 +73,10 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     """The application, or the service user with a secret, that the request authenticates. Raises InvalidClient for
     none, InvalidRequest for more than one method or a client_id in the body that differs from the credentials (RFC 6749
     §2.3). Every failure is audited."""
-    presented = [
-        client_authentication_method
-        for client_authentication_method in context.protocol.client_authentication_methods.values()
-        if client_authentication_method.is_used_in(request, parameters)
-    ]
+    known = context.protocol.client_authentication_methods.values()
+    presented = [method for method in known if method.is_used_in(request, parameters)]
     # A client_id beside credentials is not a second method.
-    methods = [
-        client_authentication_method
-        for client_authentication_method in presented
-        if client_authentication_method.is_proof
-    ] or presented
+    methods = [method for method in presented if method.is_proof] or presented
     foreign = [
         name
         for name in ClientAuthenticationMethod.CREDENTIAL_PARAMETERS

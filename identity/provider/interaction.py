@@ -63,8 +63,8 @@ class SignIn:
     request: AuthorizationRequest | None
     accounts: tuple[SignedInAccount, ...]
     now: datetime
-    #: True for a live session.
-    is_live_session: Callable[[SignedInAccount], bool]
+    #: True for a session that has not ended.
+    is_live: Callable[[SignedInAccount], bool]
     pending: PendingAuthorization | None = None
     authenticated_subject: Subject | None = None
     required_organization: Organization | None = None
@@ -119,9 +119,6 @@ class SignIn:
     def has_completed(self, interaction: str) -> bool:
         """True if this interaction was completed in this sign-in."""
         return self.pending is not None and interaction in self.pending.done
-
-    def is_live(self, account: SignedInAccount) -> bool:
-        return self.is_live_session(account)
 
     def matches_organization(self, account: SignedInAccount) -> bool:
         """True if the account belongs to the required organization, if one is required."""

@@ -118,12 +118,12 @@ class ProtocolResponse:
     def from_json(
         cls, text: str, *, status: int = 200, headers: Mapping[str, str] = NO_STORE, is_negative: bool = False
     ) -> "ProtocolResponse":
-        """An answer from JSON text, never cached."""
+        """A response with JSON text, never cached."""
         return cls(status, text.encode(), headers=headers, is_negative=is_negative)
 
     @classmethod
     def from_error(cls, error: OAuthError) -> "ProtocolResponse":
-        """The answer for an error (RFC 6749 §5.2): error, error_description, and the error's own headers."""
+        """The response for an error (RFC 6749 §5.2): error, error_description, and the error's own headers."""
         from identity.provider.pyoidc_messages import ErrorResponse
 
         message = ErrorResponse(error=error.error, error_description=error.description)

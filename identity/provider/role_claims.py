@@ -88,7 +88,8 @@ def _claims(
         domains = _domains(grants, subject, storage)
     by_project: dict[str, dict[str, dict[str, str]]] = {}
     for grant in grants:
-        for role in sorted(_disclosed_roles(grant, allowed_keys)):
+        keys = allowed_keys.get(grant.project_id, frozenset())
+        for role in sorted(grant.roles if keys is None else grant.roles & keys):
             holders = by_project.setdefault(grant.project_id, {}).setdefault(role, {})
             holders[grant.organization_id] = domains.get(grant.organization_id, "")
     namespace = _namespace(granted.values, context)
@@ -112,11 +113,6 @@ def _restrict_to_project_grant(
     project_grant = storage.project_grants.find_for_organization(project.id, client.organization.id)
     allowed = project_grant.roles if project_grant is not None and project_grant.active else frozenset()
     return allowed if requested is None else requested & allowed
-
-
-def _disclosed_roles(grant: UserGrant, allowed_keys: Mapping[str, _RoleKeys]) -> frozenset[str]:
-    keys = allowed_keys.get(grant.project_id, frozenset())
-    return grant.roles if keys is None else grant.roles & keys
 
 
 def refuse_without_role(

@@ -38,9 +38,8 @@ def preview_sign_in(subject: Subject, client: ApplicationClient | None, context:
     proof = Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), now)
     by_password = bool(services.policies.filter_valid_proofs(subject, (proof,)))
     enrolled = {enrolment.factor for enrolment in services.factors.list_enrolments(subject.user.id)}
-    alone = (
-        factor.name for factor in allowed_factors(context, policy) if factor.is_passwordless and factor.name in enrolled
-    )
+    usable = allowed_factors(context, policy)
+    alone = (name for name, factor in usable.items() if factor.is_passwordless and name in enrolled)
     pending = PendingAuthorization(
         id="", digest=b"", created_at=now, expires_at=now, proofs=(proof,), done=frozenset({"login"})
     )
@@ -48,7 +47,7 @@ def preview_sign_in(subject: Subject, client: ApplicationClient | None, context:
         request=None,
         accounts=(),
         now=now,
-        is_live_session=services.sessions.is_live,
+        is_live=services.sessions.is_live,
         pending=pending,
         authenticated_subject=subject,
     )

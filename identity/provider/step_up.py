@@ -4,7 +4,7 @@ Requirements come from the policy of the person's organization, from the factors
 client: ``acr_values`` and an essential ``acr`` claim (OpenID Connect Core §3.1.2.1, §5.5.1.1; RFC 9470).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -18,17 +18,12 @@ from identity.provider.factor import Factor
 from identity.provider.grant_type import Authorization
 from identity.provider.interaction import SignIn, StepUpRequirement
 
-#: The interaction that verifies a further factor.
-
-_UNMET = "The user cannot be authenticated in the way that acr asks for."
-
 
 def list_proofs(sign_in: SignIn) -> tuple[Proof, ...]:
     """Proofs of the answering account: those of its session, and those of this sign-in."""
     proofs = () if sign_in.pending is None else sign_in.pending.proofs
-    if sign_in.authenticated_subject is not None or sign_in.selected_account is None:
-        return proofs
-    return (*sign_in.selected_account.session.proofs, *proofs)
+    account = sign_in.selected_account
+    return proofs if account is None else (*account.session.proofs, *proofs)
 
 
 def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
@@ -116,9 +111,8 @@ def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> 
     """True if a person authenticated by these methods has set up a factor that would prove more."""
     if satisfies_acr(proved, Acr.TWO_FACTORS):
         return False
-    had = _sort_enrolled_factors(
-        subject, allowed_factors(context, context.services.policies.subject_policy(subject)), context
-    )
+    policy = context.services.policies.subject_policy(subject)
+    had = _sort_enrolled_factors(subject, allowed_factors(context, policy), context)
     return any(satisfies_acr((*proved, *factor.methods), Acr.TWO_FACTORS) for factor in had)
 
 
@@ -131,12 +125,12 @@ def initial_session_proofs(sign_in: SignIn, context: Context) -> tuple[Proof, ..
     return proofs if proof is None else (*proofs, proof)
 
 
-def allowed_factors(context: Context, policy: Policy) -> tuple[Factor, ...]:
-    """The factors besides the password that the policy allows."""
+def allowed_factors(context: Context, policy: Policy) -> dict[str, Factor]:
+    """The factors besides the password that the policy allows, by name."""
     if policy.second_factor is SecondFactorRule.OFF:
-        return ()
-    allowed = policy.factors
-    return tuple(factor for factor in context.protocol.factors.values() if allowed is None or factor.name in allowed)
+        return {}
+    offered, allowed = context.protocol.factors, policy.factors
+    return {name: factor for name, factor in offered.items() if allowed is None or name in allowed}
 
 
 def refuse_without_factor(authorization: Authorization, context: Context) -> None:
@@ -159,7 +153,7 @@ def _find_missing_factors(
         usable_names = tuple(factor.name for factor in enrolled if satisfies_acr((*proved, *factor.methods), acr))
         if usable_names:
             return StepUpRequirement(acr, by_client, usable_names)
-    possible = [factor for factor in usable if not factor.is_backup and factor.can_enrol(subject, services)]
+    possible = [factor for factor in usable.values() if not factor.is_backup and factor.can_enrol(subject, services)]
     for acr in acr_values:
         to_enrol = tuple(factor.name for factor in possible if satisfies_acr((*proved, *factor.methods), acr))
         if to_enrol and enrolled and not satisfies_acr(proved, Acr.TWO_FACTORS):
@@ -168,11 +162,11 @@ def _find_missing_factors(
         if to_enrol:
             return StepUpRequirement(acr, by_client, (), to_enrol)
     if by_client:
-        raise UnmetAuthenticationRequirements(_UNMET)
+        raise UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
     return StepUpRequirement(Acr.TWO_FACTORS, by_client)
 
 
-def _sort_enrolled_factors(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
+def _sort_enrolled_factors(subject: Subject, usable: Mapping[str, Factor], context: Context) -> tuple[Factor, ...]:
     """The factors that the person has set up, last used first and spare ones last; empty if there are only spare
     ones."""
     used: dict[str, datetime] = {}
@@ -180,6 +174,11 @@ def _sort_enrolled_factors(subject: Subject, usable: tuple[Factor, ...], context
         used[enrolment.factor] = max(
             used.get(enrolment.factor, enrolment.added_at), enrolment.last_used_at or enrolment.added_at
         )
-    enrolled = tuple(factor for factor in usable if factor.name in used)
-    enrolled = tuple(sorted(enrolled, key=lambda factor: (not factor.is_backup, used[factor.name]), reverse=True))
+    enrolled = tuple(
+        sorted(
+            (factor for name, factor in usable.items() if name in used),
+            key=lambda factor: (not factor.is_backup, used[factor.name]),
+            reverse=True,
+        )
+    )
     return enrolled if any(not factor.is_backup for factor in enrolled) else ()

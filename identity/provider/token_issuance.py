@@ -12,8 +12,7 @@ from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
-from identity.provider import access_token_formats
-from identity.provider.access_token_formats import SigningKeyGetter
+from identity.provider.access_token_formats import SigningKeyGetter, new_jwt_access_token
 from identity.provider.claims import requested_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
@@ -37,13 +36,12 @@ class IssuedTokens:
     def response_members(self) -> dict[str, Any]:
         """Members of the response (service description §2.4), without absent ones."""
         members: dict[str, Any] = {"token_type": "Bearer", "expires_in": self.expires_in, "scope": self.scope}
-        if self.access_token is not None:
-            members["access_token"] = self.access_token
-        if self.id_token is not None:
-            members["id_token"] = self.id_token
-        if self.refresh_token is not None:
-            members["refresh_token"] = self.refresh_token
-        return members
+        tokens = {
+            "access_token": self.access_token,
+            "id_token": self.id_token,
+            "refresh_token": self.refresh_token,
+        }
+        return members | {name: text for name, text in tokens.items() if text is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +198,9 @@ def _access_token(
         actors=authorization.actors,
     )
     if form is TokenFormat.JWT:
-        text = access_token_formats.new_jwt_access_token(
-            new_id_token(digest=b""), authorization, granted, context, key=key
-        )
+        text = new_jwt_access_token(new_id_token(digest=b""), authorization, granted, context, key=key)
     else:
-        text = access_token_formats.new_opaque_token()
+        text = new_token()
     return new_id_token(digest=token_digest(text)), text
 
 
@@ -256,16 +252,13 @@ def _format(authorization: Authorization) -> TokenFormat:
 
 
 def _access_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
-    return _cap_lifetime(_configured_lifetime(authorization, context), authorization, context)
-
-
-def _configured_lifetime(authorization: Authorization, context: Context) -> timedelta:
     settings = context.settings
+    lifetime = settings.access_token_lifetime
     if authorization.client is not None and authorization.client.application.access_token_lifetime is not None:
-        return authorization.client.application.access_token_lifetime
-    if authorization.subject is not None and isinstance(authorization.subject.user, ServiceUser):
-        return max(settings.access_token_lifetime, settings.service_user_token_min_lifetime)
-    return settings.access_token_lifetime
+        lifetime = authorization.client.application.access_token_lifetime
+    elif authorization.subject is not None and isinstance(authorization.subject.user, ServiceUser):
+        lifetime = max(lifetime, settings.service_user_token_min_lifetime)
+    return _cap_lifetime(lifetime, authorization, context)
 
 
 def _id_token_lifetime(authorization: Authorization, context: Context) -> timedelta:

@@ -136,12 +136,15 @@ class PasswordService(Service):
         confirmation: str | None,
         *,
         owner: Subject | Organization,
-        names: tuple[str, ...],
+        names: tuple[str, ...] = (),
         field: str = "new_password",
     ) -> None:
         """Raise Invalid for ``field`` unless the password meets the policy of the person, or of new people in the
-        organization (NIST SP 800-63B §3.1.1.2). ``names`` are the user's names, which are refused as passwords;
+        organization (NIST SP 800-63B §3.1.1.2). The person's names, and those of ``names``, are refused as passwords;
         ``confirmation`` is the repeated entry, None if there is none."""
+        if isinstance(owner, Subject):
+            email = owner.user.profile.email if isinstance(owner.user, HumanUser) else ""
+            names = (owner.user.user_name, owner.login_name, email, *names)
         # The organization is charged for the hashing.
         assign_organization(owner.organization.id if isinstance(owner, Subject) else owner.id)
         password_key, least = name_key(password), self.min_length(owner)

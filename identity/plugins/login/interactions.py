@@ -112,7 +112,7 @@ class EnrolFactorInteraction(Interaction):
         if not factor_name or subject is None or sign_in.has_completed(self.name):
             return False
         usable = allowed_factors(context, context.services.policies.subject_policy(subject))
-        return any(factor.name == factor_name and factor.can_enrol(subject, context.services) for factor in usable)
+        return factor_name in usable and usable[factor_name].can_enrol(subject, context.services)
 
     def path(self, sign_in: SignIn) -> str:
         return f"{sign_in.own_page_requirements[SignIn.ENROL_PARAMETER]}/new"

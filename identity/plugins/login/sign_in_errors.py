@@ -7,7 +7,6 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.api.pages import Form, FormPage, Page, RequestLanguage, gettext_lazy, render_error_page
 from identity.api.sign_in import PendingAuthorization, SignInUnavailable
-from identity.plugins.login.pages.login_start import resume_sign_in
 
 _ACCOUNT_LINK = (gettext_lazy("Your account"), Page.ACCOUNT_PATH)
 
@@ -89,7 +88,7 @@ class RestartSignInPage(FormPage):
         request_id = self.request.matchdict["request"]
         secret = self.request.browser_state.sign_ins.get(request_id)
         pending, new_secret = self.request.services.sign_ins.restart(request_id, secret)
-        return resume_sign_in(self.request, pending.id, new_secret)
+        return self.resume_sign_in(self.request, pending.id, new_secret)
 
 
 def add_exception_views(config: Configurator) -> None:

@@ -56,7 +56,8 @@ class PasskeyRelyingParty:
 
     def find_rp_id_error(self, services: Services) -> str | None:
         """What the operator must fix if existing passkeys do not work with this host; None if they do."""
-        stored_rp_id = self._stored_rp_id(services)
+        record = services.record_service(self.record_namespace).find(_RECORD_KIND, _RECORD_KEY)
+        stored_rp_id = None if record is None else str(record.value[_RP_ID_MEMBER])
         if self.has_explicit_rp_id or stored_rp_id in (None, self.rp_id):
             return None
         return (
@@ -73,10 +74,6 @@ class PasskeyRelyingParty:
             records.add(_RECORD_KIND, _RECORD_KEY, value)
         elif record.value != value:
             records.replace(record, value)
-
-    def _stored_rp_id(self, services: Services) -> str | None:
-        record = services.record_service(self.record_namespace).find(_RECORD_KIND, _RECORD_KEY)
-        return None if record is None else str(record.value[_RP_ID_MEMBER])
 
     def request_options(
         self, challenge: bytes, allow_credentials: Iterable[Passkey] = (), *, verification: str

@@ -120,20 +120,16 @@ def _refusal(
 
 
 def _audit(error: OAuthError, client: ApplicationClient | None, context: Context) -> None:
+    # The only request data in the audit trail: it shows the owner of the application the mistake.
+    sent = error.sent if isinstance(error, UntrustedRedirect) else ""
     context.services.audit.record_refusal(
         "authorization.refused",
         kind="application",
         id=None if client is None else client.id,
         organization_id=None if client is None else client.organization.id,
         reason=error.audit_reason,
-        detail=_detail(error),
+        detail={"error": error.error, **({"redirect_uri": sent} if sent else {})},
     )
-
-
-def _detail(error: OAuthError) -> dict[str, object]:
-    # The only request data in the audit trail: it shows the owner of the application the mistake.
-    sent = error.sent if isinstance(error, UntrustedRedirect) else ""
-    return {"error": error.error, **({"redirect_uri": sent} if sent else {})}
 
 
 def build_sign_in(
@@ -155,7 +151,7 @@ def build_sign_in(
         request=authorization,
         accounts=context.services.sessions.list_by_secrets(browser.sessions.values()),
         now=context.now,
-        is_live_session=context.services.sessions.is_live,
+        is_live=context.services.sessions.is_live,
         pending=pending,
         authenticated_subject=proved,
         required_organization=None if authorization is None else required_organization(authorization.scope, context),
@@ -221,14 +217,12 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
                 context.services.known_browsers.list_ids(sign_in.authenticated_subject.user.id, browser.known_browsers)
             ),
         )
-        age = account.session.ends_at - context.now
-        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, age))
+        cookies.append(_session_cookie(account, secret, context))
         cookies.extend(_find_superseded_cookies(sign_in, account))
         cookies.extend(new_known_browser_cookies(account.subject.user.id, browser, context.services))
     elif account is not None and pending is not None and pending.proofs:
         account, secret = context.services.sessions.step_up(account, pending.proofs, client_id=pending.client_id)
-        age = account.session.ends_at - context.now
-        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, age))
+        cookies.append(_session_cookie(account, secret, context))
     if (
         account is None
         or not sign_in.is_live(account)
@@ -248,6 +242,10 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
         # The user may be signed in now, even if the client gets nothing.
         response = _refusal(error, authorization.client, authorization.redirect_target, context)
     return replace(response, cookies=tuple(cookies)) if cookies else response
+
+
+def _session_cookie(account: SignedInAccount, secret: str, context: Context) -> Cookie:
+    return Cookie(CookieKind.SESSION, account.session.id, secret, account.session.ends_at - context.now)
 
 
 def _missing_factor_error(need: StepUpRequirement) -> OAuthError:

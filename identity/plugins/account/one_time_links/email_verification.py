@@ -20,16 +20,8 @@ class VerifyEmailPage(OneTimeLinkPage, FormPage):
     def signed_in_subject(self) -> Subject | None:
         """The account that gets the address, if it is signed in at this browser. Raises InvalidOneTimeLink."""
         subject, _ = self.request.services.users.find_by_email_link(self.link_secret)
-        sessions = self.request.services.sessions
-        browser_accounts = sessions.list_by_secrets(self.request.browser_state.sessions.values())
-        return next(
-            (
-                subject
-                for item in browser_accounts
-                if item.subject.user.id == subject.user.id and sessions.is_live(item)
-            ),
-            None,
-        )
+        is_here = any(account.subject.user.id == subject.user.id for account in self.live_accounts)
+        return subject if is_here else None
 
     def branding_organization(self) -> Organization | None:
         return None if self.signed_in_subject is None else self.signed_in_subject.organization

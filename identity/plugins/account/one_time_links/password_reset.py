@@ -7,7 +7,6 @@ from pyramid.response import Response
 from identity.api.entities import Invalid, Organization, Subject
 from identity.api.pages import Form, FormPage, Page, TransactionalMails, gettext_lazy
 from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
-from identity.plugins.account.pages.password import forbidden_passwords
 
 _LONGEST_LOGIN_NAME = 500
 _ORGANIZATION_PARAM = "organization"
@@ -92,10 +91,7 @@ class ResetPasswordPage(OneTimeLinkPage, FormPage):
         """Store the password; all sessions of the user end."""
         password = form.text("new_password")
         self.request.services.passwords.require_acceptable(
-            password,
-            form.repeated_text("new_password"),
-            owner=self.subject(),
-            names=forbidden_passwords(self.subject()),
+            password, form.repeated_text("new_password"), owner=self.subject()
         )
         # Hold no lock while the password is hashed.
         self.request.commit()

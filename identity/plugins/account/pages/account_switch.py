@@ -23,12 +23,8 @@ class SwitchAccountPage(AccountPage, FormPage):
         reference = form.text("session")
         if reference == ADD_ACCOUNT:
             return self.redirect_to_sign_in(Page.ACCOUNT_PATH)
-        sessions = self.request.services.sessions
-        accounts = sessions.list_by_secrets(self.request.browser_state.sessions.values())
-        chosen = next(
-            (account for account in accounts if account.session.id == reference and sessions.is_live(account)), None
-        )
+        chosen = next((account for account in self.live_accounts if account.session.id == reference), None)
         if chosen is None:
             raise NotFound("session", reference)
-        sessions.select(chosen)
+        self.request.services.sessions.select(chosen)
         return self.redirect(Page.ACCOUNT_PATH)

@@ -1,8 +1,6 @@
 """/account/applications: applications with access to the account, and how to disconnect them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -11,18 +9,6 @@ from identity.api.entities import NotFound
 from identity.api.grants import AudienceScope, ConnectedApplication
 from identity.api.pages import Form, FormPage, ScopeDescriptions
 from identity.plugins.account.pages.account_page import APPLICATIONS_PATH, AccountPage
-
-
-@dataclass(frozen=True)
-class ConnectedApplicationRow:
-    client_id: str
-    application: str
-    organization: str
-    scope_descriptions: Markup
-    has_manager_access: bool
-    has_offline_access: bool
-    connected_at: datetime
-    last_used_at: datetime
 
 
 class _ConnectionsPage(AccountPage):
@@ -40,27 +26,24 @@ class ConnectedApplicationsPage(_ConnectionsPage):
     template = "account/connected_applications.html"
 
     def template_variables(self) -> Mapping[str, object]:
-        return {"rows": [self._row(connected_application) for connected_application in self.connections()]}
+        """Each connection with what the application receives, and whether it may act as a manager."""
+        return {"rows": [(item, self._received(item), self._has_manager_access(item)) for item in self.connections()]}
 
-    def _row(self, connection: ConnectedApplication) -> ConnectedApplicationRow:
-        client, instance = connection.client, self.request.services.find_instance()
-        namespaces = self.request.registry.application.settings.urn_namespaces
-        instance_project_id = "" if instance is None else instance.project_id
-        return ConnectedApplicationRow(
-            client_id=client.id,
-            application=client.application.name,
-            organization=client.organization.name,
-            scope_descriptions=_capitalize(
-                ScopeDescriptions.describe(connection.scope, client.project.name, self.translator, namespaces)
-            ),
-            has_manager_access=any(
-                AudienceScope.find_project(scope, namespaces, instance_project_id) == instance_project_id
-                for scope in connection.scope
-            ),
-            has_offline_access=connection.offline,
-            connected_at=connection.since,
-            last_used_at=connection.last_used_at,
-        )
+    def _received(self, connection: ConnectedApplication) -> Markup:
+        project = connection.client.project.name
+        described = ScopeDescriptions.describe(connection.scope, project, self.translator, self._namespaces)
+        joined = Markup(", ").join(described)
+        return joined[:1].upper() + joined[1:]
+
+    def _has_manager_access(self, connection: ConnectedApplication) -> bool:
+        instance = self.request.services.find_instance()
+        own_id = "" if instance is None else instance.project_id
+        return any(AudienceScope.find_project(scope, self._namespaces, own_id) == own_id for scope in connection.scope)
+
+    @property
+    def _namespaces(self) -> tuple[str, ...]:
+        namespaces: tuple[str, ...] = self.request.registry.application.settings.urn_namespaces
+        return namespaces
 
 
 class DisconnectApplicationPage(_ConnectionsPage, FormPage):
@@ -85,9 +68,3 @@ class DisconnectApplicationPage(_ConnectionsPage, FormPage):
     def submit(self, form: Form) -> Response:
         self.request.services.users.disconnect_application(self.subject, self.connection.client.id)
         return self.redirect(self.path_with_flash(APPLICATIONS_PATH))
-
-
-def _capitalize(parts: list[Markup]) -> Markup:
-    """The parts capitalized, to stand alone."""
-    joined = Markup(", ").join(parts)
-    return joined[:1].upper() + joined[1:]

@@ -41,22 +41,15 @@ class CancelDeletionPage(SignInPage):
     """Asks an authenticated user whether to cancel the deletion. Otherwise the sign-in does not go on."""
 
     template = "account/cancel_deletion.html"
+    interaction = CancelAccountDeletion.name
 
-    def template_variables(self) -> Mapping[str, object] | Response:
-        """The date of deletion. Continues the sign-in if this is not the current step."""
-        subject = self.sign_in.subject
-        if (
-            subject is None
-            or not isinstance(subject.user, HumanUser)
-            or not self.is_next_interaction(CancelAccountDeletion.name)
-        ):
-            return self.redirect_to_next()
-        return {"login_name": subject.login_name, "day": subject.user.deletion_at}
+    def template_variables(self) -> Mapping[str, object]:
+        user = self.human_user.user
+        deletion_at = user.deletion_at if isinstance(user, HumanUser) else None
+        return {"login_name": self.human_user.login_name, "day": deletion_at}
 
     def submit(self, form: Form) -> Response:
-        subject = self.sign_in.subject
-        if subject is not None and self.is_next_interaction(CancelAccountDeletion.name):
-            self.request.services.account_deletions.cancel_own(subject)
+        self.request.services.account_deletions.cancel_own(self.human_user)
         return self.redirect_to_next()
 
 

@@ -1,6 +1,6 @@
 """The user's factors: listed on the security page, renamed and removed here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from urllib.parse import urlencode
 
@@ -114,12 +114,15 @@ class FactorSection:
         had = {item.factor for item in self._enrolled}
         if not any(_is_usable(self._page, item) for item in self._enrolled):
             return ""
-        spare = [item for item in allowed_factors(request_context(self._page.request), self._policy) if item.is_backup]
+        spare = [factor for factor in self._allowed_factors() if factor.is_backup]
         if not spare or any(factor.name in had for factor in spare):
             return ""
         return next(
             (_enrolment_path(factor) for factor in spare if factor.can_enrol(self._page.subject, self._services)), ""
         )
+
+    def _allowed_factors(self) -> Iterable[Factor]:
+        return allowed_factors(request_context(self._page.request), self._policy).values()
 
     def _row(self, enrolment: Enrolment) -> SecuritySectionRow:
         t, ui = self._page.translator.gettext, self._page.template_macros
@@ -140,7 +143,7 @@ class FactorSection:
     def _is_addable(self) -> Iterator[SecuritySectionRow]:
         t, had = self._page.translator.gettext, {item.factor for item in self._enrolled}
         counting = any(_is_usable(self._page, item) for item in self._enrolled)
-        for factor in allowed_factors(request_context(self._page.request), self._policy):
+        for factor in self._allowed_factors():
             if (factor.name in had and not factor.allows_multiple) or (factor.is_backup and not counting):
                 continue
             if factor.can_enrol(self._page.subject, self._services):

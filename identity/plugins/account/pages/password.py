@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.api.entities import HumanUser, Invalid, Subject
+from identity.api.entities import Invalid
 from identity.api.pages import Form, FormPage, gettext_lazy
 from identity.plugins.account.pages.account_page import SECURITY_PATH, AccountPage
 
@@ -42,14 +42,9 @@ class ChangePasswordPage(AccountPage, FormPage):
             problems["current_password"] = gettext_lazy("Enter your current password.")
         try:
             self.request.services.passwords.require_acceptable(
-                new, form.repeated_text("new_password"), owner=self.subject, names=forbidden_passwords(self.subject)
+                new, form.repeated_text("new_password"), owner=self.subject
             )
         except Invalid as refused:
             problems |= refused.fields
         if problems:
             raise Invalid(problems)
-
-
-def forbidden_passwords(subject: Subject) -> tuple[str, ...]:
-    email = subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
-    return subject.user.user_name, subject.login_name, email

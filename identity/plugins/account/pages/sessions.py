@@ -1,10 +1,7 @@
 """/account/sessions: the user's sessions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 
-from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.api.pages import Form, FormPage, describe_user_agent
@@ -14,16 +11,6 @@ from identity.plugins.account.pages.account_page import SESSIONS_PATH, AccountPa
 SESSION_FIELD, OTHERS_FIELD = "session", "others"
 
 
-@dataclass(frozen=True)
-class SessionRow:
-    id: str
-    device: Markup
-    client_address: str
-    started_at: datetime
-    last_seen_at: datetime
-    is_current: bool
-
-
 class SessionsPage(AccountPage, FormPage):
     """One row per session, with a button to end it."""
 
@@ -31,19 +18,11 @@ class SessionsPage(AccountPage, FormPage):
     section = SESSIONS_PATH
 
     def template_variables(self) -> Mapping[str, object]:
-        current_session_id, translator = self.signed_in_account.session.id, self.translator
-        rows = [
-            SessionRow(
-                id=item.id,
-                device=describe_user_agent(item.user_agent, translator),
-                client_address=item.client_address,
-                started_at=item.started_at,
-                last_seen_at=item.last_seen_at,
-                is_current=item.id == current_session_id,
-            )
-            for item in self.request.services.sessions.list_by_user(self.subject.user.id)
-        ]
-        return {"rows": sorted(rows, key=lambda row: not row.is_current)}
+        """The sessions, this one first, with their browsers."""
+        current_id, sessions = self.signed_in_account.session.id, self.request.services.sessions
+        found = sorted(sessions.list_by_user(self.subject.user.id), key=lambda session: session.id != current_id)
+        rows = [(session, describe_user_agent(session.user_agent, self.translator)) for session in found]
+        return {"rows": rows, "current_id": current_id}
 
     def submit(self, form: Form) -> Response:
         """End one session, or all but this one. Raises NotFound for a session of another user."""

@@ -27,6 +27,7 @@ class ConsentPage(SignInPage):
 
     template = "login/consent.html"
     fields = (_ACCOUNT_FIELD, _SCOPE_FIELD)
+    interaction = ConsentInteraction.name
 
     def template_variables(self) -> Mapping[str, object] | Response:
         """What the application receives. Continues the sign-in if no consent is required."""
@@ -62,26 +63,18 @@ class ConsentPage(SignInPage):
         if (form.text(_ACCOUNT_FIELD), form.text(_SCOPE_FIELD)) != (subject.user.id, granted.scope_string):
             return self.redirect_to_next()
         consents, sign_ins = self.request.services.consents, self.request.services.sign_ins
+        pending, account = self.pending_authorization, self.sign_in.selected_account
         if form.text(_DECISION_FIELD) == "allow":
             consents.grant_consent(subject, client, granted.values)
-            sign_ins.complete_interaction(
-                self.pending_authorization, ConsentInteraction.name, account=self.sign_in.selected_account
-            )
+            sign_ins.complete_interaction(pending, ConsentInteraction.name, account=account)
         elif form.text(_DECISION_FIELD) == "refuse":
             consents.record_refusal(subject, client, granted.values)
-            sign_ins.complete_interaction(
-                self.pending_authorization, CONSENT_REFUSED_REASON, account=self.sign_in.selected_account
-            )
+            sign_ins.complete_interaction(pending, CONSENT_REFUSED_REASON, account=account)
         return self.redirect_to_next()
 
     @cached_property
     def _requested_consent(self) -> GrantedScopes | None:
-        """The scopes that need consent; None unless consent is the current step."""
-        return (
-            find_missing_consent(self.sign_in, request_context(self.request))
-            if self.is_next_interaction(ConsentInteraction.name)
-            else None
-        )
+        return find_missing_consent(self.sign_in, request_context(self.request))
 
     def _verified_domain(self, organization: Organization) -> str:
         with self.request.services.read_session() as storage:

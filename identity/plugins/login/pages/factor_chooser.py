@@ -1,6 +1,7 @@
 """The choice among factors, to prove or to enrol one."""
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from pyramid.response import Response
 
@@ -13,8 +14,13 @@ from identity.plugins.login.interactions import FACTOR_REFUSED_REASON
 _FACTOR_FIELD, _NO_FACTOR = "factor", "none"
 
 
-class _FactorChooserPage(SignInPage):
+class FactorChooserPage(SignInPage):
+    """The user's enrolled factors."""
+
+    template = "login/factor_chooser.html"
     fields = (_FACTOR_FIELD,)
+    #: What follows the chosen factor's name in the path of its page.
+    path_suffix: ClassVar[str] = ""
 
     @property
     def requirement(self) -> StepUpRequirement | None:
@@ -22,11 +28,7 @@ class _FactorChooserPage(SignInPage):
         return self.sign_in.step_up_requirement if self.is_next_interaction(Interaction.FACTOR) else None
 
     def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
-        raise NotImplementedError
-
-    def factor_path(self, name: str) -> str:
-        """The path of the chosen factor, below the sign-in."""
-        raise NotImplementedError
+        return need.factors
 
     def template_variables(self) -> Mapping[str, object] | Response:
         """One row per factor. Continues the sign-in if no factor is required."""
@@ -48,38 +50,23 @@ class _FactorChooserPage(SignInPage):
         chosen = form.text(_FACTOR_FIELD)
         if chosen == _NO_FACTOR and need.is_client_request:
             self.request.services.sign_ins.complete_interaction(
-                self.pending_authorization, FACTOR_REFUSED_REASON, account=self._account
+                self.pending_authorization, FACTOR_REFUSED_REASON, account=self.sign_in.selected_account
             )
             return self.redirect_to_next()
         if chosen not in {factor.name for factor in self._factors(need)}:
             raise FormRedisplay(gettext_lazy("Choose one of these methods."))
-        return self.redirect(f"{self.base_path}/{self.factor_path(chosen)}")
-
-    @property
-    def _account(self) -> object:
-        return None if self.sign_in.authenticated_subject is not None else self.sign_in.selected_account
+        return self.redirect(f"{self.base_path}/{chosen}{self.path_suffix}")
 
     def _factors(self, need: StepUpRequirement) -> list[Factor]:
         offered = request_context(self.request).protocol.factors
         return [offered[name] for name in self.factor_names(need)]
 
 
-class FactorChooserPage(_FactorChooserPage):
-    """The user's enrolled factors."""
-
-    template = "login/factor_chooser.html"
-
-    def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
-        return need.factors
-
-    def factor_path(self, name: str) -> str:
-        return name
-
-
-class EnrolmentChooserPage(_FactorChooserPage):
+class EnrolmentChooserPage(FactorChooserPage):
     """The factors that a user without a sufficient one can enrol."""
 
     template = "login/enrolment_chooser.html"
+    path_suffix = "/new"
 
     def template_variables(self) -> Mapping[str, object] | Response:
         """Continues the sign-in if a factor can be proved."""
@@ -88,6 +75,3 @@ class EnrolmentChooserPage(_FactorChooserPage):
 
     def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
         return () if need.factors else need.enrollable_factors
-
-    def factor_path(self, name: str) -> str:
-        return f"{name}/new"

@@ -8,9 +8,9 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.api.endpoints import Cookie, CookieKind, request_context
-from identity.api.pages import Page, RequestLanguage, SignedInPage, request_cookie_headers, see_other
-from identity.api.sign_in import PendingAuthorization, SignIn, SignInPage
+from identity.api.endpoints import request_context
+from identity.api.pages import Page, RequestLanguage, SignedInPage, see_other
+from identity.api.sign_in import PendingAuthorization, SignIn
 
 _TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
 
@@ -29,7 +29,7 @@ def start_login(request: Request) -> Response:
     pending, secret = sign_ins.begin(demands, target=target, ui_locales=RequestLanguage.requested(request))
     if demands and request.signed_in_account is not None:
         sign_ins.select_account(pending, request.signed_in_account)
-    return resume_sign_in(request, pending.id, secret)
+    return Page.resume_sign_in(request, pending.id, secret)
 
 
 def _required_authentication(request: Request) -> dict[str, str]:
@@ -42,14 +42,6 @@ def _required_authentication(request: Request) -> dict[str, str]:
         "acr": PendingAuthorization.STRONGEST_PROOF_STEP,
     }
     return {**demands, SignIn.ENROL_PARAMETER: enrol} if enrol in request_context(request).protocol.factors else demands
-
-
-def resume_sign_in(request: Request, request_id: str, secret: str) -> Response:
-    """303 to the URL that decides the next step, for a sign-in that starts in this browser."""
-    response = see_other(request, f"{SignInPage.AUTHORIZATION_PATH}/{request_id}")
-    cookie = Cookie(CookieKind.SIGN_IN, request_id, secret, request.registry.application.settings.sign_in_lifetime)
-    response.headerlist.extend(request_cookie_headers(request, (cookie,)))
-    return response
 
 
 def redirect_root(request: Request) -> Response:

@@ -24,7 +24,7 @@ def sign_in_button(page: SignInPage) -> Iterator[Markup]:
         policy = policies.instance_policy()
     else:
         policy = policies.organization_policy(organization.id)
-    if not any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(page.request), policy)):
+    if PasskeyFactor.name not in allowed_factors(request_context(page.request), policy):
         return
     variables = {"asked": passwordless_ceremony(page), "action": f"{page.base_path}/{PasskeyFactor.name}/alone"}
     yield page.renderer.render_fragment(page.request, "passkeys/sign_in_button.html", variables, language=page.language)

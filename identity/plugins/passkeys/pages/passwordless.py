@@ -61,7 +61,7 @@ class PasswordlessSignInPage(SignInPage):
         """Raise FormRedisplay if the policy forbids passwordless sign-in; call it only after the user is
         authenticated."""
         policy = self.request.services.policies.subject_policy(person)
-        if any(factor.name == PasskeyFactor.name for factor in allowed_factors(request_context(self.request), policy)):
+        if PasskeyFactor.name in allowed_factors(request_context(self.request), policy):
             return
         message = gettext_lazy(
             "{organization} does not allow signing in with a passkey.",

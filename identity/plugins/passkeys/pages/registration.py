@@ -27,7 +27,7 @@ class RegisterPasskeyPage(EnrolPage):
     factor: ClassVar[type[Factor]] = PasskeyFactor
 
     def template_variables(self) -> Mapping[str, object]:
-        present = self._existing_passkeys
+        present = [Passkey.from_json(enrolment.value) for enrolment in self.enrolments]
         handle = present[0].user_handle if present else secrets.token_bytes(_USER_HANDLE_LENGTH)
         challenge, ticket = new_challenge(self, self._purpose, **{_USER_HANDLE_KEY: encode_base64url(handle)})
         name = self.organization_label(self.human_user.organization)
@@ -57,10 +57,6 @@ class RegisterPasskeyPage(EnrolPage):
         name = suggest_name(passkey, self.request.browser_state.user_agent, self.translator, existing_names)
         methods = passkey.authentication_methods(user_verified=passkey.user_verified)
         return self.enrol(passkey.to_json(), methods, name=name, key=passkey.id_text)
-
-    @property
-    def _existing_passkeys(self) -> list[Passkey]:
-        return [Passkey.from_json(enrolment.value) for enrolment in self.enrolments]
 
     @property
     def _relying_party(self) -> PasskeyRelyingParty:
