@@ -13,6 +13,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.http.environ_keys import ENDPOINT_RESULT_KEY, UNREAD_BODY_KEY
+from identity.http.request_observers import normalized_method
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,9 @@ def access_log_tween_factory(
         response = handler(request)
         # Skip a view that still needs its body, and a page of an endpoint, which is part of another request.
         if not (request.environ.get(UNREAD_BODY_KEY) or ENDPOINT_RESULT_KEY in request.environ):
-            log_request(
-                request.normalized_method, _route_pattern(request), response.status_int, time.perf_counter() - started
-            )
+            route = getattr(request, "matched_route", None)
+            pattern = _NO_ROUTE if route is None else route.pattern
+            log_request(normalized_method(request.method), pattern, response.status_int, time.perf_counter() - started)
         return response
 
     return logging_handler
@@ -43,11 +44,6 @@ def access_log_tween_factory(
 def log_request(method: str, pattern: str, status: int, seconds: float) -> None:
     """Write the line; ``pattern`` is the route's."""
     log.info("%s %s %d, %.0f ms", method, pattern, status, seconds * 1000)
-
-
-def _route_pattern(request: Request) -> str:
-    route = getattr(request, "matched_route", None)
-    return _NO_ROUTE if route is None else str(route.pattern)
 
 
 def includeme(config: Configurator) -> None:

@@ -42,6 +42,13 @@ def read_browser_state(settings: Settings, user_agent: bytes, cookies: str) -> B
     )
 
 
+def read_request_browser_state(request: Request) -> BrowserState:
+    """The same for a Pyramid request."""
+    environ, settings = request.environ, request.registry.application.settings
+    agent = environ.get("HTTP_USER_AGENT", "").encode("latin-1")
+    return read_browser_state(settings, agent, environ.get("HTTP_COOKIE", ""))
+
+
 def cookie_headers(settings: Settings, browser: BrowserState, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
     """The Set-Cookie headers. If a new cookie exceeds the limit, they remove the oldest."""
     headers = [_set_cookie_header(settings, cookie) for cookie in cookies]

@@ -5,10 +5,8 @@ from typing import Any
 from pyramid.config import Configurator
 from pyramid.request import Request
 
-from identity.http.route_predicates import HostPredicate
+from identity.http.route_predicates import HostPredicate, Predicate
 from identity.provider.endpoint import EndpointHost
-
-_LOGIN_HOST_TEXT = f"host = {EndpointHost.LOGIN}"
 
 
 def wants_html(request: Request) -> bool:
@@ -22,23 +20,17 @@ def wants_html(request: Request) -> bool:
 def is_login_host_route(route: Any) -> bool:
     """True if the route was added with ``host="login"``."""
     return any(
-        isinstance(predicate, HostPredicate) and predicate.text() == _LOGIN_HOST_TEXT for predicate in route.predicates
+        isinstance(predicate, HostPredicate) and predicate.value is EndpointHost.LOGIN for predicate in route.predicates
     )
 
 
-class WantsHtmlPredicate:
+class WantsHtmlPredicate(Predicate):
     """View predicate ``for_people=True``: the view serves browsers; without it, the next one serves programs."""
 
-    def __init__(self, value: bool, config: Configurator) -> None:
-        self._value = bool(value)
-
-    def text(self) -> str:
-        return f"for_people = {self._value}"
-
-    phash = text
+    name = "for_people"
 
     def __call__(self, context: object, request: Request) -> bool:
-        return wants_html(request) is self._value
+        return wants_html(request) is self.value
 
 
 def includeme(config: Configurator) -> None:

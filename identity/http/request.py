@@ -10,10 +10,9 @@ from pyramid.request import Request
 from identity.cached_property import cached_property
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedInAccount
-from identity.http.cookies import read_browser_state
+from identity.http.cookies import read_request_browser_state
 from identity.http.language_negotiation import RequestLanguage
 from identity.http.request_ids import environ_request_id
-from identity.http.request_observers import normalized_method
 from identity.http.request_services import RequestServices
 from identity.provider.protocol_request import BrowserState
 from identity.services.unit_of_work import UnitOfWork
@@ -51,9 +50,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
     @cached_property
     def browser_state(self) -> BrowserState:
         """The browser's state: secrets of its sessions and pending sign-ins."""
-        identity: IdentityApplication = self.registry.application
-        agent = self.environ.get("HTTP_USER_AGENT", "").encode("latin-1")
-        return read_browser_state(identity.settings, agent, self.environ.get("HTTP_COOKIE", ""))
+        return read_request_browser_state(self)
 
     @cached_property
     def signed_in_account(self) -> SignedInAccount | None:
@@ -70,12 +67,6 @@ class IdentityRequest(Request):  # type: ignore[misc]
         if self.signed_in_account is None:
             return None
         return self.browser_state.sessions.get(self.signed_in_account.session.id)
-
-    @property
-    def normalized_method(self) -> str:
-        """The method, for logs and traces; all methods without a view have one name."""
-        method: str = self.method
-        return normalized_method(method)
 
     def commit(self) -> None:
         """Commit the transaction and begin another; actor and refusals stay. For effects that must persist, and before

@@ -79,7 +79,7 @@ def observer_tween_factory(handler: Callable[[Request], Response], registry: Reg
             # A subrequest of a request that is already observed.
             return handler(request)
         observed_request = ObservedRequest(
-            method=request.normalized_method,
+            method=normalized_method(request.method),
             peer=environ.get(PEER_KEY, ""),
             request_id=request.request_id,
             header=lambda name: environ.get("HTTP_" + name.upper().replace("-", "_")),

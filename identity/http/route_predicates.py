@@ -2,7 +2,7 @@
 of views: ``query_parameter=``.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
 from pyramid.config import Configurator
@@ -39,54 +39,56 @@ def accepted_hosts_by_address(settings: Settings) -> dict[EndpointHost, frozense
     }
 
 
-class HostPredicate:
-    """True if the request came to the named host; the configuration decides, forwarding headers never."""
+class Predicate:
+    """A predicate of routes or views by its name. Pyramid takes two with the same text for the same predicate."""
 
-    def __init__(self, value: str, config: Configurator) -> None:
-        self._value = EndpointHost(value)
-        self._names = accepted_hosts_by_address(config.registry.application.settings)[self._value]
+    name: ClassVar[str]
+
+    def __init__(self, value: Any, config: Configurator) -> None:
+        self.value = value
 
     def text(self) -> str:
-        return f"host = {self._value}"
+        return f"{self.name} = {self.value}"
 
     phash = text
+
+
+class HostPredicate(Predicate):
+    """True if the request came to the named host; the configuration decides, forwarding headers never."""
+
+    name = "host"
+
+    def __init__(self, value: str, config: Configurator) -> None:
+        super().__init__(EndpointHost(value), config)
+        self._names = accepted_hosts_by_address(config.registry.application.settings)[self.value]
 
     def __call__(self, info: Any, request: Request) -> bool:
         name = request.environ.get("HTTP_HOST", "")
         return name in self._names or name.lower() in self._names
 
 
-class AuthenticatePredicate:
+class AuthenticatePredicate(Predicate):
     """Always true: it only stores which kind of credential the route accepts, for the security policy."""
+
+    name = "authenticate"
 
     def __init__(self, value: str, config: Configurator) -> None:
         if value not in CREDENTIALS:
             raise ValueError(f"authenticate must be one of {', '.join(CREDENTIALS)}, not {value}")
-        self.value = value
-
-    def text(self) -> str:
-        return f"authenticate = {self.value}"
-
-    phash = text
+        super().__init__(value, config)
 
     def __call__(self, info: Any, request: Request) -> bool:
         return True
 
 
-class QueryParameterPredicate:
+class QueryParameterPredicate(Predicate):
     """A view predicate: true if the query names the parameter. Unlike Pyramid's ``request_param`` it reads no body."""
 
-    def __init__(self, value: str, config: Configurator) -> None:
-        self._name = value
-
-    def text(self) -> str:
-        return f"query_parameter = {self._name}"
-
-    phash = text
+    name = "query_parameter"
 
     def __call__(self, context: Any, request: Request) -> bool:
         query: str = request.environ.get("QUERY_STRING", "")
-        return any(name == self._name for name, _ in parse_qsl(query, keep_blank_values=True))
+        return any(name == self.value for name, _ in parse_qsl(query, keep_blank_values=True))
 
 
 def route_credential(request: Request) -> str | None:
@@ -94,7 +96,8 @@ def route_credential(request: Request) -> str | None:
     route = getattr(request, "matched_route", None)
     for predicate in getattr(route, "predicates", ()):
         if isinstance(predicate, AuthenticatePredicate):
-            return predicate.value
+            credential: str = predicate.value
+            return credential
     return None
 
 

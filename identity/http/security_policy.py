@@ -69,13 +69,11 @@ class SecurityPolicy:
             return _authenticate_bearer_token(request)
         return _authenticate_session(request) if accepted == "session" else None
 
-    def remember(self, request: Request, userid: str, **kw: object) -> NoReturn:
+    def remember(self, request: Request, *_: object, **__: object) -> NoReturn:
         """Not supported: sessions start and end in provider.endpoints.authorize, bearer tokens elsewhere."""
         raise TypeError("credentials are neither remembered nor forgotten here")
 
-    def forget(self, request: Request, **kw: object) -> NoReturn:
-        """Not supported: sessions start and end in provider.endpoints.authorize, bearer tokens elsewhere."""
-        raise TypeError("credentials are neither remembered nor forgotten here")
+    forget = remember
 
 
 def _authenticate_bearer_token(request: Request) -> Principal | None:

@@ -17,8 +17,9 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.development_mailbox import MAILBOX_PATH, DevelopmentMailbox, StoredMail
+from identity.development_mailbox import MAILBOX_PATH, DevelopmentMailbox
 from identity.http.environ_keys import FORWARDED_KEY, PEER_KEY
+from identity.http.route_predicates import Predicate
 from identity.http.security_headers import PAGE_POLICY
 from identity.pages.page import Page
 
@@ -36,23 +37,17 @@ _MAIL_POLICY = (
 )
 
 
-class LoopbackClientPredicate:
+class LoopbackClientPredicate(Predicate):
     """Route predicate ``from_here=True``: the request comes from this machine, without a proxy."""
 
-    def __init__(self, value: bool, config: Configurator) -> None:
-        self._value = bool(value)
-
-    def text(self) -> str:
-        return f"from_here = {self._value}"
-
-    phash = text
+    name = "from_here"
 
     def __call__(self, info: Any, request: Request) -> bool:
         environ = request.environ
         if FORWARDED_KEY in environ or any(_PROXY_HEADERS.match(name) for name in environ):
-            return not self._value
+            return not self.value
         peer = environ.get(PEER_KEY) or environ.get("REMOTE_ADDR", "")
-        return _is_loopback(peer) is self._value
+        return _is_loopback(peer) is self.value
 
 
 def _is_loopback(address: str) -> bool:
@@ -68,25 +63,15 @@ class DevelopmentMailsPage(Page):
     template = "development_mails.html"
 
     def template_variables(self) -> Mapping[str, object]:
-        return {"mails": [_mail_variables(mail) for mail in _mailbox(self.request).mails()], "path": MAILBOX_PATH}
+        """Each mail with its text, in which URLs are links."""
+        mails = [(stored, _with_links(stored.mail.text)) for stored in _mailbox(self.request).mails()]
+        return {"mails": mails, "path": MAILBOX_PATH}
 
     def get(self) -> Response:
         """Allows the page to frame mails as HTML."""
         response = super().get()
         response.headers["Content-Security-Policy"] = f"{PAGE_POLICY}; frame-src 'self'"
         return response
-
-
-def _mail_variables(stored_mail: StoredMail) -> Mapping[str, object]:
-    mail = stored_mail.mail
-    return {
-        "id": stored_mail.id,
-        "at": stored_mail.stored_at,
-        "to": mail.to,
-        "subject": mail.subject,
-        "text": _with_links(mail.text),
-        "html": bool(mail.html),
-    }
 
 
 def _with_links(text: str) -> Markup:

@@ -1,6 +1,6 @@
 """The manager roles of the four levels (service description §2.6), ORG_OWNER first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from identity.api.entities import ManagerLevel, ManagerRole
 from identity.api.pages import gettext_lazy
@@ -21,105 +21,56 @@ _USERS = _permissions_for("user", "service_user", "session")
 _SIGN_IN = _permissions_for("organization_domain", "organization_policy", "upstream_provider")
 _ORGANIZATION = _USERS | _permissions_for("project", "organization_manager") | _SIGN_IN | _PROJECT
 _ORGANIZATION |= {"organization.read", "organization.write", "organization.delete", "audit_event.read"}
-_ORGANIZATION_READS = _ORGANIZATION & _READS
+_GRANTS = _permissions_for("user_grant")
+_CONTEXT = frozenset({"organization.read", "project.read", "project_role.read"})
+_GRANTEES = _CONTEXT | {"user.read", "service_user.read"}
 
-ROLES = (
-    ManagerRole(
-        name="ORG_OWNER",
-        level=ManagerLevel.ORGANIZATION,
-        permissions=_ORGANIZATION,
-        description=gettext_lazy("Manages everything within the organization."),
-    ),
-    ManagerRole(
-        name="ORG_OWNER_VIEWER",
-        level=ManagerLevel.ORGANIZATION,
-        permissions=_ORGANIZATION_READS,
-        description=gettext_lazy("Sees everything within the organization."),
-    ),
-    ManagerRole(
-        name="ORG_USER_MANAGER",
-        level=ManagerLevel.ORGANIZATION,
-        permissions=_USERS
-        | _permissions_for("user_grant")
-        | {"organization.read", "project.read", "project_role.read"},
-        description=gettext_lazy("Manages users, service users and user grants."),
-    ),
-    ManagerRole(
-        name="ORG_USER_PERMISSION_EDITOR",
-        level=ManagerLevel.ORGANIZATION,
-        permissions=_permissions_for("user_grant")
-        | {"organization.read", "user.read", "service_user.read", "project.read", "project_role.read"},
-        description=gettext_lazy("Manages user grants."),
-    ),
-    ManagerRole(
-        name="ORG_PROJECT_PERMISSION_EDITOR",
-        level=ManagerLevel.ORGANIZATION,
-        permissions=_permissions_for("user_grant", "project_grant")
-        | {"organization.read", "user.read", "service_user.read", "project.read", "project_role.read"},
-        description=gettext_lazy("Manages user grants and project grants."),
-    ),
-    ManagerRole(
-        name="ORG_PROJECT_CREATOR",
-        level=ManagerLevel.ORGANIZATION,
-        permissions=frozenset({"organization.read", "project.create"}),
-        description=gettext_lazy("Creates projects and becomes their PROJECT_OWNER."),
-    ),
-    ManagerRole(
-        name="ORG_SETTINGS_MANAGER",
-        level=ManagerLevel.ORGANIZATION,
-        permissions=frozenset({"organization.read", "organization.write"}),
-        description=gettext_lazy("Changes the organization's name, branding, texts and languages."),
-    ),
-    ManagerRole(
-        name="IAM_OWNER",
-        level=ManagerLevel.INSTANCE,
-        permissions=ManagerRole.PERMISSIONS,
-        description=gettext_lazy("Manages the whole instance."),
-    ),
-    ManagerRole(
-        name="IAM_OWNER_VIEWER",
-        level=ManagerLevel.INSTANCE,
-        permissions=_READS,
-        description=gettext_lazy("Sees the whole instance."),
-    ),
-    ManagerRole(
-        name="IAM_ORG_MANAGER",
-        level=ManagerLevel.INSTANCE,
-        permissions=_ORGANIZATION | {"organization.create"},
-        description=gettext_lazy("Manages all organizations, nothing of the instance."),
-    ),
-    ManagerRole(
-        name="IAM_USER_MANAGER",
-        level=ManagerLevel.INSTANCE,
-        permissions=_USERS
-        | _permissions_for("user_grant")
-        | {"organization.read", "project.read", "project_role.read"},
-        description=gettext_lazy("Manages users of all organizations."),
-    ),
-    ManagerRole(
-        name="PROJECT_OWNER",
-        level=ManagerLevel.PROJECT,
-        permissions=_PROJECT,
-        description=gettext_lazy("Manages the project."),
-    ),
-    ManagerRole(
-        name="PROJECT_OWNER_VIEWER",
-        level=ManagerLevel.PROJECT,
-        permissions=_PROJECT & _READS,
-        description=gettext_lazy("Sees the project."),
-    ),
-    ManagerRole(
-        name="PROJECT_GRANT_OWNER",
-        level=ManagerLevel.PROJECT_GRANT,
-        permissions=_GRANT,
-        description=gettext_lazy("Manages managers and user grants of the project grant."),
-    ),
-    ManagerRole(
-        name="PROJECT_GRANT_OWNER_VIEWER",
-        level=ManagerLevel.PROJECT_GRANT,
-        permissions=_GRANT & _READS,
-        description=gettext_lazy("Sees the project grant."),
-    ),
+#: Permissions and description by level and name.
+_ROLES: Mapping[ManagerLevel, Mapping[str, tuple[frozenset[str], str]]] = {
+    ManagerLevel.ORGANIZATION: {
+        "ORG_OWNER": (_ORGANIZATION, gettext_lazy("Manages everything within the organization.")),
+        "ORG_OWNER_VIEWER": (_ORGANIZATION & _READS, gettext_lazy("Sees everything within the organization.")),
+        "ORG_USER_MANAGER": (
+            _USERS | _GRANTS | _CONTEXT,
+            gettext_lazy("Manages users, service users and user grants."),
+        ),
+        "ORG_USER_PERMISSION_EDITOR": (_GRANTS | _GRANTEES, gettext_lazy("Manages user grants.")),
+        "ORG_PROJECT_PERMISSION_EDITOR": (
+            _GRANTS | _permissions_for("project_grant") | _GRANTEES,
+            gettext_lazy("Manages user grants and project grants."),
+        ),
+        "ORG_PROJECT_CREATOR": (
+            frozenset({"organization.read", "project.create"}),
+            gettext_lazy("Creates projects and becomes their PROJECT_OWNER."),
+        ),
+        "ORG_SETTINGS_MANAGER": (
+            frozenset({"organization.read", "organization.write"}),
+            gettext_lazy("Changes the organization's name, branding, texts and languages."),
+        ),
+    },
+    ManagerLevel.INSTANCE: {
+        "IAM_OWNER": (ManagerRole.PERMISSIONS, gettext_lazy("Manages the whole instance.")),
+        "IAM_OWNER_VIEWER": (_READS, gettext_lazy("Sees the whole instance.")),
+        "IAM_ORG_MANAGER": (
+            _ORGANIZATION | {"organization.create"},
+            gettext_lazy("Manages all organizations, nothing of the instance."),
+        ),
+        "IAM_USER_MANAGER": (_USERS | _GRANTS | _CONTEXT, gettext_lazy("Manages users of all organizations.")),
+    },
+    ManagerLevel.PROJECT: {
+        "PROJECT_OWNER": (_PROJECT, gettext_lazy("Manages the project.")),
+        "PROJECT_OWNER_VIEWER": (_PROJECT & _READS, gettext_lazy("Sees the project.")),
+    },
+    ManagerLevel.PROJECT_GRANT: {
+        "PROJECT_GRANT_OWNER": (_GRANT, gettext_lazy("Manages managers and user grants of the project grant.")),
+        "PROJECT_GRANT_OWNER_VIEWER": (_GRANT & _READS, gettext_lazy("Sees the project grant.")),
+    },
+}
+
+ROLES = tuple(
+    ManagerRole(name=name, level=level, permissions=permissions, description=description)
+    for level, roles in _ROLES.items()
+    for name, (permissions, description) in roles.items()
 )
 
 

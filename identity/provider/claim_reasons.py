@@ -85,10 +85,13 @@ class ClaimReasons:
         self, carrier: ClaimsCarrier, claims: Mapping[str, Any], *, without_access_token: bool = False
     ) -> tuple[ExplainedClaim, ...]:
         """The claims of a carrier with their reasons; ``without_access_token`` for an ID token issued without one."""
-        stable_claims = {name: None if name in VOLATILE_CLAIMS else value for name, value in claims.items()}
-        alone = without_access_token
         return tuple(
-            ExplainedClaim(name, value, self._why(carrier, name, alone=alone)) for name, value in stable_claims.items()
+            ExplainedClaim(
+                name,
+                None if name in VOLATILE_CLAIMS else value,
+                self._why(carrier, name, alone=without_access_token),
+            )
+            for name, value in claims.items()
         )
 
     def omitted_claims(self, carrier: ClaimsCarrier, claims: Mapping[str, Any]) -> Iterator[OmittedItem]:

@@ -87,7 +87,12 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     if not methods:
         raise InvalidClient("client authentication is missing")
     try:
-        party = _known(methods[0], methods[0].authenticate(request, parameters, context))
+        answer: object = methods[0].authenticate(request, parameters, context)
+        if not isinstance(answer, (ApplicationClient, ServiceUserClient)):
+            name, text = methods[0].name, hook_type_error_text(answer)
+            log.error("the client authentication %s answered with %s", name, text)
+            raise methods[0].error("the authentication method answered with no client")
+        party: Client = answer
     except InvalidClient as refusal:
         context.services.audit.record_refusal(
             "authentication.refused", kind=refusal.kind, id=None, reason=refusal.audit_reason
@@ -99,14 +104,6 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     audit = context.services.audit
     audit.actor = audit.actor.authenticated_as(kind, party.id, client_id=party.id)
     return party
-
-
-def _known(method: ClientAuthenticationMethod, answer: object) -> Client:
-    """The plugin's result, if it is a client. Raises InvalidClient."""
-    if not isinstance(answer, (ApplicationClient, ServiceUserClient)):
-        log.error("the client authentication %s answered with %s", method.name, hook_type_error_text(answer))
-        raise method.error("the authentication method answered with no client")
-    return answer
 
 
 def require_application(party: Client) -> ApplicationClient:
