@@ -33,8 +33,8 @@ from identity.services.commands.service_users import (
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import CreateHumanUser
 from identity.services.container import Services
+from identity.storage.contract import factories as make
 from identity.testing.assembled_service import AssembledService
-from identity.testing.factories import make_access_token, make_refresh_token, make_token_family, make_user_grant
 from identity.testing.jwt_assertions import assertion_claims, pkce_challenge, sign_assertion
 from identity.testing.response_checks import check_token_response
 from identity.testing.service_test_client import Credentials
@@ -260,7 +260,7 @@ class World(AssembledService):
         self, user: User, project: Project, *roles: str, grant: ProjectGrant | None = None
     ) -> UserGrant:
         """Grant these roles of the project to the user, optionally through a project grant."""
-        user_grant = make_user_grant(user, project, grant, roles=frozenset(roles))
+        user_grant = make.user_grant(user, project, grant, roles=frozenset(roles))
         with self.transaction_services() as services:
             services.storage.user_grants.add(user_grant)
         return user_grant
@@ -372,10 +372,10 @@ class World(AssembledService):
         access_token, refresh_token = new_token(), new_token()
         with self.read_only_services() as services:
             project_id = services.applications.get(client.client_id).project_id
-        family = make_token_family(
+        family = make.token_family(
             client_id=client.client_id, user_id=person.id, scope=scope, started_at=now, ends_at=now + timedelta(days=90)
         )
-        access = make_access_token(
+        access = make.access_token(
             person,
             digest=token_digest(access_token),
             client_id=client.client_id,
@@ -386,7 +386,7 @@ class World(AssembledService):
             issued_at=now,
             expires_at=now + timedelta(hours=1),
         )
-        refresh = make_refresh_token(
+        refresh = make.refresh_token(
             family,
             digest=token_digest(refresh_token),
             issued_at=now,

@@ -10,7 +10,7 @@ from pathlib import Path
 from identity.cli.command_context import open_application
 from identity.crypto.sealing import read_master_keys
 from identity.services.commands.users import CreateHumanUser
-from identity.testing.factories import make_outbox_message
+from identity.storage.contract import factories as make
 from tests.cli.conftest import INI
 
 MOMENT = re.compile(r"signs from (\S+ \S+) UTC")
@@ -49,7 +49,7 @@ class TestPurge:
             identity.transaction() as services,
         ):
             at = services.now - timedelta(days=2)
-            services.storage.outbox.add(make_outbox_message(created_at=at, next_at=at, expires_at=at))
+            services.storage.outbox.add(make.outbox_message(created_at=at, next_at=at, expires_at=at))
         summary = r" +1  outgoing messages\nThe longest batch took \d+ ms\.\n"
         assert re.fullmatch(summary, on_data("purge").out)
         assert on_data("purge").out == "There was nothing to delete.\n"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from identity.domain.login_names import LoginName
 from identity.domain.names import login_name_key, user_name_error
-from identity.testing.factories import make_organization
+from identity.storage.contract import factories as make
 
-ACME = replace(make_organization(), primary_domain="acme.example")
+ACME = replace(make.organization(), primary_domain="acme.example")
 PIECES = st.lists(st.sampled_from(["ada", "Ada", "@", "＠", "﹫", " ", "\u200b", "ß", "acme.example", "1"]) | st.text())
 
 

@@ -18,7 +18,7 @@ from identity.provider.discovery import with_plugin_members
 from identity.provider.errors import TemporarilyUnavailable
 from identity.provider.interaction import Interaction, next_interaction
 from identity.services.access_control import AccessControl, Principal
-from identity.testing.factories import make_manager, make_organization, make_service_user
+from identity.storage.contract import factories as make
 from identity.testing.service_test_client import Credentials
 from identity.testing.world import World
 from tests.house.plugin_fixtures import Install, assembled, implementing, load
@@ -113,7 +113,7 @@ def test_failing_contribution_fails_the_request_or_is_omitted(caplog: pytest.Log
 
 
 def test_contributed_claims_cannot_replace_service_user_claims() -> None:
-    user = make_service_user(make_organization())
+    user = make.service_user(make.organization())
     notice_context = context()
     notice_context.protocol = SimpleNamespace(user_claims=(("one", returning({"preferred_username": "root"})),))
     assert scope_claims(user, (), notice_context)["preferred_username"] == user.user_name
@@ -131,14 +131,14 @@ def test_discovery_members_cannot_be_changed(caplog: pytest.LogCaptureFixture) -
 
 # --- decisions --------------------------------------------------------------------------------------------------------
 
-ORGANIZATION = make_organization()
+ORGANIZATION = make.organization()
 RESOURCE = Resource.of_organization(ORGANIZATION.id)
 OWNER = ManagerRole(name="OWNER", level=ManagerLevel.ORGANIZATION, permissions=frozenset({"user.read"}))
 
 
 def owner() -> Principal:
-    user = make_service_user(ORGANIZATION)
-    manager: Manager = make_manager(user, resource=RESOURCE.key, roles=frozenset({"OWNER"}))
+    user = make.service_user(ORGANIZATION)
+    manager: Manager = make.manager(user, resource=RESOURCE.key, roles=frozenset({"OWNER"}))
     return Principal(Subject(user, ORGANIZATION), (manager,))
 
 

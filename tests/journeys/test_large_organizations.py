@@ -17,7 +17,7 @@ from identity.http.json_stream import parse_json_stream
 from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.organization_transfer import OrganizationTransfer, StreamedOrganizationImport
-from identity.storage.contract.factories import make_human_user
+from identity.storage.contract import factories as make
 from identity.storage.paging import MAX_PAGE_ROWS, iterate_rows
 from identity.testing.world import World
 from tests.http_server import loopback_socket, running_http_server
@@ -34,7 +34,7 @@ def large(isolated_world: World) -> Organization:
     organization = isolated_world.make_organization()
     with isolated_world.transaction_services() as services:
         for number in range(PEOPLE):
-            services.storage.users.add(make_human_user(organization, user_name=f"u{number:05}"))
+            services.storage.users.add(make.human_user(organization, user_name=f"u{number:05}"))
     return organization
 
 
@@ -59,7 +59,7 @@ def _disturb(world: World, organization: Organization) -> None:
             found = stored.find_by_name(organization.id, name)
             assert found is not None
             stored.delete(found.id)
-        stored.add(make_human_user(organization, user_name="u99999"))
+        stored.add(make.human_user(organization, user_name="u99999"))
         first = stored.find_by_name(organization.id, "u00000")
         assert first is not None
         services.users.change(first.id, ChangeHumanUser(user_name="u99998"), principal=Principal.OPERATOR)

@@ -12,7 +12,7 @@ from identity.provider.client_authentication import ClientAuthenticationMethod, 
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest
-from identity.testing.factories import make_application, make_organization, make_project
+from identity.storage.contract import factories as make
 
 REQUEST = ProtocolRequest("POST", b"", b"", "application/x-www-form-urlencoded", None)
 
@@ -38,9 +38,9 @@ class Method(ClientAuthenticationMethod):
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Any) -> Any:
         if parameters.get(min(self.parameters)) == "wrong":
             raise InvalidClient("client authentication failed")
-        organization = make_organization()
-        project = make_project(organization)
-        return KnownClient(make_application(project, id="client"), (), project, organization, method_name=self.name)
+        organization = make.organization()
+        project = make.project(organization)
+        return KnownClient(make.application(project, id="client"), (), project, organization, method_name=self.name)
 
 
 NAME = Method("none", "client_id", proves=False)

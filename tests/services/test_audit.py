@@ -38,10 +38,10 @@ from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeProfile, CreateHumanUser, InviteHumanUser, RegisterUser
 from identity.services.container import Services
 from identity.services.policies import INSTANCE_OWNER_ID
+from identity.storage.contract import factories as make
 from identity.storage.errors import StorageUnavailable
 from identity.storage.memory import MemoryBackend
 from identity.testing.clock import FakeClock
-from identity.testing.factories import make_token_family
 
 _PASSWORD = "correct horse battery staple"
 _WEB = RegisterApplication(name="Web", type="web", redirect_uris=("https://app.example/callback",))
@@ -154,7 +154,7 @@ def everything(services: Services) -> set[str]:
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(organization, registered, services.passwords.hash(_PASSWORD))
     web = services.applications.register_with_secret(project.id, _WEB, principal=Principal.OPERATOR)[0]
-    family = make_token_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
+    family = make.token_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
     services.tokens.store_family(family)
     client = ApplicationClient(web, (), project, organization)
     services.consents.record_refusal(anna, client, ("openid",))

@@ -12,14 +12,14 @@ from identity.services.commands.projects import CreateProject
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.services.container import Services
 from identity.services.overview import GettingStarted
+from identity.storage.contract import factories as make
 from identity.testing.clock import FakeClock
-from identity.testing.factories import make_service_user_key
 from tests.services.factories import make_organization, make_service_user
 
 
 def add_key(services: Services, user_id: str, days: int) -> str:
     expires_at = services.now + timedelta(days=days)
-    key = make_service_user_key(user_id=user_id, created_at=services.now, expires_at=expires_at)
+    key = make.service_user_key(user_id=user_id, created_at=services.now, expires_at=expires_at)
     services.storage.credentials.add(key)
     return key.id
 

@@ -15,17 +15,17 @@ from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.container import Services
 from identity.services.leases import acquire_lease
 from identity.storage.backend import Storage
+from identity.storage.contract import factories as make
 from identity.storage.errors import StorageUnavailable
 from identity.storage.stores.purges import PurgeCandidates, PurgeKind
 from identity.testing.clock import FakeClock
-from identity.testing.factories import make_access_token, make_outbox_message
 from tests.services.factories import make_human_user, make_organization, subject_of
 
 
 def fill(identity: IdentityApplication, count: int, **fields: object) -> None:
     with identity.transaction() as services:
         for _ in range(count):
-            services.storage.tokens.add_access_token(make_access_token(**fields))
+            services.storage.tokens.add_access_token(make.access_token(**fields))
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_failing_kind_stops_no_other_kind(
 ) -> None:
     fill(identity, 1, **expired)
     with identity.transaction() as services:
-        services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock()))
+        services.storage.outbox.add(make.outbox_message(next_at=clock(), expires_at=clock()))
     clock.advance(hours=26)
 
     def failing(storage: Storage, kind: PurgeKind, *arguments: Any) -> PurgeCandidates:
@@ -192,7 +192,7 @@ def test_purge_deletes_sign_in_leftovers(identity: IdentityApplication, clock: F
         services.sign_ins.begin({"client_id": "c"})
         services.passwords.issue_reset_link(anna.user.id)
         services.storage.attempts.reserve("name:nobody", reserved_at=services.now)
-        services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock() + timedelta(hours=1)))
+        services.storage.outbox.add(make.outbox_message(next_at=clock(), expires_at=clock() + timedelta(hours=1)))
     clock.advance(hours=26)
     purged = identity.background_jobs.purge()
     assert purged == dict.fromkeys(("authorization requests", "outgoing messages", "records"), 1)
@@ -220,7 +220,7 @@ class TestAges:
         with identity.transaction() as services:
             anna = subject_of(services, make_human_user(services, make_organization(services)))
             signed_in, _ = services.sessions.start(anna, (), proofs=(), user_agent="")
-            services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock()))
+            services.storage.outbox.add(make.outbox_message(next_at=clock(), expires_at=clock()))
         purged: dict[str, timedelta] = {}
         began = clock()
         for _ in range(12 * 24):
@@ -234,7 +234,7 @@ class TestAges:
 
 def test_sendable_mails_are_kept(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
-        services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock() + timedelta(days=3)))
+        services.storage.outbox.add(make.outbox_message(next_at=clock(), expires_at=clock() + timedelta(days=3)))
     clock.advance(hours=26)
     assert identity.background_jobs.purge() == {}
 
@@ -321,7 +321,7 @@ class TestLegalHold:
         fill(identity, 1, **expired)
         with identity.transaction() as services:
             placed = hold(services, LegalHoldKind.INSTANCE)
-            services.storage.outbox.add(make_outbox_message(next_at=clock(), expires_at=clock()))
+            services.storage.outbox.add(make.outbox_message(next_at=clock(), expires_at=clock()))
         clock.advance(days=365)
         assert identity.background_jobs.purge() == {"outgoing messages": 1}, "which tell nothing of anybody"
         with identity.transaction() as services:

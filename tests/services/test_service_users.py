@@ -22,10 +22,11 @@ from identity.services.commands.service_users import (
     UploadServiceUserKey,
 )
 from identity.services.container import Services
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.errors import AlreadyUsed
 from identity.storage.paging import PageRequest
 from identity.testing.clock import FakeClock
-from identity.testing.factories import make_access_token, make_id
 from tests.services.factories import make_human_user, make_organization, make_service_user
 
 
@@ -135,9 +136,9 @@ def test_last_use_is_updated_at_most_once_a_minute(
 def test_jti_is_unique_per_service_user(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
     users, tokens = services.service_users, services.tokens
     for user_id in (robot.id, "another"):
-        tokens.store_access_token(make_access_token(robot), users.new_assertion_record(user_id, "jti", clock()))
+        tokens.store_access_token(make.access_token(robot), users.new_assertion_record(user_id, "jti", clock()))
     with pytest.raises(AlreadyUsed):
-        tokens.store_access_token(make_access_token(robot), users.new_assertion_record(robot.id, "jti", clock()))
+        tokens.store_access_token(make.access_token(robot), users.new_assertion_record(robot.id, "jti", clock()))
 
 
 def test_human_user_is_no_service_user(services: Services, organization: Organization) -> None:
@@ -265,7 +266,7 @@ def test_removing_secret_revokes_its_tokens(services: Services, robot: ServiceUs
     for _ in range(2):
         users.add_secret(robot.id, principal=Principal.OPERATOR)
     removed, service_user_secret = users.list_secrets(robot.id)
-    tokens = [make_access_token(robot, secret_id=secret.id) for secret in (removed, service_user_secret)]
+    tokens = [make.access_token(robot, secret_id=secret.id) for secret in (removed, service_user_secret)]
     for token in tokens:
         services.tokens.store_access_token(token)
     users.remove_secret(robot.id, removed.id, principal=Principal.OPERATOR)

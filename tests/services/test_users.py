@@ -16,8 +16,8 @@ from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
 from identity.services.container import Services
 from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind
 from identity.services.users import UserState
+from identity.storage.contract import factories as make
 from identity.testing.clock import FakeClock
-from identity.testing.factories import make_access_token
 from tests.services.factories import make_human_user, make_organization, make_service_user, subject_of
 
 _ANNA = {"user_name": "anna", "given_name": "Anna", "family_name": "B", "email": "anna@acme.example"}
@@ -111,7 +111,7 @@ def test_link_verifies_the_address_of_its_user(services: Services, organization:
 
 def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna: HumanUser) -> None:
     session_id = sign_in(services, anna)
-    token = make_access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))
+    token = make.access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))
     services.tokens.store_access_token(token)
     services.users.deactivate(anna.id, principal=Principal.OPERATOR)
     assert state(services, anna) is UserState.DEACTIVATED

@@ -8,7 +8,7 @@ import pytest
 from identity.crypto.secrets import token_digest
 from identity.domain.audit import AuditEvent
 from identity.domain.users import TokenFormat
-from identity.testing.factories import make_authorization_code, make_token_family
+from identity.storage.contract import factories as make
 from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import decode_jwt_unverified, pkce_challenge
 from identity.testing.response_checks import check_inactive_token, check_oauth_error, check_token_response
@@ -234,10 +234,10 @@ def test_public_client_needs_pkce(world: World, session: BrowserSession) -> None
     """The authorization endpoint issues no such code; the token endpoint would refuse it, too."""
     client = world.make_public_application()
     now, text = world.clock(), "a-code-that-somebody-else-could-have-taken"
-    family = make_token_family(
+    family = make.token_family(
         client_id=client, user_id=session.user.id, started_at=now, ends_at=now + timedelta(days=1)
     )
-    stored = make_authorization_code(
+    stored = make.authorization_code(
         family,
         digest=token_digest(text),
         redirect_uri=CALLBACK_URI,

@@ -12,7 +12,8 @@ from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser, TokenFormat
 from identity.services.audit import AuditRecorder
 from identity.services.commands.service_users import AddServiceUserKey
-from identity.storage.contract.factories import make_access_token, make_id
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.errors import StorageUnavailable
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
@@ -243,7 +244,7 @@ def test_console_events_name_session(world: World) -> None:
 
 def test_token_events_name_client_and_session(world: World, party: RelyingParty) -> None:
     robot, token, session_id = world.make_manager_program("ORG_OWNER"), new_token(), make_id()
-    live = make_access_token(
+    live = make.access_token(
         robot.user,
         digest=token_digest(token),
         client_id=party.client_id,

@@ -21,8 +21,8 @@ from identity.domain.users import HumanUser, TokenFormat
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.projects import ChangeProjectGrant
 from identity.services.desired_state import apply as applying
+from identity.storage.contract import factories as make
 from identity.testing.browser import Browser
-from identity.testing.factories import make_access_token
 from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.relying_party import RelyingParty
@@ -114,7 +114,7 @@ def test_stored_token_of_tenant_manages_nothing(world: World) -> None:
 def stored_token(world: World, person: HumanUser, client: Credentials, *, audience: tuple[str, ...]) -> str:
     """An access token with an audience that no request can obtain."""
     text, now = new_token(), world.clock()
-    token = make_access_token(
+    token = make.access_token(
         person,
         digest=token_digest(text),
         client_id=client.client_id,

@@ -3,7 +3,7 @@
 import pytest
 
 from identity.storage.contract import StorageContract
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager
 from identity.storage.errors import StorageError, StorageUnavailable
 from identity.storage.memory import MemoryBackend
@@ -41,7 +41,7 @@ def test_failed_join_lets_the_next_writer_in() -> None:
     with pytest.raises(ValueError, match="Committed"):
         backend.join_transaction(Manager())
     transactions.begin()
-    backend.join_transaction(transactions).organizations.add(make_organization())
+    backend.join_transaction(transactions).organizations.add(make.organization())
     transactions.commit()
 
 
@@ -55,7 +55,7 @@ def test_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.Mon
 
     def write() -> None:
         transactions.begin()
-        backend.join_transaction(transactions).organizations.add(make_organization())
+        backend.join_transaction(transactions).organizations.add(make.organization())
         transactions.commit()
 
     with monkeypatch.context() as broken:
@@ -74,4 +74,4 @@ def test_storage_refuses_writes_after_its_transaction() -> None:
     storage = backend.join_transaction(transactions)
     transactions.commit()
     with pytest.raises(StorageError):
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())

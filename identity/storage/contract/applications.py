@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from identity.domain.applications import ApplicationClient
-from identity.storage.contract.factories import NOW, make_access_token, make_application, make_client_secret, make_id
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.contract.page_checks import check_query
 from identity.storage.errors import RowNotFound, StaleRow
@@ -28,7 +29,7 @@ class ApplicationContract(ContractBase):
         assert on.read.applications.find_client(application.id) == ApplicationClient(
             application, (), on.project, on.organization
         )
-        older, newer = make_client_secret(created_at=NOW - timedelta(days=1)), make_client_secret(created_at=NOW)
+        older, newer = make.client_secret(created_at=NOW - timedelta(days=1)), make.client_secret(created_at=NOW)
         with on.transaction() as storage:
             storage.applications.add_secret(application.id, newer)
             storage.applications.add_secret(application.id, older)
@@ -55,7 +56,7 @@ class ApplicationContract(ContractBase):
             "com.example.app:/callback",
         )
         bye = ("https://bye.example/",)
-        on.store(make_application(on.project, redirect_uris=uris, post_logout_redirect_uris=bye))
+        on.store(make.application(on.project, redirect_uris=uris, post_logout_redirect_uris=bye))
         for origin in ("https://shop.example", "http://localhost:8080", "http://[::1]"):
             assert on.read.applications.is_registered_origin(origin), origin
         for stranger in (
@@ -73,7 +74,7 @@ class ApplicationContract(ContractBase):
 
     def test_applications_origins_follow_the_redirect_uris(self, on: StorageHarness) -> None:
         moving, application = (
-            make_application(on.project, redirect_uris=uris)
+            make.application(on.project, redirect_uris=uris)
             for uris in (("https://old.example/a", "https://both.example/a"), ("https://both.example/b",))
         )
         on.store(moving, application)
@@ -100,7 +101,7 @@ class ApplicationContract(ContractBase):
         assert not on.read.applications.is_registered_origin("https://thief.example")
 
     def test_applications_page_by_any_part_of_the_name(self, on: StorageHarness) -> None:
-        shop, street, percent = (make_application(on.project, name=name) for name in ("Shop", "Straße", "%"))
+        shop, street, percent = (make.application(on.project, name=name) for name in ("Shop", "Straße", "%"))
         on.store(shop, street, percent)
         page = partial(on.read.applications.page, on.project.id)
         for query, found in (("SHO", shop), ("hop", shop), (shop.id, shop), ("strass", street), ("%", percent)):
@@ -109,38 +110,38 @@ class ApplicationContract(ContractBase):
 
     def test_applications_secrets_are_oldest_first(self, on: StorageHarness) -> None:
         application = on.application
-        other = on.store_value(make_application(on.project))
-        ordered = [make_client_secret(created_at=NOW + timedelta(seconds=index)) for index in range(3)]
+        other = on.store_value(make.application(on.project))
+        ordered = [make.client_secret(created_at=NOW + timedelta(seconds=index)) for index in range(3)]
         with on.transaction() as storage:
             for secret in reversed(ordered):
                 storage.applications.add_secret(application.id, secret)
-            storage.applications.add_secret(other.id, make_client_secret())
+            storage.applications.add_secret(other.id, make.client_secret())
         assert on.read.applications.list_secrets(application.id) == tuple(ordered)
         assert on.read.applications.list_secrets(make_id()) == ()
 
     def test_applications_secret_counts(self, on: StorageHarness) -> None:
         application = on.application
-        other, none = make_application(on.project), make_application(on.project)
+        other, none = make.application(on.project), make.application(on.project)
         on.store(other, none)
         with on.transaction() as storage:
             for owner in (application, application, other):
-                storage.applications.add_secret(owner.id, make_client_secret())
+                storage.applications.add_secret(owner.id, make.client_secret())
         counts = on.read.applications.count_secrets([application.id, other.id, none.id, make_id()])
         assert counts == {application.id: 2, other.id: 1, none.id: 0}
         assert on.read.applications.count_secrets(()) == {}
 
     def test_applications_secrets_are_added_and_removed_by_their_application_alone(self, on: StorageHarness) -> None:
-        application, other = on.application, on.store_value(make_application(on.project))
-        client_secret, removed, foreign = (make_client_secret() for _ in range(3))
+        application, other = on.application, on.store_value(make.application(on.project))
+        client_secret, removed, foreign = (make.client_secret() for _ in range(3))
         with on.transaction() as storage:
             for owner, secret in ((application, client_secret), (application, removed), (other, foreign)):
                 storage.applications.add_secret(owner.id, secret)
             storage.applications.remove_secret(application.id, removed.id)
-            for secret in (removed, foreign, make_client_secret()):
+            for secret in (removed, foreign, make.client_secret()):
                 with pytest.raises(RowNotFound):
                     storage.applications.remove_secret(application.id, secret.id)
             with pytest.raises(RowNotFound):
-                storage.applications.add_secret(make_id(), make_client_secret())
+                storage.applications.add_secret(make_id(), make.client_secret())
             storage.applications.update(replace(application, name="Store", version=2))
         assert on.read.applications.list_secrets(application.id) == (client_secret,)
         assert on.read.applications.list_secrets(other.id) == (foreign,)
@@ -148,24 +149,23 @@ class ApplicationContract(ContractBase):
     def test_applications_tokens_of_their_own_go_with_the_secret_that_brought_them(self, on: StorageHarness) -> None:
         application, client_secret, removed = on.application, on.store_client_secret(), on.store_client_secret()
         access_token, token, unknown = (
-            make_access_token(None, application, client_secret_id=secret)
+            make.access_token(None, application, client_secret_id=secret)
             for secret in (removed.id, client_secret.id, None)
         )
-        of_a_person = make_access_token(on.human_user, application, on.family)
+        of_a_person = make.access_token(on.human_user, application, on.family)
         on.store(access_token, token, unknown, of_a_person)
         on.write.applications.remove_secret(application.id, removed.id)
         assert on.unchanged(access_token, token, unknown, of_a_person) == [token, unknown, of_a_person]
         with pytest.raises(RowNotFound):
-            on.write.tokens.add_access_token(make_access_token(None, application, client_secret_id=removed.id))
+            on.write.tokens.add_access_token(make.access_token(None, application, client_secret_id=removed.id))
 
     def test_applications_touch_secrets_moves_forward_alone(self, on: StorageHarness) -> None:
         application = on.application
-        second = timedelta(seconds=1)
-        used, untouched = make_client_secret(created_at=NOW - second, last_used_at=NOW), make_client_secret()
+        used, untouched = make.client_secret(created_at=NOW - SECOND, last_used_at=NOW), make.client_secret()
         with on.transaction() as storage:
             storage.applications.add_secret(application.id, used)
             storage.applications.add_secret(application.id, untouched)
-        for at, expected in ((NOW - second, NOW), (NOW + second, NOW + second), (NOW, NOW + second)):
+        for at, expected in ((NOW - SECOND, NOW), (NOW + SECOND, NOW + SECOND), (NOW, NOW + SECOND)):
             on.write.applications.update_secrets_last_used({used.id: at, make_id(): at})
             touched = (replace(used, last_used_at=expected), untouched)
             assert on.read.applications.list_secrets(application.id) == touched

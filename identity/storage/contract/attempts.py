@@ -16,12 +16,11 @@ from identity.domain.attempts import (
     next_attempt_at,
 )
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import NOW, make_id
+from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import RowNotFound
 from identity.storage.stores.purges import PurgeKind
 
-SECOND = timedelta(seconds=1)
 WINDOW = timedelta(minutes=10)
 
 

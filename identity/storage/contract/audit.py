@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from identity.domain.audit import ERASED, SYSTEM, Actor, ActorKind, AuditEvent, AuditFilter, Result
-from identity.storage.contract.factories import NOW, make_audit_event, make_id
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.page_checks import check_order, walk_pages
 from identity.storage.errors import DuplicateValue
 from identity.storage.paging import PageRequest
 from identity.storage.stores.purges import PurgeKind
-
-SECOND = timedelta(seconds=1)
 
 
 class AuditContract(ContractBase):
@@ -28,7 +27,7 @@ class AuditContract(ContractBase):
                 assert storage.audit.append(event)
 
     def test_audit_find_returns_what_was_appended(self, on: StorageHarness) -> None:
-        event = make_audit_event(
+        event = make.audit_event(
             event="authentication.refused",
             actor=Actor(
                 kind=ActorKind.USER,
@@ -54,12 +53,12 @@ class AuditContract(ContractBase):
         assert audit_event.sequence is not None
 
     def test_audit_events_that_are_old_enough_go_oldest_first(self, on: StorageHarness) -> None:
-        old = [make_audit_event(at=NOW - step * SECOND) for step in (5, 4, 3, 2, 1)]
-        new = [make_audit_event(at=NOW), make_audit_event(at=NOW + SECOND)]
+        old = [make.audit_event(at=NOW - step * SECOND) for step in (5, 4, 3, 2, 1)]
+        new = [make.audit_event(at=NOW), make.audit_event(at=NOW + SECOND)]
         self.append(on, *old, *new)
         assert [on.purge(PurgeKind.AUDIT_EVENTS, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
         assert self.remaining_ids(on) == [event.id for event in new]
-        later = make_audit_event()
+        later = make.audit_event()
         self.append(on, later)
         assert self.remaining_ids(on) == [*(event.id for event in new), later.id]
         assert [event.sequence for event in on.read.audit.list_after(0, 10)] == [6, 7, 8]
@@ -68,18 +67,18 @@ class AuditContract(ContractBase):
     def test_audit_events_that_are_held_stay(self, on: StorageHarness) -> None:
         held_organization_id, other = make_id(), make_id()
         events = [
-            make_audit_event(at=NOW - SECOND, organization_id=item)
+            make.audit_event(at=NOW - SECOND, organization_id=item)
             for item in (held_organization_id, other, None, held_organization_id)
         ]
-        self.append(on, *events, make_audit_event(at=NOW))
+        self.append(on, *events, make.audit_event(at=NOW))
         assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held_organization_id}) == 2
         assert self.remaining_ids(on)[:2] == [events[0].id, events[3].id]
         assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10) == 2
 
     def test_audit_events_that_are_held_are_looked_at_only_so_many_at_a_time(self, on: StorageHarness) -> None:
         held_organization_id, other = make_id(), make_id()
-        events = [make_audit_event(at=NOW - 2 * SECOND, organization_id=held_organization_id) for _ in range(4)]
-        self.append(on, *events, make_audit_event(at=NOW - SECOND, organization_id=other), make_audit_event(at=NOW))
+        events = [make.audit_event(at=NOW - 2 * SECOND, organization_id=held_organization_id) for _ in range(4)]
+        self.append(on, *events, make.audit_event(at=NOW - SECOND, organization_id=other), make.audit_event(at=NOW))
         first = on.read.purges.find_candidates(PurgeKind.AUDIT_EVENTS, NOW, 4, legal_holds={held_organization_id})
         assert list(first.keys) == []
         then = on.read.purges.find_candidates(
@@ -92,7 +91,7 @@ class AuditContract(ContractBase):
     def test_audit_events_stay_of_who_is_held_whether_they_acted_or_it_is_about_them(self, on: StorageHarness) -> None:
         held_organization_id, other = make_id(), make_id()
         events = [
-            make_audit_event(at=NOW - SECOND, organization_id=organization, object_id=about, actor=actor)
+            make.audit_event(at=NOW - SECOND, organization_id=organization, object_id=about, actor=actor)
             for organization, about, actor in (
                 (other, held_organization_id, SYSTEM),
                 (None, None, Actor(kind=ActorKind.USER, id=held_organization_id)),
@@ -100,15 +99,15 @@ class AuditContract(ContractBase):
                 (None, None, SYSTEM),
             )
         ]
-        self.append(on, *events, make_audit_event(at=NOW))
+        self.append(on, *events, make.audit_event(at=NOW))
         assert on.read.purges.count_expired(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held_organization_id}) == 2
         assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held_organization_id}) == 2
         assert self.remaining_ids(on)[:2] == [events[0].id, events[1].id]
 
     def test_audit_the_newest_event_keeps_its_number(self, on: StorageHarness) -> None:
-        self.append(on, make_audit_event(at=NOW - SECOND), make_audit_event(at=NOW - SECOND))
+        self.append(on, make.audit_event(at=NOW - SECOND), make.audit_event(at=NOW - SECOND))
         on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10)
-        self.append(on, make_audit_event())
+        self.append(on, make.audit_event())
         assert on.read.audit.page(PageRequest()).items[0].sequence == 3
 
     def remaining_ids(self, on: StorageHarness) -> list[str]:
@@ -122,7 +121,7 @@ class AuditContract(ContractBase):
 
         def about(person: str, kind: str = "user", detail: Mapping[str, object] = detail_of_person) -> AuditEvent:
             actor = Actor(kind=ActorKind.USER, id=deleted_id, client_address="192.0.2.1")
-            return make_audit_event(
+            return make.audit_event(
                 object_kind=kind, object_id=person, organization_id=acme, detail=detail, actor=actor, once=make_id()
             )
 
@@ -139,7 +138,7 @@ class AuditContract(ContractBase):
     def test_audit_events_forget_what_they_tell_of_the_people_of_an_organization(self, on: StorageHarness) -> None:
         acme, detail = make_id(), {"user_name": "ada"}
         events = [
-            make_audit_event(object_kind=kind, object_id=id_, organization_id=organization, detail=detail)
+            make.audit_event(object_kind=kind, object_id=id_, organization_id=organization, detail=detail)
             for kind, id_, organization in (
                 ("user", make_id(), acme),
                 ("user", make_id(), acme),
@@ -153,14 +152,14 @@ class AuditContract(ContractBase):
         assert [event.detail for event in on.read.audit.list_after(0, 10)] == [ERASED, ERASED, detail, detail, detail]
 
     def test_audit_a_taken_id_is_refused(self, on: StorageHarness) -> None:
-        event = make_audit_event(object_id="first")
+        event = make.audit_event(object_id="first")
         self.append(on, event)
         with pytest.raises(DuplicateValue):
             on.write.audit.append(replace(event, object_id="forged"))
         assert [event.object_id for event in on.read.audit.page(PageRequest()).items] == ["first"]
 
     def test_audit_many_are_appended_in_their_order(self, on: StorageHarness) -> None:
-        first, last, some = make_audit_event(), make_audit_event(), [make_audit_event() for _ in range(5)]
+        first, last, some = make.audit_event(), make.audit_event(), [make.audit_event() for _ in range(5)]
         with on.transaction() as storage:
             storage.audit.append(first)
             storage.audit.append_many(some)
@@ -170,7 +169,7 @@ class AuditContract(ContractBase):
         assert events == [last, *reversed(some), first]
 
     def test_audit_sequence_rises(self, on: StorageHarness) -> None:
-        events = [make_audit_event(at=NOW - timedelta(hours=hours)) for hours in range(4)]
+        events = [make.audit_event(at=NOW - timedelta(hours=hours)) for hours in range(4)]
         self.append(on, *events[:2])
         for event in events[2:]:
             self.append(on, event)
@@ -183,24 +182,24 @@ class AuditContract(ContractBase):
         assert sequences == sorted(sequences)
 
     def test_audit_a_second_event_with_the_same_once_is_not_written(self, on: StorageHarness) -> None:
-        assert on.write.audit.append(make_audit_event(object_id="first", once="key")) is True
+        assert on.write.audit.append(make.audit_event(object_id="first", once="key")) is True
         with on.transaction() as storage:
-            assert storage.audit.append(make_audit_event(object_id="second", once="key")) is False
-            assert storage.audit.append(make_audit_event(object_id="third", once="other key")) is True
-            assert storage.audit.append(make_audit_event(object_id="fourth", once="other key")) is False
-            assert storage.audit.append(make_audit_event(object_id="fifth")) is True
-            assert storage.audit.append(make_audit_event(object_id="sixth")) is True
+            assert storage.audit.append(make.audit_event(object_id="second", once="key")) is False
+            assert storage.audit.append(make.audit_event(object_id="third", once="other key")) is True
+            assert storage.audit.append(make.audit_event(object_id="fourth", once="other key")) is False
+            assert storage.audit.append(make.audit_event(object_id="fifth")) is True
+            assert storage.audit.append(make.audit_event(object_id="sixth")) is True
         written = [event.object_id for event in walk_pages(on.read.audit.page, limit=2)]
         assert written == ["sixth", "fifth", "third", "first"]
 
     def test_audit_a_once_that_was_rolled_back_is_free(self, on: StorageHarness) -> None:
         with on.aborted_transaction() as storage:
-            assert storage.audit.append(make_audit_event(once="key"))
-        self.append(on, make_audit_event(once="key"))
+            assert storage.audit.append(make.audit_event(once="key"))
+        self.append(on, make.audit_event(once="key"))
         assert len(on.read.audit.page(PageRequest())) == 1
 
     def test_audit_events_outlive_what_they_tell_of(self, on: StorageHarness) -> None:
-        event = make_audit_event(object_id=on.organization.id, organization_id=on.organization.id)
+        event = make.audit_event(object_id=on.organization.id, organization_id=on.organization.id)
         self.append(on, event)
         on.write.organizations.delete(on.organization.id)
         assert on.read.audit.find(event.id) is not None
@@ -208,16 +207,16 @@ class AuditContract(ContractBase):
 
     def test_audit_page_is_newest_first(self, on: StorageHarness) -> None:
         check_order(on.read.audit.page, [])
-        self.append(on, *(make_audit_event() for _ in range(12)))
+        self.append(on, *(make.audit_event() for _ in range(12)))
         events = walk_pages(on.read.audit.page, limit=1000)
         assert len(events) == 12
         check_order(on.read.audit.page, events)
 
     def test_audit_page_while_rows_come(self, on: StorageHarness) -> None:
-        self.append(on, *(make_audit_event() for _ in range(5)))
+        self.append(on, *(make.audit_event() for _ in range(5)))
         before = walk_pages(on.read.audit.page, limit=10)
         first = on.read.audit.page(PageRequest(limit=2))
-        self.append(on, *(make_audit_event() for _ in range(3)))
+        self.append(on, *(make.audit_event() for _ in range(3)))
         assert [*first.items, *walk_pages(on.read.audit.page, limit=2, cursor=first.next_cursor)] == before
 
     @pytest.mark.parametrize(
@@ -247,11 +246,11 @@ class AuditContract(ContractBase):
             "object_id": "other",
             "result": Result.SUCCESS,
         }
-        matches = [make_audit_event(**fitting) for _ in range(3)]
-        misses = [make_audit_event(**other), make_audit_event()]
+        matches = [make.audit_event(**fitting) for _ in range(3)]
+        misses = [make.audit_event(**other), make.audit_event()]
         for name in filters:
             field = "actor" if name == "actor_id" else name
-            misses.append(make_audit_event(**(fitting | {field: other[field]})))
+            misses.append(make.audit_event(**(fitting | {field: other[field]})))
         self.append(on, misses[0], *matches, *misses[1:])
         filtered = partial(on.read.audit.page, filter=AuditFilter(**filters))
         assert [event.id for event in walk_pages(filtered, limit=1)] == [event.id for event in reversed(matches)]
@@ -259,11 +258,11 @@ class AuditContract(ContractBase):
     def test_audit_a_party_has_acted_or_is_what_it_is_about(self, on: StorageHarness) -> None:
         ada = Actor(kind=ActorKind.USER, id="ada")
         events = [
-            make_audit_event(actor=ada, object_id="thing"),
-            make_audit_event(object_id="ada"),
-            make_audit_event(object_id="bob"),
-            make_audit_event(actor=ada, object_id="ada", event="user.changed"),
-            make_audit_event(object_id="ada", result=Result.REFUSED),
+            make.audit_event(actor=ada, object_id="thing"),
+            make.audit_event(object_id="ada"),
+            make.audit_event(object_id="bob"),
+            make.audit_event(actor=ada, object_id="ada", event="user.changed"),
+            make.audit_event(object_id="ada", result=Result.REFUSED),
         ]
         self.append(on, *events)
         filtered = partial(on.read.audit.page, filter=AuditFilter(involved_id="ada"))
@@ -279,10 +278,10 @@ class AuditContract(ContractBase):
     def test_audit_object_and_party_find_events_about_a_user(self, on: StorageHarness) -> None:
         grant, ada = make_id(), make_id()
         events = [
-            make_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, user_id=ada),
-            make_audit_event(object_id=make_id(), user_id=make_id()),
-            make_audit_event(event="user.changed", object_kind="user", object_id=ada),
-            make_audit_event(event="user_grant.removed", object_kind="user_grant", object_id=grant, user_id=ada),
+            make.audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, user_id=ada),
+            make.audit_event(object_id=make_id(), user_id=make_id()),
+            make.audit_event(event="user.changed", object_kind="user", object_id=ada),
+            make.audit_event(event="user_grant.removed", object_kind="user_grant", object_id=grant, user_id=ada),
         ]
         self.append(on, *events)
         expected = [events[index].id for index in (3, 2, 0)]
@@ -299,7 +298,7 @@ class AuditContract(ContractBase):
 
     def test_audit_page_of_a_request(self, on: StorageHarness) -> None:
         requests = ("one", "other", "one", None)
-        events = [make_audit_event(actor=replace(SYSTEM, request_id=request)) for request in requests]
+        events = [make.audit_event(actor=replace(SYSTEM, request_id=request)) for request in requests]
         self.append(on, *events)
         filtered = partial(on.read.audit.page, filter=AuditFilter(request_id="one"))
         assert [event.id for event in walk_pages(filtered, limit=1)] == [events[2].id, events[0].id]
@@ -307,15 +306,15 @@ class AuditContract(ContractBase):
     def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: StorageHarness) -> None:
         until = NOW + timedelta(hours=1)
         moments = (NOW - SECOND, NOW, until - SECOND, until)
-        self.append(on, *(make_audit_event(at=moment) for moment in moments))
+        self.append(on, *(make.audit_event(at=moment) for moment in moments))
         spans = (AuditFilter(since=NOW, until=until), AuditFilter(since=until), AuditFilter(until=NOW))
         found = [[event.at for event in on.read.audit.page(filter=span)] for span in spans]
         assert found == [[until - SECOND, NOW], [until], [NOW - SECOND]]
 
     def test_audit_a_subject_stands_for_all_its_events(self, on: StorageHarness) -> None:
         names = ("project.created", "project_role.added", "project.removed", "user.created", "project.created")
-        events = [make_audit_event(event=name, organization_id="acme") for name in names]
-        self.append(on, *events, make_audit_event(event="project.changed", organization_id="bolt"))
+        events = [make.audit_event(event=name, organization_id="acme") for name in names]
+        self.append(on, *events, make.audit_event(event="project.changed", organization_id="bolt"))
         audit_filter = AuditFilter(event="project", organization_id="acme")
         filtered = partial(on.read.audit.page, filter=audit_filter)
         check_order(
@@ -327,14 +326,14 @@ class AuditContract(ContractBase):
             assert not on.read.audit.page(filter=AuditFilter(event=nothing)).items, nothing
 
     def test_audit_of_no_organization_is_nobodys(self, on: StorageHarness) -> None:
-        self.append(on, make_audit_event(organization_id="acme"), make_audit_event())
+        self.append(on, make.audit_event(organization_id="acme"), make.audit_event())
         assert on.read.audit.page(filter=AuditFilter(organization_id="")).items == ()
         assert on.read.audit.list_after(0, 10, AuditFilter(organization_id="")) == ()
 
     def test_audit_after_is_oldest_first(self, on: StorageHarness) -> None:
         assert on.read.audit.list_after(0, 10) == ()
-        events = [make_audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
-        self.append(on, *events, make_audit_event(event="project.created", organization_id="acme"))
+        events = [make.audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
+        self.append(on, *events, make.audit_event(event="project.created", organization_id="acme"))
         audit_events = on.read.audit.list_after(0, 10)
         assert [event.id for event in audit_events[:3]] == [event.id for event in events]
         assert on.read.audit.list_after(0, 2) == audit_events[:2], "never more than the limit"

@@ -1,7 +1,7 @@
 """Contract of the authorization request store."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -10,11 +10,10 @@ import pytest
 from identity.domain.authentication import Proof
 from identity.domain.sessions import PendingAuthorization
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import NOW, make_digest, make_human_user, make_id, make_pending_authorization
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
-
-SECOND = timedelta(seconds=1)
 
 
 class AuthorizationRequestContract(ContractBase):
@@ -22,17 +21,17 @@ class AuthorizationRequestContract(ContractBase):
 
     @pytest.fixture
     def pending(self, on: StorageHarness) -> PendingAuthorization:
-        return on.store_value(make_pending_authorization())
+        return on.store_value(make.pending_authorization())
 
     def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(self, on: StorageHarness) -> None:
         parameters = {"state": "before"}
-        pending = on.store_value(make_pending_authorization(parameters=parameters))
+        pending = on.store_value(make.pending_authorization(parameters=parameters))
         parameters["state"] = "after"
         pending_authorization = require_found(on.read.authorization_requests.find(pending.id))
         assert pending_authorization.parameters == {"state": "before"}
 
     def test_requests_update_replaces_the_value(self, on: StorageHarness, pending: PendingAuthorization) -> None:
-        pending_authorization = on.store_value(make_pending_authorization())
+        pending_authorization = on.store_value(make.pending_authorization())
         changed = replace(
             pending,
             digest=make_digest(),
@@ -68,33 +67,33 @@ class AuthorizationRequestContract(ContractBase):
 
     def test_requests_update_of_an_unknown_one(self, on: StorageHarness) -> None:
         with pytest.raises(RowNotFound):
-            on.write.authorization_requests.update(make_pending_authorization(version=2))
+            on.write.authorization_requests.update(make.pending_authorization(version=2))
 
     def test_requests_of_deleted_or_unknown_user_are_refused_or_gone(
         self, on: StorageHarness, pending: PendingAuthorization
     ) -> None:
-        proved = on.store_value(make_pending_authorization(user_id=on.human_user.id, authenticated_at=NOW))
+        proved = on.store_value(make.pending_authorization(user_id=on.human_user.id, authenticated_at=NOW))
         with pytest.raises(RowNotFound):
             on.write.authorization_requests.update(replace(pending, user_id=make_id(), version=2))
         with pytest.raises(RowNotFound):
-            on.write.authorization_requests.add(make_pending_authorization(user_id=make_id()))
+            on.write.authorization_requests.add(make.pending_authorization(user_id=make_id()))
         on.write.users.delete(on.human_user.id)
         assert on.read.authorization_requests.find(proved.id) is None
         assert on.read.authorization_requests.find(pending.id) == pending
 
     def test_requests_begin_anew(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        user = on.store_value(make_human_user(on.organization))
+        user = on.store_value(make.human_user(on.organization))
         proof: dict[str, Any] = {
             "authenticated_at": NOW,
             "proofs": (Proof("password", ("pwd",), NOW), Proof("totp", ("otp",), NOW)),
             "login_name": "ada",
             "done": frozenset({"login", "consent"}),
         }
-        first, second = (make_pending_authorization(user_id=human_user.id, version=3, **proof) for _ in range(2))
-        finished = make_pending_authorization(user_id=human_user.id, finished_at=NOW, **proof)
-        foreign = make_pending_authorization(user_id=user.id, **proof)
-        nobody_s = make_pending_authorization(session_id=make_id())
+        first, second = (make.pending_authorization(user_id=human_user.id, version=3, **proof) for _ in range(2))
+        finished = make.pending_authorization(user_id=human_user.id, finished_at=NOW, **proof)
+        foreign = make.pending_authorization(user_id=user.id, **proof)
+        nobody_s = make.pending_authorization(session_id=make_id())
         on.store(first, second, finished, foreign, nobody_s)
         assert on.write.authorization_requests.reset_for_user(human_user.id, except_id=first.id) == 1
         anew = on.read.authorization_requests.find(second.id)
@@ -120,7 +119,7 @@ class AuthorizationRequestContract(ContractBase):
         self, on: StorageHarness, pending: PendingAuthorization
     ) -> None:
         on.write.authorization_requests.finish(pending.id, NOW, version=1)
-        pending_authorization = make_pending_authorization()
+        pending_authorization = make.pending_authorization()
         with on.transaction() as storage:
             with pytest.raises(AlreadyUsed) as refusal:
                 storage.authorization_requests.finish(pending.id, NOW + SECOND, version=1)
@@ -143,7 +142,7 @@ class AuthorizationRequestContract(ContractBase):
 
     def test_requests_races_of_finishing_and_changing_one_version_one_wins(self, on: StorageHarness) -> None:
         for _ in range(4):
-            pending = on.store_value(make_pending_authorization())
+            pending = on.store_value(make.pending_authorization())
             outcomes = on.race(partial(finish_or_update, pending=pending, at=NOW), 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "StaleRow"}, outcomes.errors
             (winner,) = outcomes.committed

@@ -1,7 +1,6 @@
 """Contract of the credential store."""
 
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -11,24 +10,15 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import ServiceUser, Subject
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_id,
-    make_personal_access_token,
-    make_service_user,
-    make_service_user_key,
-    make_service_user_secret,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import DAY, NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import RowNotFound
 
-SECOND = timedelta(seconds=1)
-DAY = timedelta(days=1)
 FACTORIES: dict[Any, Any] = {
-    ServiceUserKey: make_service_user_key,
-    ServiceUserSecret: make_service_user_secret,
-    PersonalAccessToken: make_personal_access_token,
+    ServiceUserKey: make.service_user_key,
+    ServiceUserSecret: make.service_user_secret,
+    PersonalAccessToken: make.personal_access_token,
 }
 
 
@@ -37,14 +27,14 @@ class CredentialContract(ContractBase):
 
     @pytest.fixture
     def stranger(self, on: StorageHarness) -> ServiceUser:
-        return on.store_value(make_service_user(on.other_organization))
+        return on.store_value(make.service_user(on.other_organization))
 
     @pytest.mark.parametrize("kind", FACTORIES)
     def test_credentials_are_bound_to_their_user(
         self, on: StorageHarness, stranger: ServiceUser, kind: type[Any]
     ) -> None:
         mine, foreign = on.store_value(FACTORIES[kind](on.service_user)), on.store_value(FACTORIES[kind](stranger))
-        live = on.store_value(make_access_token(on.service_user))
+        live = on.store_value(make.access_token(on.service_user))
         for user_id, id_ in ((stranger.id, mine.id), (on.service_user.id, make_id()), (make_id(), mine.id)):
             assert on.read.credentials.find(kind, id_, user_id) is None
             with pytest.raises(RowNotFound):
@@ -84,7 +74,7 @@ class CredentialContract(ContractBase):
         self, on: StorageHarness, stranger: ServiceUser
     ) -> None:
         user, organization = on.service_user, on.organization
-        key = on.store_value(make_service_user_key(user))
+        key = on.store_value(make.service_user_key(user))
         assert on.read.credentials.find_key_with_subject(key.id, user.id) == (key, Subject(user, organization))
         for key_id, user_id in ((key.id, stranger.id), (make_id(), user.id), (key.id, make_id())):
             assert on.read.credentials.find_key_with_subject(key_id, user_id) is None
@@ -97,14 +87,14 @@ class CredentialContract(ContractBase):
         assert on.read.credentials.find_key_with_subject(key.id, user.id) is None
 
     def test_credentials_key_summaries(self, on: StorageHarness, stranger: ServiceUser) -> None:
-        idle = make_service_user(on.organization)
+        idle = make.service_user(on.organization)
         on.store(
             idle,
-            make_service_user_key(on.service_user, expires_at=NOW, last_used_at=NOW - DAY),
-            make_service_user_key(on.service_user, expires_at=NOW + 2 * DAY, last_used_at=NOW - 2 * DAY),
-            make_service_user_key(on.service_user, expires_at=NOW + DAY),
-            make_service_user_key(stranger, expires_at=NOW - DAY),
-            make_service_user_key(stranger, expires_at=NOW),
+            make.service_user_key(on.service_user, expires_at=NOW, last_used_at=NOW - DAY),
+            make.service_user_key(on.service_user, expires_at=NOW + 2 * DAY, last_used_at=NOW - 2 * DAY),
+            make.service_user_key(on.service_user, expires_at=NOW + DAY),
+            make.service_user_key(stranger, expires_at=NOW - DAY),
+            make.service_user_key(stranger, expires_at=NOW),
         )
         found = on.read.credentials.key_summaries([on.service_user.id, stranger.id, idle.id, make_id()], NOW)
         assert on.read.credentials.key_summaries((), NOW) == {}
@@ -117,9 +107,9 @@ class CredentialContract(ContractBase):
         self, on: StorageHarness, stranger: ServiceUser
     ) -> None:
         user, organization = on.service_user, on.organization
-        older = make_service_user_secret(user, digest=bytes(range(32)), created_at=NOW - DAY)
-        twins = sorted((make_service_user_secret(user) for _ in range(3)), key=lambda secret: secret.id)
-        foreign = make_service_user_secret(stranger)
+        older = make.service_user_secret(user, digest=bytes(range(32)), created_at=NOW - DAY)
+        twins = sorted((make.service_user_secret(user) for _ in range(3)), key=lambda secret: secret.id)
+        foreign = make.service_user_secret(stranger)
         on.store(*reversed(twins), foreign, older)
         assert on.read.credentials.list_secrets(user.id) == (older, *twins)
         assert on.read.credentials.list_secrets(stranger.id) == (foreign,)
@@ -134,7 +124,7 @@ class CredentialContract(ContractBase):
         assert on.read.credentials.find_subject_with_secrets(user.id) == (Subject(idle, closed), (older,))
 
     def test_credentials_find_holder_knows_service_users_with_a_secret_alone(self, on: StorageHarness) -> None:
-        on.store(make_service_user_secret(on.human_user))
+        on.store(make.service_user_secret(on.human_user))
         found = [
             on.read.credentials.find_subject_with_secrets(id_)
             for id_ in (on.service_user.id, on.human_user.id, make_id())

@@ -8,33 +8,8 @@ import pytest
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.domains import DomainProof
 from identity.domain.permissions import ManagerLevel, ResourceKey
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_application,
-    make_authorization_code,
-    make_client_secret,
-    make_human_user,
-    make_id,
-    make_manager,
-    make_organization,
-    make_organization_domain,
-    make_password_hash,
-    make_pending_authorization,
-    make_personal_access_token,
-    make_project,
-    make_project_grant,
-    make_project_role,
-    make_record,
-    make_refresh_token,
-    make_service_user,
-    make_service_user_key,
-    make_service_user_secret,
-    make_session,
-    make_token_family,
-    make_upstream_provider,
-    make_user_grant,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, remove
 from identity.storage.stores.deletion_impact import DeletionImpactStore
 from identity.storage.stores.purges import PurgeKind
@@ -42,63 +17,63 @@ from identity.storage.stores.purges import PurgeKind
 HOUR = timedelta(hours=1)
 
 # Two organizations with one entity of every kind; each has a grant of the other's project.
-ACME, BOLT = make_organization(name="Acme"), make_organization(name="Bolt")
-ADA, ROBOT, BOB = make_human_user(ACME), make_service_user(ACME), make_human_user(BOLT)
-ROCKET, PLANE = make_project(ACME), make_project(BOLT)
-SHOP, SITE = make_application(ROCKET), make_application(PLANE)
-GRANTED_PROJECT = make_project_grant(ROCKET, BOLT, roles=frozenset({"reader"}))
-RECEIVED_GRANT = make_project_grant(PLANE, ACME, roles=frozenset({"pilot"}))
-KEY, SECRET, PERSONAL = make_service_user_key(ROBOT), make_service_user_secret(ROBOT), make_personal_access_token(ROBOT)
-CLIENT_SECRETS = (make_client_secret(), make_client_secret())
-ENDED_SESSION = make_session(ADA, ended_at=NOW)
-FAMILY, OTHER_FAMILY = make_token_family(ADA, SHOP, ends_at=NOW), make_token_family(ADA, SITE)
-REVOKED_FAMILY = make_token_family(BOB, SHOP, revoked_at=NOW)
+ACME, BOLT = make.organization(name="Acme"), make.organization(name="Bolt")
+ADA, ROBOT, BOB = make.human_user(ACME), make.service_user(ACME), make.human_user(BOLT)
+ROCKET, PLANE = make.project(ACME), make.project(BOLT)
+SHOP, SITE = make.application(ROCKET), make.application(PLANE)
+GRANTED_PROJECT = make.project_grant(ROCKET, BOLT, roles=frozenset({"reader"}))
+RECEIVED_GRANT = make.project_grant(PLANE, ACME, roles=frozenset({"pilot"}))
+KEY, SECRET, PERSONAL = make.service_user_key(ROBOT), make.service_user_secret(ROBOT), make.personal_access_token(ROBOT)
+CLIENT_SECRETS = (make.client_secret(), make.client_secret())
+ENDED_SESSION = make.session(ADA, ended_at=NOW)
+FAMILY, OTHER_FAMILY = make.token_family(ADA, SHOP, ends_at=NOW), make.token_family(ADA, SITE)
+REVOKED_FAMILY = make.token_family(BOB, SHOP, revoked_at=NOW)
 #: All values, each with its parents.
 CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (ACME,), (BOLT,), (ADA, ACME), (ROBOT, ACME), (BOB, BOLT), (ROCKET, ACME), (PLANE, BOLT), (SHOP, ROCKET),
     (SITE, PLANE), (GRANTED_PROJECT, ROCKET, BOLT), (RECEIVED_GRANT, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT),
     (PERSONAL, ROBOT),
-    (make_upstream_provider(ACME), ACME), (make_upstream_provider(BOLT, everywhere=True), BOLT),
-    (make_organization_domain(ACME), ACME),
-    (make_organization_domain(ACME, proof=DomainProof.ASSERTED, verified_at=NOW),),
-    (make_organization_domain(BOLT), BOLT),
-    (make_password_hash(ADA), ADA),
-    (make_password_hash(BOB), BOB),
-    (make_project_role(ROCKET, key="reader"), ROCKET),
-    (make_project_role(ROCKET, key="writer"), ROCKET),
-    (make_project_role(PLANE, key="pilot"), PLANE),
-    (make_user_grant(ADA, ROCKET), ADA, ROCKET),
-    (make_user_grant(ROBOT, ROCKET, roles=frozenset({"writer"})), ROBOT, ROCKET),
-    (make_user_grant(BOB, ROCKET, GRANTED_PROJECT), BOB, ROCKET, GRANTED_PROJECT),
-    (make_user_grant(ADA, PLANE, RECEIVED_GRANT, roles=frozenset({"pilot"})), ADA, PLANE, RECEIVED_GRANT),
-    (make_user_grant(BOB, PLANE, roles=frozenset({"pilot", "reader"})), BOB, PLANE),
-    (make_manager(ADA), ADA),
-    (make_manager(ADA, ResourceKey(ManagerLevel.PROJECT_GRANT, RECEIVED_GRANT.id)), ADA, RECEIVED_GRANT),
-    (make_manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, RECEIVED_GRANT.id)), BOB, RECEIVED_GRANT),
-    (make_manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, ACME.id)), BOB, ACME),
-    (make_manager(BOB, ResourceKey(ManagerLevel.PROJECT, ROCKET.id)), BOB, ROCKET),
-    (make_manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, GRANTED_PROJECT.id)), BOB, GRANTED_PROJECT),
-    (make_manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, BOLT.id)), BOB, BOLT),
-    (ENDED_SESSION, ADA), (make_session(ADA), ADA), (make_session(ADA, ends_at=NOW), ADA), (make_session(BOB), BOB),
-    (make_pending_authorization(user_id=ADA.id), ADA),
-    (make_pending_authorization(SHOP),),
-    (make_record(),), (make_record(ADA), ADA), (make_record(None, SITE), SITE), (make_record(BOB, SHOP), BOB, SHOP),
+    (make.upstream_provider(ACME), ACME), (make.upstream_provider(BOLT, everywhere=True), BOLT),
+    (make.organization_domain(ACME), ACME),
+    (make.organization_domain(ACME, proof=DomainProof.ASSERTED, verified_at=NOW),),
+    (make.organization_domain(BOLT), BOLT),
+    (make.password_hash(ADA), ADA),
+    (make.password_hash(BOB), BOB),
+    (make.project_role(ROCKET, key="reader"), ROCKET),
+    (make.project_role(ROCKET, key="writer"), ROCKET),
+    (make.project_role(PLANE, key="pilot"), PLANE),
+    (make.user_grant(ADA, ROCKET), ADA, ROCKET),
+    (make.user_grant(ROBOT, ROCKET, roles=frozenset({"writer"})), ROBOT, ROCKET),
+    (make.user_grant(BOB, ROCKET, GRANTED_PROJECT), BOB, ROCKET, GRANTED_PROJECT),
+    (make.user_grant(ADA, PLANE, RECEIVED_GRANT, roles=frozenset({"pilot"})), ADA, PLANE, RECEIVED_GRANT),
+    (make.user_grant(BOB, PLANE, roles=frozenset({"pilot", "reader"})), BOB, PLANE),
+    (make.manager(ADA), ADA),
+    (make.manager(ADA, ResourceKey(ManagerLevel.PROJECT_GRANT, RECEIVED_GRANT.id)), ADA, RECEIVED_GRANT),
+    (make.manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, RECEIVED_GRANT.id)), BOB, RECEIVED_GRANT),
+    (make.manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, ACME.id)), BOB, ACME),
+    (make.manager(BOB, ResourceKey(ManagerLevel.PROJECT, ROCKET.id)), BOB, ROCKET),
+    (make.manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, GRANTED_PROJECT.id)), BOB, GRANTED_PROJECT),
+    (make.manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, BOLT.id)), BOB, BOLT),
+    (ENDED_SESSION, ADA), (make.session(ADA), ADA), (make.session(ADA, ends_at=NOW), ADA), (make.session(BOB), BOB),
+    (make.pending_authorization(user_id=ADA.id), ADA),
+    (make.pending_authorization(SHOP),),
+    (make.record(),), (make.record(ADA), ADA), (make.record(None, SITE), SITE), (make.record(BOB, SHOP), BOB, SHOP),
     (FAMILY, ADA, SHOP), (OTHER_FAMILY, ADA, SITE), (REVOKED_FAMILY, BOB, SHOP),
-    (make_authorization_code(FAMILY), FAMILY), (make_authorization_code(OTHER_FAMILY), OTHER_FAMILY),
-    (make_refresh_token(FAMILY), FAMILY), (make_refresh_token(REVOKED_FAMILY), REVOKED_FAMILY),
-    (make_access_token(ADA, SHOP, FAMILY), FAMILY),
-    (make_access_token(ADA, SHOP, FAMILY, expires_at=NOW), FAMILY),
-    (make_access_token(ADA, SHOP, FAMILY, revoked_at=NOW), FAMILY),
-    (make_access_token(ADA, SHOP, FAMILY, session_id=ENDED_SESSION.id), FAMILY),
-    (make_access_token(ADA, SITE, OTHER_FAMILY), OTHER_FAMILY),
-    (make_access_token(BOB, SHOP, REVOKED_FAMILY), REVOKED_FAMILY),
-    (make_access_token(BOB, SITE), BOB, SITE),
-    (make_access_token(None, SHOP), SHOP),
-    (make_access_token(ROBOT, expires_at=NOW), ROBOT),
-    (make_access_token(ROBOT, key_id=KEY.id, expires_at=NOW), ROBOT, KEY),
-    (make_access_token(ROBOT, key_id=KEY.id), ROBOT, KEY),
-    (make_access_token(ROBOT, secret_id=SECRET.id), ROBOT, SECRET),
-    (make_access_token(ROBOT, personal_access_token_id=PERSONAL.id), ROBOT, PERSONAL),
+    (make.authorization_code(FAMILY), FAMILY), (make.authorization_code(OTHER_FAMILY), OTHER_FAMILY),
+    (make.refresh_token(FAMILY), FAMILY), (make.refresh_token(REVOKED_FAMILY), REVOKED_FAMILY),
+    (make.access_token(ADA, SHOP, FAMILY), FAMILY),
+    (make.access_token(ADA, SHOP, FAMILY, expires_at=NOW), FAMILY),
+    (make.access_token(ADA, SHOP, FAMILY, revoked_at=NOW), FAMILY),
+    (make.access_token(ADA, SHOP, FAMILY, session_id=ENDED_SESSION.id), FAMILY),
+    (make.access_token(ADA, SITE, OTHER_FAMILY), OTHER_FAMILY),
+    (make.access_token(BOB, SHOP, REVOKED_FAMILY), REVOKED_FAMILY),
+    (make.access_token(BOB, SITE), BOB, SITE),
+    (make.access_token(None, SHOP), SHOP),
+    (make.access_token(ROBOT, expires_at=NOW), ROBOT),
+    (make.access_token(ROBOT, key_id=KEY.id, expires_at=NOW), ROBOT, KEY),
+    (make.access_token(ROBOT, key_id=KEY.id), ROBOT, KEY),
+    (make.access_token(ROBOT, secret_id=SECRET.id), ROBOT, SECRET),
+    (make.access_token(ROBOT, personal_access_token_id=PERSONAL.id), ROBOT, PERSONAL),
 )  # fmt: skip
 ALL_ROWS = tuple(value for value, *_ in CHILD_ROWS)
 

@@ -10,23 +10,11 @@ import pytest
 from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.upstream_providers import UpstreamAuthentication
 from identity.domain.users import Address, EmailVerifier, Profile, TokenFormat
-from identity.storage.contract.factories import (
-    NOW,
-    make_application,
-    make_human_user,
-    make_id,
-    make_manager,
-    make_organization,
-    make_project,
-    make_project_grant,
-    make_service_user,
-    make_upstream_provider,
-    make_user_grant,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import DuplicateValue, RowNotFound, StaleRow
 
-SECOND = timedelta(seconds=1)
 ZOE = Profile(
     given_name="Zoë",
     family_name="Müller-Łukasz",
@@ -106,32 +94,32 @@ class EntityCase:
 
 def make_grantee(on: StorageHarness) -> Any:
     """A new person of ``organization``, stored."""
-    return on.store_value(make_human_user(on.organization))
+    return on.store_value(make.human_user(on.organization))
 
 
 ENTITIES = {
     "organization": EntityCase(
         "organizations",
-        lambda on, **fields: make_organization(**fields),
+        lambda on, **fields: make.organization(**fields),
         (),
         {"name": "Æther 株式会社", "primary_domain": "aether.example", "registration": False, "active": False},
     ),
     "project": EntityCase(
         "projects",
-        lambda on, **fields: make_project(on.organization, **fields),
-        (lambda on: make_project(),),
+        lambda on, **fields: make.project(on.organization, **fields),
+        (lambda on: make.project(),),
         {"name": "Räket 🚀", "assert_roles": True, "check_roles": True, "active": False},
     ),
     "application": EntityCase(
         "applications",
-        lambda on, **fields: make_application(on.project, **fields),
-        (lambda on: make_application(),),
+        lambda on, **fields: make.application(on.project, **fields),
+        (lambda on: make.application(),),
         APPLICATION,
     ),
     "person": EntityCase(
         "users",
-        lambda on, **fields: make_human_user(on.organization, **fields),
-        (lambda on: make_human_user(),),
+        lambda on, **fields: make.human_user(on.organization, **fields),
+        (lambda on: make.human_user(),),
         {
             "user_name": "Zoë.Müller",
             "profile": ZOE,
@@ -143,8 +131,8 @@ ENTITIES = {
     ),
     "service user": EntityCase(
         "users",
-        lambda on, **fields: make_service_user(on.organization, **fields),
-        (lambda on: make_service_user(),),
+        lambda on, **fields: make.service_user(on.organization, **fields),
+        (lambda on: make.service_user(),),
         {
             "user_name": "Räuber",
             "display_name": "Röbi 株",
@@ -155,30 +143,30 @@ ENTITIES = {
     ),
     "project grant": EntityCase(
         "project_grants",
-        lambda on, **fields: make_project_grant(on.project, on.store_value(make_organization()), **fields),
-        (lambda on: make_project_grant(None, on.organization), lambda on: make_project_grant(on.project, None)),
+        lambda on, **fields: make.project_grant(on.project, on.store_value(make.organization()), **fields),
+        (lambda on: make.project_grant(None, on.organization), lambda on: make.project_grant(on.project, None)),
         {"roles": ROLES, "accepted": True, "active": False},
     ),
     "user grant": EntityCase(
         "user_grants",
-        lambda on, **fields: make_user_grant(make_grantee(on), on.project, **fields),
+        lambda on, **fields: make.user_grant(make_grantee(on), on.project, **fields),
         (
-            lambda on: make_user_grant(None, on.project),
-            lambda on: make_user_grant(on.human_user, None, organization_id=on.organization.id),
-            lambda on: make_user_grant(on.human_user, on.project, project_grant_id=make_id()),
+            lambda on: make.user_grant(None, on.project),
+            lambda on: make.user_grant(on.human_user, None, organization_id=on.organization.id),
+            lambda on: make.user_grant(on.human_user, on.project, project_grant_id=make_id()),
         ),
         {"roles": ROLES, "active": False},
     ),
     "manager": EntityCase(
         "managers",
-        lambda on, **fields: make_manager(make_grantee(on), **fields),
-        (lambda on: make_manager(),),
+        lambda on, **fields: make.manager(make_grantee(on), **fields),
+        (lambda on: make.manager(),),
         {"roles": frozenset({"A_ROLE", "B_ROLE"})},
     ),
     "upstream provider": EntityCase(
         "upstream_providers",
-        lambda on, **fields: make_upstream_provider(on.organization, **fields),
-        (lambda on: make_upstream_provider(),),
+        lambda on, **fields: make.upstream_provider(on.organization, **fields),
+        (lambda on: make.upstream_provider(),),
         UPSTREAM,
     ),
 }

@@ -1,6 +1,6 @@
 """Readable domain values for tests: every argument has a default, every id is new.
 
-Parents come first and are optional: ``make_project(organization)`` belongs to that organization, ``make_project()``
+Parents come first and are optional: ``project(organization)`` belongs to that organization, ``project()``
 to one that does not exist. Keywords override single fields. Defaults are a new id, a new digest, or now.
 """
 
@@ -35,6 +35,7 @@ KindT = TypeVar("KindT")
 
 #: Creation time of all values by default.
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
 
 
@@ -74,35 +75,35 @@ def parent_ids(**parents: Parent | None) -> dict[str, str]:
     return {name: parent.id for name, parent in parents.items() if parent is not None}
 
 
-def make_instance(project: Project | None = None, **overrides: Any) -> Instance:
+def instance(project: Project | None = None, **overrides: Any) -> Instance:
     """The instance with this project as its own."""
     owner = {"organization_id": project.organization_id} if project else {}
     return build_value(Instance, overrides, **parent_ids(project_id=project), **owner)
 
 
-def make_organization(**overrides: Any) -> Organization:
+def organization(**overrides: Any) -> Organization:
     """An active organization with a unique domain."""
     return build_value(Organization, overrides, name="Acme", primary_domain=f"{uuid.uuid4().hex}.example")
 
 
-def make_organization_domain(organization: Organization | None = None, **overrides: Any) -> OrganizationDomain:
+def organization_domain(organization: Organization | None = None, **overrides: Any) -> OrganizationDomain:
     """A domain pending for the organization."""
     name = f"{uuid.uuid4().hex}.example"
     return build_value(OrganizationDomain, overrides, **parent_ids(organization_id=organization), name=name)
 
 
-def make_project(organization: Organization | None = None, **overrides: Any) -> Project:
+def project(organization: Organization | None = None, **overrides: Any) -> Project:
     """An active project of the organization."""
     return build_value(Project, overrides, **parent_ids(organization_id=organization), name="Rocket")
 
 
-def make_project_role(project: Project | None = None, **overrides: Any) -> ProjectRole:
+def project_role(project: Project | None = None, **overrides: Any) -> ProjectRole:
     """A role of the project with a unique key."""
     key = f"role-{uuid.uuid4().hex[:8]}"
     return build_value(ProjectRole, overrides, **parent_ids(project_id=project), key=key, display_name=key.title())
 
 
-def make_project_grant(
+def project_grant(
     project: Project | None = None, organization: Organization | None = None, **overrides: Any
 ) -> ProjectGrant:
     """The project granted to the organization, with the roles reader and writer."""
@@ -110,7 +111,7 @@ def make_project_grant(
     return build_value(ProjectGrant, overrides, **parents, roles=frozenset({"reader", "writer"}))
 
 
-def make_user_grant(
+def user_grant(
     user: User | None = None, project: Project | None = None, grant: ProjectGrant | None = None, **overrides: Any
 ) -> UserGrant:
     """The role reader in the project for the user, optionally through a project grant."""
@@ -120,7 +121,7 @@ def make_user_grant(
     return build_value(UserGrant, overrides, **parents, **owner, roles=frozenset({"reader"}))
 
 
-def make_human_user(organization: Organization | None = None, **overrides: Any) -> HumanUser:
+def human_user(organization: Organization | None = None, **overrides: Any) -> HumanUser:
     """An active person of the organization with a unique user name."""
     return build_value(
         HumanUser,
@@ -131,7 +132,7 @@ def make_human_user(organization: Organization | None = None, **overrides: Any) 
     )
 
 
-def make_service_user(organization: Organization | None = None, **overrides: Any) -> ServiceUser:
+def service_user(organization: Organization | None = None, **overrides: Any) -> ServiceUser:
     """An active service user of the organization with a unique user name."""
     user_name = f"robot-{uuid.uuid4().hex[:12]}"
     return build_value(
@@ -139,13 +140,13 @@ def make_service_user(organization: Organization | None = None, **overrides: Any
     )
 
 
-def make_password_hash(user: User | None = None, **overrides: Any) -> PasswordHash:
+def password_hash(user: User | None = None, **overrides: Any) -> PasswordHash:
     """A password hash that no password matches."""
     hash_ = "$argon2id$v=19$m=47104,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$aGFzaA"
     return build_value(PasswordHash, overrides, **parent_ids(user_id=user), hash=hash_)
 
 
-def make_service_user_key(user: User | None = None, **overrides: Any) -> ServiceUserKey:
+def service_user_key(user: User | None = None, **overrides: Any) -> ServiceUserKey:
     """A key of the service user, valid for 90 days; its public key is not a real one."""
     public_key = b"0\x82\x01\x22 not a key \x00\xff"
     return build_value(
@@ -153,18 +154,18 @@ def make_service_user_key(user: User | None = None, **overrides: Any) -> Service
     )
 
 
-def make_service_user_secret(user: User | None = None, **overrides: Any) -> ServiceUserSecret:
+def service_user_secret(user: User | None = None, **overrides: Any) -> ServiceUserSecret:
     """A secret of the service user; no text has its digest."""
     return build_value(ServiceUserSecret, overrides, **parent_ids(user_id=user))
 
 
-def make_personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:
+def personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:
     """A personal access token of the service user, valid for 90 days."""
     fields: dict[str, Any] = {"name": "Nightly backup", "scope": ("openid",), "expires_at": NOW + 90 * DAY}
     return build_value(PersonalAccessToken, overrides, **parent_ids(user_id=user), **fields)
 
 
-def make_application(project: Project | None = None, **overrides: Any) -> Application:
+def application(project: Project | None = None, **overrides: Any) -> Application:
     return build_value(
         Application,
         overrides,
@@ -178,7 +179,7 @@ def make_application(project: Project | None = None, **overrides: Any) -> Applic
     )
 
 
-def make_upstream_provider(organization: Organization | None = None, **overrides: Any) -> UpstreamProvider:
+def upstream_provider(organization: Organization | None = None, **overrides: Any) -> UpstreamProvider:
     """An active OpenID provider of the organization; its secret is not a real one."""
     return build_value(
         UpstreamProvider,
@@ -191,45 +192,43 @@ def make_upstream_provider(organization: Organization | None = None, **overrides
     )
 
 
-def make_client_secret(**overrides: Any) -> ClientSecret:
+def client_secret(**overrides: Any) -> ClientSecret:
     return build_value(ClientSecret, overrides)
 
 
-def make_manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY, **overrides: Any) -> Manager:
+def manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY, **overrides: Any) -> Manager:
     """The user as IAM_OWNER of the resource."""
     return build_value(
         Manager, overrides, **parent_ids(user_id=user), resource=resource, roles=frozenset({"IAM_OWNER"})
     )
 
 
-def make_session(user: User | None = None, **overrides: Any) -> Session:
+def session(user: User | None = None, **overrides: Any) -> Session:
     """A session of the user, just started, with a maximum lifetime of 30 days."""
     browser = {"user_agent": "Browser/1.0", "client_address": "192.0.2.1"}
     proofs = (Proof("password", ("pwd",), NOW),)
     return build_value(Session, overrides, **parent_ids(user_id=user), **browser, proofs=proofs, ends_at=NOW + 30 * DAY)
 
 
-def make_pending_authorization(application: Application | None = None, **overrides: Any) -> PendingAuthorization:
+def pending_authorization(application: Application | None = None, **overrides: Any) -> PendingAuthorization:
     """A pending authorization request of the application, which expires after half an hour."""
     parameters = {"client_id": application.id if application else make_id(), "response_type": "code"}
     return build_value(PendingAuthorization, overrides, expires_at=NOW + timedelta(minutes=30), parameters=parameters)
 
 
-def make_record(user: User | None = None, application: Application | None = None, **overrides: Any) -> Record:
+def record(user: User | None = None, application: Application | None = None, **overrides: Any) -> Record:
     """A record of these owners, if any, which expires after an hour."""
     owners = parent_ids(user_id=user, application_id=application)
     defaults = {"plugin": "sample", "kind": "thing", "value": {"name": "Ada"}}
     return build_value(Record, overrides, **owners, **defaults, expires_at=NOW + timedelta(hours=1))
 
 
-def make_outbox_message(**overrides: Any) -> OutboxMessage:
+def outbox_message(**overrides: Any) -> OutboxMessage:
     """A mail that is due now."""
     return build_value(OutboxMessage, overrides, kind="mail", sealed=b"sealed \x00\xff", expires_at=NOW + DAY)
 
 
-def make_token_family(
-    user: User | None = None, application: Application | None = None, **overrides: Any
-) -> TokenFamily:
+def token_family(user: User | None = None, application: Application | None = None, **overrides: Any) -> TokenFamily:
     """A token family of the user at the application, which ends after 90 days."""
     return build_value(
         TokenFamily,
@@ -243,9 +242,9 @@ def make_token_family(
     )
 
 
-def make_authorization_code(family: TokenFamily | None = None, **overrides: Any) -> AuthorizationCode:
+def authorization_code(family: TokenFamily | None = None, **overrides: Any) -> AuthorizationCode:
     """An unredeemed code of the family, valid for a minute."""
-    family = family or make_token_family()
+    family = family or token_family()
     return build_value(
         AuthorizationCode,
         overrides,
@@ -255,7 +254,7 @@ def make_authorization_code(family: TokenFamily | None = None, **overrides: Any)
     )
 
 
-def make_access_token(
+def access_token(
     user: User | None = None,
     application: Application | None = None,
     family: TokenFamily | None = None,
@@ -274,9 +273,9 @@ def make_access_token(
     )
 
 
-def make_refresh_token(family: TokenFamily | None = None, **overrides: Any) -> RefreshToken:
+def refresh_token(family: TokenFamily | None = None, **overrides: Any) -> RefreshToken:
     """A live refresh token of the family, valid for 30 days."""
-    family = family or make_token_family()
+    family = family or token_family()
     return build_value(
         RefreshToken, overrides, **_family_fields(family), expires_at=NOW + 30 * DAY, ends_at=family.ends_at
     )
@@ -292,13 +291,13 @@ def _family_fields(family: TokenFamily) -> dict[str, Any]:
     }
 
 
-def make_signing_key(generation: int = 1, **overrides: Any) -> SigningKey:
+def signing_key(generation: int = 1, **overrides: Any) -> SigningKey:
     """A signing key of this generation; neither half is a real key."""
     halves = {"public_key": b"0\x82 public \x00\xff", "sealed_private_key": b"sealed \x00\xff"}
     return build_value(SigningKey, overrides, **halves, generation=generation, algorithm="RS256")
 
 
-def make_audit_event(**overrides: Any) -> AuditEvent:
+def audit_event(**overrides: Any) -> AuditEvent:
     """The system's event about a new organization."""
     return build_value(
         AuditEvent,

@@ -27,17 +27,7 @@ from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
 from identity.storage.backend import Backend, Storage
-from identity.storage.contract.factories import (
-    make_application,
-    make_client_secret,
-    make_human_user,
-    make_organization,
-    make_project,
-    make_refresh_token,
-    make_service_user,
-    make_session,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
 from identity.storage.contract.race_runner import Attempt, RaceResult, RaceWorkers, race_in_threads
 from identity.storage.contract.transaction_manager import (
     ContractTransactionManager,
@@ -116,7 +106,7 @@ class StorageHarness:
         return value
 
     def store_client_secret(self) -> ClientSecret:
-        secret = make_client_secret()
+        secret = make.client_secret()
         self.write.applications.add_secret(self.application.id, secret)
         return secret
 
@@ -150,36 +140,36 @@ class StorageHarness:
 
     @cached_property
     def organization(self) -> Organization:
-        return self.store_value(make_organization())
+        return self.store_value(make.organization())
 
     @cached_property
     def other_organization(self) -> Organization:
         """A stored organization besides ``organization``."""
-        return self.store_value(make_organization(name="Bolt"))
+        return self.store_value(make.organization(name="Bolt"))
 
     @cached_property
     def project(self) -> Project:
-        return self.store_value(make_project(self.organization))
+        return self.store_value(make.project(self.organization))
 
     @cached_property
     def application(self) -> Application:
-        return self.store_value(make_application(self.project))
+        return self.store_value(make.application(self.project))
 
     @cached_property
     def human_user(self) -> HumanUser:
-        return self.store_value(make_human_user(self.organization))
+        return self.store_value(make.human_user(self.organization))
 
     @cached_property
     def service_user(self) -> ServiceUser:
-        return self.store_value(make_service_user(self.organization))
+        return self.store_value(make.service_user(self.organization))
 
     @cached_property
     def session(self) -> Session:
-        return self.store_value(make_session(self.human_user))
+        return self.store_value(make.session(self.human_user))
 
     @cached_property
     def family(self) -> TokenFamily:
-        return self.store_value(make_token_family(self.human_user, self.application))
+        return self.store_value(make.token_family(self.human_user, self.application))
 
 
 class ContractBase:
@@ -227,7 +217,7 @@ def _access_by_id(store: str) -> StoreAccess:
 
 def _find_family(storage: Storage, family: TokenFamily) -> TokenFamily | None:
     # Families are visible only through their tokens.
-    token = make_refresh_token(family)
+    token = make.refresh_token(family)
     try:
         storage.tokens.add_refresh_token(token)
     except RowNotFound:

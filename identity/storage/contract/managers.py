@@ -4,13 +4,8 @@ import pytest
 
 from identity.domain.managers import Manager
 from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, ResourceKey
-from identity.storage.contract.factories import (
-    make_human_user,
-    make_id,
-    make_manager,
-    make_organization,
-    make_service_user,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.paging import PageRequest, RowTotal
 
@@ -25,14 +20,14 @@ class ManagerContract(ContractBase):
     @pytest.fixture
     def manager(self, on: StorageHarness, resource: ResourceKey) -> Manager:
         return on.store_value(
-            make_manager(on.human_user, resource, roles=frozenset({"ORG_OWNER"}), organization_id=resource.id)
+            make.manager(on.human_user, resource, roles=frozenset({"ORG_OWNER"}), organization_id=resource.id)
         )
 
     def test_managers_of_user_holds_everything_of_the_user_alone(self, on: StorageHarness, manager: Manager) -> None:
-        stranger = make_human_user(on.organization)
-        on_project = make_manager(on.human_user, ResourceKey(ManagerLevel.PROJECT, make_id()))
-        on_instance = make_manager(on.human_user)
-        on.store(stranger, on_project, on_instance, make_manager(stranger))
+        stranger = make.human_user(on.organization)
+        on_project = make.manager(on.human_user, ResourceKey(ManagerLevel.PROJECT, make_id()))
+        on_instance = make.manager(on.human_user)
+        on.store(stranger, on_project, on_instance, make.manager(stranger))
         managers = on.read.managers.list_for_user(on.human_user.id)
         assert on.read.managers.list_for_user(make_id()) == ()
         assert sorted(managers, key=_by_id) == sorted((manager, on_project, on_instance), key=_by_id)
@@ -40,11 +35,11 @@ class ManagerContract(ContractBase):
     def test_managers_of_users_of_holds_everything_of_those_users_alone(
         self, on: StorageHarness, manager: Manager
     ) -> None:
-        other_organization = make_organization()
-        robot, stranger = make_service_user(on.organization), make_human_user(other_organization)
-        on_instance = make_manager(robot)
+        other_organization = make.organization()
+        robot, stranger = make.service_user(on.organization), make.human_user(other_organization)
+        on_instance = make.manager(robot)
         resource_key = ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)
-        on.store(other_organization, robot, stranger, on_instance, make_manager(stranger, resource_key))
+        on.store(other_organization, robot, stranger, on_instance, make.manager(stranger, resource_key))
         managers = on.read.managers.list_for_users_of_organization(on.organization.id)
         assert on.read.managers.list_for_users_of_organization(make_id()) == ()
         assert sorted(managers, key=_by_id) == sorted((manager, on_instance), key=_by_id)
@@ -52,9 +47,9 @@ class ManagerContract(ContractBase):
     def test_managers_page_within_holds_users_of_those_organizations_alone(
         self, on: StorageHarness, manager: Manager, resource: ResourceKey
     ) -> None:
-        other_organization = make_organization()
-        stranger = make_human_user(other_organization)
-        foreign = make_manager(stranger, resource)
+        other_organization = make.organization()
+        stranger = make.human_user(other_organization)
+        foreign = make.manager(stranger, resource)
         on.store(other_organization, stranger, foreign)
         counted = PageRequest(limit=1, with_total=True)
         for within, expected_managers in (
@@ -70,18 +65,18 @@ class ManagerContract(ContractBase):
             assert (page.next_cursor is not None) == (len(expected_managers) > 1)
 
     def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(self, on: StorageHarness) -> None:
-        closed = make_organization(active=False)
-        owner, other_owner = make_human_user(on.organization), make_service_user(on.organization)
-        idle, locked_out = make_human_user(on.organization, active=False), make_human_user(closed)
-        viewer, other_organization = make_human_user(on.organization), make_human_user(on.organization)
+        closed = make.organization(active=False)
+        owner, other_owner = make.human_user(on.organization), make.service_user(on.organization)
+        idle, locked_out = make.human_user(on.organization, active=False), make.human_user(closed)
+        viewer, other_organization = make.human_user(on.organization), make.human_user(on.organization)
         both = frozenset({"IAM_OWNER", "IAM_OWNER_VIEWER"})
-        holders = [make_manager(owner), make_manager(other_owner, roles=both)]
+        holders = [make.manager(owner), make.manager(other_owner, roles=both)]
         on.store(closed, owner, other_owner, idle, locked_out, viewer, other_organization, *holders)
         on.store(
-            make_manager(idle),
-            make_manager(locked_out),
-            make_manager(viewer, roles=frozenset({"IAM_OWNER_VIEWER"})),
-            make_manager(other_organization, ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)),
+            make.manager(idle),
+            make.manager(locked_out),
+            make.manager(viewer, roles=frozenset({"IAM_OWNER_VIEWER"})),
+            make.manager(other_organization, ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)),
         )
         with on.transaction() as storage:
             managers = storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")

@@ -7,7 +7,8 @@ import pytest
 
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import NOW, make_id, make_instance, make_organization, make_organization_domain
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.contract.page_checks import check_query
 from identity.storage.errors import DuplicateValue, RowNotFound
@@ -19,7 +20,7 @@ class OrganizationContract(ContractBase):
 
     def test_organizations_find_by_domain(self, on: StorageHarness) -> None:
         organization = on.organization
-        on.store(make_organization())
+        on.store(make.organization())
         assert on.read.organizations.find_by_domain(organization.primary_domain) == organization
         assert on.read.organizations.find_by_domain("nobody.example") is None
         moved = replace(organization, primary_domain="moved.example", version=2)
@@ -29,7 +30,7 @@ class OrganizationContract(ContractBase):
 
     def test_organizations_rules_version_moves_and_comes_with_each_subject(self, on: StorageHarness) -> None:
         assert on.read.organizations.get_rules_version() is None, "there is no instance whose it is"
-        on.store_value(make_instance())
+        on.store_value(make.instance())
         before = on.read.organizations.get_rules_version()
         on.write.organizations.bump_rules_version()
         after = on.read.organizations.get_rules_version()
@@ -66,13 +67,13 @@ class OrganizationContract(ContractBase):
     )
     def test_organizations_page_by_any_part_of_the_name(self, on: StorageHarness, query: str, names: set[str]) -> None:
         everyone = ("Acme", "ACME II", "Bolt", "Straße", "ﬁne", "%percent", "_under", "\\back", "'quote", "株式会社")
-        rows = [make_organization(name=name, primary_domain=f"{n}.test") for n, name in enumerate(everyone)]
+        rows = [make.organization(name=name, primary_domain=f"{n}.test") for n, name in enumerate(everyone)]
         on.store(*rows)
         check_query(on.read.organizations.page, query, [row for row in rows if row.name in names])
 
     def test_organizations_page_by_start_and_state_together(self, on: StorageHarness) -> None:
-        organization = make_organization(name="Acme")
-        on.store(organization, make_organization(name="Acme", active=False), make_organization(name="Bolt"))
+        organization = make.organization(name="Acme")
+        on.store(organization, make.organization(name="Acme", active=False), make.organization(name="Bolt"))
         page = on.read.organizations.page(PageRequest(limit=10, query="acm", active=True))
         assert page.items == (organization,)
 
@@ -82,10 +83,10 @@ class DomainContract(ContractBase):
 
     @pytest.fixture
     def waiting(self, on: StorageHarness) -> OrganizationDomain:
-        return on.store_value(make_organization_domain(on.organization))
+        return on.store_value(make.organization_domain(on.organization))
 
     def test_domains_come_back_as_they_were_added(self, on: StorageHarness, waiting: OrganizationDomain) -> None:
-        counting = on.store_value(make_organization_domain(proof=DomainProof.DNS, verified_at=NOW))
+        counting = on.store_value(make.organization_domain(proof=DomainProof.DNS, verified_at=NOW))
         assert on.read.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
         assert on.read.organizations.find_effective_domain(waiting.name) is None
         assert on.read.organizations.find_domain(counting.organization_id, counting.name) == counting
@@ -94,8 +95,8 @@ class DomainContract(ContractBase):
         assert on.read.organizations.find_domain(waiting.organization_id, counting.name) is None
 
     def test_domains_of_organization_are_by_name(self, on: StorageHarness) -> None:
-        mine = [make_organization_domain(on.organization, name=f"{letter}.example") for letter in "bac"]
-        on.store(*mine, make_organization_domain(on.other_organization))
+        mine = [make.organization_domain(on.organization, name=f"{letter}.example") for letter in "bac"]
+        on.store(*mine, make.organization_domain(on.other_organization))
         domains = on.read.organizations.list_domains(on.organization.id)
         assert [domain.name for domain in domains] == ["a.example", "b.example", "c.example"]
         assert on.read.organizations.list_domains(make_id()) == ()
@@ -103,8 +104,8 @@ class DomainContract(ContractBase):
     def test_domains_many_wait_for_one_name_and_one_of_them_counts(
         self, on: StorageHarness, waiting: OrganizationDomain
     ) -> None:
-        also, later = make_organization_domain(name=waiting.name), make_organization_domain(on.other_organization)
-        domain = make_organization_domain(
+        also, later = make.organization_domain(name=waiting.name), make.organization_domain(on.other_organization)
+        domain = make.organization_domain(
             on.other_organization, name=waiting.name, proof=DomainProof.DNS, verified_at=NOW
         )
         on.store(also, domain)
@@ -136,7 +137,7 @@ class DomainContract(ContractBase):
         assert on.read.organizations.find_domain(waiting.organization_id, waiting.name) == waiting
 
     def test_domains_of_racing_proofs_one_wins(self, on: StorageHarness) -> None:
-        rivals = [make_organization_domain(name="rivals.example") for _ in range(12)]
+        rivals = [make.organization_domain(name="rivals.example") for _ in range(12)]
         on.store(*rivals)
         outcomes = on.race(partial(_prove, rivals), len(rivals))
         assert len(outcomes.committed) == 1
@@ -160,7 +161,7 @@ class DomainContract(ContractBase):
             "acme.id.example.com": DomainProof.UNPROVEN,
             "notid.example.com": DomainProof.UNPROVEN,
         }
-        on.store(*(make_organization_domain(name=name, proof=proof, verified_at=NOW) for name, proof in proofs.items()))
+        on.store(*(make.organization_domain(name=name, proof=proof, verified_at=NOW) for name, proof in proofs.items()))
         domains = on.read.organizations.list_unproven_domains("id.example.com", 9)
         assert [domain.name for domain in domains] == ["a.example", "b.example", "notid.example.com"]
         assert [domain.name for domain in on.read.organizations.list_unproven_domains("id.example.com", 1)] == [

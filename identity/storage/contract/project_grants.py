@@ -5,7 +5,8 @@ from functools import partial
 import pytest
 
 from identity.domain.projects import ProjectGrant
-from identity.storage.contract.factories import make_id, make_organization, make_project_grant
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.page_checks import check_query
 
@@ -15,7 +16,7 @@ class ProjectGrantContract(ContractBase):
 
     @pytest.fixture
     def grant(self, on: StorageHarness) -> ProjectGrant:
-        return on.store_value(make_project_grant(on.project, on.other_organization))
+        return on.store_value(make.project_grant(on.project, on.other_organization))
 
     def test_project_grants_find_for(self, on: StorageHarness, grant: ProjectGrant) -> None:
         organization = on.organization
@@ -26,8 +27,8 @@ class ProjectGrantContract(ContractBase):
     def test_project_grants_pages_by_what_stands_at_the_other_end(
         self, on: StorageHarness, grant: ProjectGrant
     ) -> None:
-        holder = make_organization(name="Grande Société", primary_domain="societe.test")
-        lent = make_project_grant(on.project, holder)
+        holder = make.organization(name="Grande Société", primary_domain="societe.test")
+        lent = make.project_grant(on.project, holder)
         on.store(holder, lent)
         grants = partial(on.read.project_grants.page, "project_id", on.project.id)
         fetch_received = partial(on.read.project_grants.page, "organization_id", on.other_organization.id)

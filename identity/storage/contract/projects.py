@@ -1,20 +1,12 @@
 """Contract of the project store."""
 
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from identity.storage.contract.factories import (
-    make_application,
-    make_id,
-    make_organization,
-    make_project,
-    make_project_grant,
-    make_project_role,
-    make_user_grant,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.contract.page_checks import check_query
 from identity.storage.errors import RowNotFound, StaleRow
@@ -24,8 +16,8 @@ class ProjectContract(ContractBase):
     """Projects belong to an organization, have roles, and are deleted with everything in them."""
 
     def test_projects_page_by_any_part_of_the_name(self, on: StorageHarness) -> None:
-        rocket, straight, percent = (make_project(on.organization, name=name) for name in ("Rocket", "Straße", "%"))
-        on.store(rocket, straight, percent, make_project(on.other_organization, name="Rocket"))
+        rocket, straight, percent = (make.project(on.organization, name=name) for name in ("Rocket", "Straße", "%"))
+        on.store(rocket, straight, percent, make.project(on.other_organization, name="Rocket"))
         page = partial(on.read.projects.page, on.organization.id)
         for query, found in (("ROCK", rocket), ("ocket", rocket), ("strass", straight), ("%", percent)):
             check_query(page, query, [found])
@@ -33,53 +25,53 @@ class ProjectContract(ContractBase):
         check_query(page, "pocket", [])
 
     def test_projects_audience_holds_what_the_organization_owns_or_was_granted(self, on: StorageHarness) -> None:
-        project, granted = make_project(on.organization), make_project(on.other_organization)
-        foreign = make_project(on.other_organization)
-        on.store(project, granted, foreign, make_project_grant(granted, on.organization))
+        project, granted = make.project(on.organization), make.project(on.other_organization)
+        foreign = make.project(on.other_organization)
+        on.store(project, granted, foreign, make.project_grant(granted, on.organization))
         project_ids = frozenset({project.id, granted.id, foreign.id, make_id()})
         assert on.read.projects.list_audience(project_ids, on.organization.id) == {project.id, granted.id}
         assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == {project.id}
         assert on.read.projects.list_audience(frozenset(), on.organization.id) == frozenset()
 
     def test_projects_audience_lacks_inactive_projects(self, on: StorageHarness) -> None:
-        project = on.store_value(make_project(on.organization, active=False))
+        project = on.store_value(make.project(on.organization, active=False))
         assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == frozenset()
 
     def test_projects_audience_lacks_projects_of_inactive_organizations(self, on: StorageHarness) -> None:
-        closed = make_organization(active=False)
-        project = make_project(closed)
-        on.store(closed, project, make_project_grant(project, on.organization))
+        closed = make.organization(active=False)
+        project = make.project(closed)
+        on.store(closed, project, make.project_grant(project, on.organization))
         assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == frozenset()
 
     def test_projects_audience_lacks_projects_whose_grant_is_inactive(self, on: StorageHarness) -> None:
-        project = make_project(on.other_organization)
-        on.store(project, make_project_grant(project, on.organization, active=False))
+        project = make.project(on.other_organization)
+        on.store(project, make.project_grant(project, on.organization, active=False))
         assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == frozenset()
 
     def test_projects_audience_lacks_projects_whose_grant_came_later(self, on: StorageHarness) -> None:
-        owned, project = make_project(on.organization), make_project(on.other_organization)
-        grant = make_project_grant(project, on.organization)
+        owned, project = make.project(on.organization), make.project(on.other_organization)
+        grant = make.project_grant(project, on.organization)
         on.store(owned, project, grant)
         project_ids, at = frozenset({owned.id, project.id}), grant.created_at
         assert on.read.projects.list_audience(project_ids, on.organization.id, at) == project_ids
-        assert on.read.projects.list_audience(project_ids, on.organization.id, at - timedelta(seconds=1)) == {owned.id}
+        assert on.read.projects.list_audience(project_ids, on.organization.id, at - SECOND) == {owned.id}
 
     def test_projects_roles_are_ordered_by_key(self, on: StorageHarness) -> None:
-        ordered = [make_project_role(on.project, key=key, group="Größe") for key in ("admin", "reader", "writer")]
+        ordered = [make.project_role(on.project, key=key, group="Größe") for key in ("admin", "reader", "writer")]
         on.store(*reversed(ordered))
         assert on.read.projects.list_roles(on.project.id) == tuple(ordered)
         assert on.read.projects.list_roles(make_id()) == ()
 
     def test_projects_two_projects_may_have_the_same_role_key(self, on: StorageHarness) -> None:
-        project = make_project(on.organization)
-        project_role, role = make_project_role(on.project, key="reader"), make_project_role(project, key="reader")
+        project = make.project(on.organization)
+        project_role, role = make.project_role(on.project, key="reader"), make.project_role(project, key="reader")
         on.store(project, project_role, role)
         assert on.read.projects.list_roles(on.project.id) == (project_role,)
         assert on.read.projects.list_roles(project.id) == (role,)
 
     def test_projects_update_role(self, on: StorageHarness) -> None:
-        project = make_project(on.organization)
-        role, twin = make_project_role(on.project, key="reader"), make_project_role(project, key="reader")
+        project = make.project(on.organization)
+        role, twin = make.project_role(on.project, key="reader"), make.project_role(project, key="reader")
         on.store(project, role, twin)
         changed = replace(role, display_name="Leser", group="Gäste", version=2)
         on.write.projects.update_role(changed)
@@ -87,7 +79,7 @@ class ProjectContract(ContractBase):
         assert on.read.projects.list_roles(project.id) == (twin,), "the role of another project is another role"
 
     def test_projects_update_of_a_stale_role(self, on: StorageHarness) -> None:
-        role = on.store_value(make_project_role(on.project, key="reader"))
+        role = on.store_value(make.project_role(on.project, key="reader"))
         for version in (1, 3):
             with pytest.raises(StaleRow):
                 on.write.projects.update_role(replace(role, display_name="Leser", version=version))
@@ -95,16 +87,16 @@ class ProjectContract(ContractBase):
 
     def test_projects_update_of_an_unknown_role(self, on: StorageHarness) -> None:
         with pytest.raises(RowNotFound):
-            on.write.projects.update_role(replace(make_project_role(on.project), version=2))
+            on.write.projects.update_role(replace(make.project_role(on.project), version=2))
 
     def test_projects_remove_of_an_unknown_role(self, on: StorageHarness) -> None:
         with pytest.raises(RowNotFound):
             on.write.projects.delete_role(on.project.id, "nobody")
 
     def test_projects_remove_role_takes_it_out_of_grants(self, on: StorageHarness) -> None:
-        reader, writer = make_project_role(on.project, key="reader"), make_project_role(on.project, key="writer")
-        grant = make_project_grant(on.project, on.other_organization, roles=frozenset({"reader", "writer"}))
-        user_grant = make_user_grant(on.human_user, on.project, roles=frozenset({"reader", "writer"}))
+        reader, writer = make.project_role(on.project, key="reader"), make.project_role(on.project, key="writer")
+        grant = make.project_grant(on.project, on.other_organization, roles=frozenset({"reader", "writer"}))
+        user_grant = make.user_grant(on.human_user, on.project, roles=frozenset({"reader", "writer"}))
         on.store(reader, writer, grant, user_grant)
         on.write.projects.delete_role(on.project.id, "writer")
         assert on.read.projects.list_roles(on.project.id) == (reader,)
@@ -112,18 +104,18 @@ class ProjectContract(ContractBase):
         assert require_found(on.read.user_grants.find(user_grant.id)).roles == {"reader"}
 
     def test_projects_remove_role_leaves_other_projects_alone(self, on: StorageHarness) -> None:
-        project = make_project(on.organization)
-        role = make_project_role(project, key="writer")
-        user_grant = make_user_grant(on.human_user, project, roles=frozenset({"writer"}))
-        on.store(project, make_project_role(on.project, key="writer"), role, user_grant)
+        project = make.project(on.organization)
+        role = make.project_role(project, key="writer")
+        user_grant = make.user_grant(on.human_user, project, roles=frozenset({"writer"}))
+        on.store(project, make.project_role(on.project, key="writer"), role, user_grant)
         on.write.projects.delete_role(on.project.id, "writer")
         assert on.read.projects.list_roles(project.id) == (role,)
         assert on.read.user_grants.find(user_grant.id) == user_grant
 
     def test_projects_counts_of_applications_and_roles(self, on: StorageHarness) -> None:
-        project, empty = make_project(on.other_organization), make_project(on.other_organization)
-        on.store(project, empty, *(make_application(on.project) for _ in range(3)), make_application(project))
-        on.store(*(make_project_role(on.project) for _ in range(2)))
+        project, empty = make.project(on.other_organization), make.project(on.other_organization)
+        on.store(project, empty, *(make.application(on.project) for _ in range(3)), make.application(project))
+        on.store(*(make.project_role(on.project) for _ in range(2)))
         counts = on.read.projects.count_children([on.project.id, project.id, empty.id, make_id()])
         assert counts == {on.project.id: (3, 2), project.id: (1, 0), empty.id: (0, 0)}
         assert on.read.projects.count_children(()) == {}

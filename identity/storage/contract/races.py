@@ -3,7 +3,6 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -20,91 +19,54 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.tokens import AccessToken, RefreshToken
 from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_audit_event,
-    make_authorization_code,
-    make_client_secret,
-    make_digest,
-    make_human_user,
-    make_id,
-    make_instance,
-    make_manager,
-    make_organization,
-    make_project,
-    make_record,
-    make_refresh_token,
-    make_service_user_secret,
-    make_signing_key,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.race_runner import RaceResult
 from identity.storage.errors import AlreadyUsed, RowNotFound
 from identity.storage.paging import PageRequest
 
-SECOND = timedelta(seconds=1)
-
-#: Number of entities that concurrent callers compete for at the same time.
-SEVERAL = 5
+#: Numbers of entities that concurrent callers compete for at the same time.
+COUNTS = [1, 5]
 
 
 class RaceContract(ContractBase):
     """Exactly one of several racing callers wins, over threads and processes, and the others get an error."""
 
-    def test_races_a_code_is_redeemed_once(self, on: StorageHarness) -> None:
-        code = on.store_value(make_authorization_code(on.family))
-        brought = [make_refresh_token(on.family) for _ in range(100)]
-        winner = on.race(
-            partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW), 100
-        ).single_winner(losers="AlreadyUsed")
-        assert on.unchanged(*brought) == [brought[winner.number]], "the winner's token alone is stored"
-        with pytest.raises(AlreadyUsed):
-            on.write.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
+    @pytest.mark.parametrize("count", COUNTS)
+    def test_races_each_code_is_redeemed_once(self, on: StorageHarness, count: int) -> None:
+        codes = [make.authorization_code(on.family) for _ in range(count)]
+        brought = [make.refresh_token(on.family) for _ in range(120)]
+        on.store(*codes)
+        outcomes = on.race(partial(redeem_one_of, codes=codes, brought=brought), len(brought))
+        assert one_winner_each(outcomes, count) == on.unchanged(*brought), "the winners' tokens alone are stored"
+        for code in codes:
+            with pytest.raises(AlreadyUsed):
+                on.write.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
 
-    def test_races_a_refresh_token_is_rotated_once(self, on: StorageHarness) -> None:
-        token, successors = make_refresh_token(on.family), [make_refresh_token(on.family) for _ in range(100)]
-        on.store(token)
-        winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).single_winner(
-            losers="AlreadyUsed"
-        )
-        stored = [refresh_token for refresh_token in successors if on.find_stored(refresh_token) is not None]
-        assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
+    @pytest.mark.parametrize("count", COUNTS)
+    def test_races_each_refresh_token_is_rotated_once(self, on: StorageHarness, count: int) -> None:
+        tokens = [make.refresh_token(on.family) for _ in range(count)]
+        successors = [make.refresh_token(on.family) for _ in range(120)]
+        on.store(*tokens)
+        outcomes = on.race(partial(rotate_one_of, tokens=tokens, successors=successors), len(successors))
+        winners = one_winner_each(outcomes, count)
+        assert winners == on.unchanged(*successors), "the winners' successors alone are stored"
+        assert [token for token in successors if on.find_stored(token)] == winners
 
-    def test_races_what_a_token_uses_up_is_used_once(self, on: StorageHarness) -> None:
-        used, tokens = make_record(), [make_access_token(on.service_user, digest=make_digest()) for _ in range(100)]
-        winner = on.race(partial(add_token_with_shared_record, tokens=tokens, used=used), 100).single_winner(
-            losers="AlreadyUsed"
-        )
-        assert on.unchanged(*tokens) == [tokens[winner.number]], "the winner's token alone is stored"
+    @pytest.mark.parametrize("count", COUNTS)
+    def test_races_each_record_that_a_token_uses_up_is_used_once(self, on: StorageHarness, count: int) -> None:
+        used = [make.record() for _ in range(count)]
+        tokens = [make.access_token(on.service_user, digest=make_digest()) for _ in range(120)]
+        outcomes = on.race(partial(use_one_of, tokens=tokens, used=used), len(tokens))
+        assert one_winner_each(outcomes, count) == on.unchanged(*tokens), "the winners' tokens alone are stored"
 
     def test_races_token_of_deleted_owner_fails_alone(self, on: StorageHarness) -> None:
-        tokens = [make_access_token(on.service_user, digest=make_digest()) for _ in range(60)]
-        tokens[7::10] = [make_access_token(None, user_id=make_id(), digest=make_digest()) for _ in tokens[7::10]]
-        outcomes = on.race(partial(add_token_with_own_record, tokens=tokens, used=[make_record() for _ in tokens]), 60)
+        tokens = [make.access_token(on.service_user, digest=make_digest()) for _ in range(60)]
+        tokens[7::10] = [make.access_token(None, user_id=make_id(), digest=make_digest()) for _ in tokens[7::10]]
+        outcomes = on.race(partial(add_token_with_own_record, tokens=tokens, used=[make.record() for _ in tokens]), 60)
         assert outcomes.errors == {"RowNotFound": 6}
         assert on.unchanged(*tokens) == [access_token for number, access_token in enumerate(tokens) if number % 10 != 7]
-
-    def test_races_each_of_several_codes_is_redeemed_once(self, on: StorageHarness) -> None:
-        codes = [make_authorization_code(on.family) for _ in range(SEVERAL)]
-        brought = [make_refresh_token(on.family) for _ in range(120)]
-        on.store(*codes)
-        outcomes = on.race(partial(redeem_one_of, codes=codes, brought=brought, at=NOW), len(brought))
-        assert one_winner_each(outcomes) == on.unchanged(*brought), "the winners' tokens alone are stored"
-
-    def test_races_each_of_several_refresh_tokens_is_rotated_once(self, on: StorageHarness) -> None:
-        tokens = [make_refresh_token(on.family) for _ in range(SEVERAL)]
-        successors = [make_refresh_token(on.family) for _ in range(120)]
-        on.store(*tokens)
-        outcomes = on.race(partial(rotate_one_of, tokens=tokens, successors=successors, at=NOW), len(successors))
-        assert one_winner_each(outcomes) == on.unchanged(*successors), "the winners' successors alone are stored"
-
-    def test_races_each_of_several_records_is_used_once(self, on: StorageHarness) -> None:
-        used = [make_record() for _ in range(SEVERAL)]
-        tokens = [make_access_token(on.service_user, digest=make_digest()) for _ in range(120)]
-        outcomes = on.race(partial(use_one_of, tokens=tokens, used=used), len(tokens))
-        assert one_winner_each(outcomes) == on.unchanged(*tokens), "the winners' tokens alone are stored"
 
     def test_races_a_signing_key_generation_is_added_once(self, on: StorageHarness) -> None:
         winner = on.race(add_signing_key, 50).single_winner(losers="DuplicateValue")
@@ -128,7 +90,7 @@ class RaceContract(ContractBase):
         assert on.read.organizations.find(on.organization.id) == winner.value, "no update is lost"
 
     def test_races_an_event_with_once_is_written_once(self, on: StorageHarness) -> None:
-        outcomes = on.race(append_once, 50)
+        outcomes = on.race(partial(append, once="key"), 50)
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1
         assert len(on.read.audit.page()) == 1
@@ -155,10 +117,10 @@ class RaceContract(ContractBase):
         assert len(followed) == 240
 
     def test_races_last_uses_move_forward_alone(self, on: StorageHarness) -> None:
-        secrets = [make_service_user_secret(on.service_user) for _ in range(8)]
+        secrets = [make.service_user_secret(on.service_user) for _ in range(8)]
         on.store(*secrets)
         ids = [secret.id for secret in secrets]
-        outcomes = on.race(partial(touch, ids=ids, at=NOW), 60)
+        outcomes = on.race(partial(touch, ids=ids), 60)
         assert outcomes.errors == {}, "nobody waits in a circle"
         stored = on.read.credentials.list_secrets(on.service_user.id)
         assert {secret.last_used_at for secret in stored} == {NOW + 59 * SECOND}
@@ -174,7 +136,7 @@ class RaceContract(ContractBase):
 
     def test_races_what_a_record_forbids_is_not_done(self, on: StorageHarness) -> None:
         for _ in range(4):
-            record, other_record = make_record(), make_record()
+            record, other_record = make.record(), make.record()
             on.store(record, other_record)
             outcomes = on.race(partial(delete_or_change_record, record=record, deleted=other_record), 24)
             assert set(outcomes.errors) <= {"RowNotFound", "StaleRow"}, outcomes.errors
@@ -185,8 +147,8 @@ class RaceContract(ContractBase):
             )
 
     def test_races_the_last_holder_of_a_role_stays(self, on: StorageHarness) -> None:
-        users = [make_human_user(on.organization) for _ in range(12)]
-        managers = [make_manager(user) for user in users]
+        users = [make.human_user(on.organization) for _ in range(12)]
+        managers = [make.manager(user) for user in users]
         on.store(*users, *managers)
         outcomes = on.race(partial(delete_unless_last_manager, managers=managers), len(managers))
         assert outcomes.errors == {}
@@ -196,11 +158,11 @@ class RaceContract(ContractBase):
 
     def test_races_a_revoked_family_leaves_no_live_token(self, on: StorageHarness) -> None:
         for _ in range(4):
-            family = make_token_family(on.human_user, on.application)
-            first = make_refresh_token(family)
+            family = make.token_family(on.human_user, on.application)
+            first = make.refresh_token(family)
             on.store(family, first)
             outcomes = on.race(
-                partial(rotate_or_revoke, user=on.human_user, application=on.application, first=first, at=NOW), 24
+                partial(rotate_or_revoke, user=on.human_user, application=on.application, first=first), 24
             )
             assert set(outcomes.errors) <= {"AlreadyUsed", "RowNotFound"}, outcomes.errors
             stored = on.find_stored(family)
@@ -210,58 +172,46 @@ class RaceContract(ContractBase):
             assert all(token is not None and not token.is_live(NOW) for token in issued)
             for refresh in [pair[0] for pair in outcomes.values if pair]:
                 with pytest.raises(RowNotFound):
-                    on.write.tokens.rotate_refresh_token(refresh, make_refresh_token(family), NOW)
+                    on.write.tokens.rotate_refresh_token(refresh, make.refresh_token(family), NOW)
 
 
-def one_of(number: int) -> int:
+def one_of(number: int, count: int) -> int:
     """The entity that an attempt competes for: in each process, greenlets that are ready together try all."""
-    return number // 6 % SEVERAL
+    return number // 6 % count
 
 
-def one_winner_each(outcomes: RaceResult) -> list[Any]:
+def one_winner_each(outcomes: RaceResult, count: int) -> list[Any]:
     """Results of the winners; fails unless each entity was won by one and all others came too late."""
-    assert sorted(one_of(outcome.number) for outcome in outcomes.committed) == list(range(SEVERAL)), outcomes.errors
-    assert outcomes.errors == {"AlreadyUsed": len(outcomes.outcomes) - SEVERAL}
+    assert sorted(one_of(outcome.number, count) for outcome in outcomes.committed) == [*range(count)], outcomes.errors
+    assert outcomes.errors == {"AlreadyUsed": len(outcomes.outcomes) - count}
     return [outcome.value for outcome in sorted(outcomes.committed, key=lambda attempt_outcome: attempt_outcome.number)]
 
 
 # Race attempts run in other processes, too: they must be module-level functions.
 
 
-def redeem(
-    storage: Storage, number: int, *, digest: bytes, client_id: str, brought: list[RefreshToken], at: datetime
-) -> None:
-    storage.tokens.redeem_authorization_code(
-        digest, client_id=client_id, redeemed_at=at, refresh=brought[number], is_last_write=True
-    )
-
-
-def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
-    storage.tokens.rotate_refresh_token(digest, successors[number], at, is_last_write=True)
-
-
 def redeem_one_of(
-    storage: Storage, number: int, *, codes: list[AuthorizationCode], brought: list[RefreshToken], at: datetime
+    storage: Storage, number: int, *, codes: list[AuthorizationCode], brought: list[RefreshToken]
 ) -> RefreshToken:
-    code = codes[one_of(number)]
-    redeem(storage, number, digest=code.digest, client_id=code.client_id, brought=brought, at=at)
+    code = codes[one_of(number, len(codes))]
+    storage.tokens.redeem_authorization_code(
+        code.digest, client_id=code.client_id, redeemed_at=NOW, refresh=brought[number], is_last_write=True
+    )
     return brought[number]
 
 
 def rotate_one_of(
-    storage: Storage, number: int, *, tokens: list[RefreshToken], successors: list[RefreshToken], at: datetime
+    storage: Storage, number: int, *, tokens: list[RefreshToken], successors: list[RefreshToken]
 ) -> RefreshToken:
-    rotate(storage, number, digest=tokens[one_of(number)].digest, successors=successors, at=at)
+    digest = tokens[one_of(number, len(tokens))].digest
+    storage.tokens.rotate_refresh_token(digest, successors[number], NOW, is_last_write=True)
     return successors[number]
 
 
 def use_one_of(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> AccessToken:
-    add_token_with_shared_record(storage, number, tokens=tokens, used=used[one_of(number)])
+    record = used[one_of(number, len(used))]
+    storage.tokens.add_access_token(tokens[number], consumed_record=record, is_last_write=True)
     return tokens[number]
-
-
-def add_token_with_shared_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: Record) -> None:
-    storage.tokens.add_access_token(tokens[number], consumed_record=used, is_last_write=True)
 
 
 def add_token_with_own_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> None:
@@ -269,15 +219,15 @@ def add_token_with_own_record(storage: Storage, number: int, *, tokens: list[Acc
 
 
 def add_signing_key(storage: Storage, number: int) -> str:
-    key = make_signing_key(1)
+    key = make.signing_key(1)
     storage.signing_keys.add(key)
     return key.id
 
 
 def add_instance(storage: Storage, number: int) -> Any:
-    organization = make_organization()
-    project = make_project(organization)
-    instance = make_instance(project)
+    organization = make.organization()
+    project = make.project(organization)
+    instance = make.instance(project)
     storage.organizations.add(organization)
     storage.projects.add(project)
     storage.organizations.add_instance(instance)
@@ -286,7 +236,7 @@ def add_instance(storage: Storage, number: int) -> Any:
 
 def add_user(storage: Storage, number: int, *, organization_id: str) -> None:
     """Take the same user name, in one of two spellings."""
-    storage.users.add(make_human_user(organization_id=organization_id, user_name="ada" if number % 2 else "ADA"))
+    storage.users.add(make.human_user(organization_id=organization_id, user_name="ada" if number % 2 else "ADA"))
 
 
 def rename(storage: Storage, number: int, *, organization: Organization) -> Organization:
@@ -297,16 +247,16 @@ def rename(storage: Storage, number: int, *, organization: Organization) -> Orga
 
 def append_twice(storage: Storage, number: int) -> None:
     """Append two events, some time apart."""
-    storage.audit.append(make_audit_event())
+    storage.audit.append(make.audit_event())
     # Meanwhile others get higher numbers and commit.
     time.sleep(number % 5 / 500)
-    storage.audit.append(make_audit_event())
+    storage.audit.append(make.audit_event())
 
 
-def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> None:
+def touch(storage: Storage, number: int, *, ids: list[str]) -> None:
     """Record a use of all these secrets, in either order; higher attempts have later times."""
     ordered = ids if number % 2 else ids[::-1]
-    storage.credentials.update_last_used(ServiceUserSecret, dict.fromkeys(ordered, at + number * SECOND))
+    storage.credentials.update_last_used(ServiceUserSecret, dict.fromkeys(ordered, NOW + number * SECOND))
 
 
 def add_secret_unless_two(storage: Storage, number: int, *, user_id: str, application_id: str) -> bool:
@@ -314,18 +264,14 @@ def add_secret_unless_two(storage: Storage, number: int, *, user_id: str, applic
     service_user_has_room = len(storage.credentials.list_secrets(user_id, locked=True)) < 2
     application_has_room = len(storage.applications.list_secrets(application_id, locked=True)) < 2
     if service_user_has_room:
-        storage.credentials.add(make_service_user_secret(user_id=user_id))
+        storage.credentials.add(make.service_user_secret(user_id=user_id))
     if application_has_room:
-        storage.applications.add_secret(application_id, make_client_secret())
+        storage.applications.add_secret(application_id, make.client_secret())
     return service_user_has_room or application_has_room
 
 
-def append_once(storage: Storage, number: int) -> bool:
-    return storage.audit.append(make_audit_event(once="key"))
-
-
-def append(storage: Storage, number: int) -> bool:
-    return storage.audit.append(make_audit_event())
+def append(storage: Storage, number: int, *, once: str | None = None) -> bool:
+    return storage.audit.append(make.audit_event(once=once))
 
 
 def delete_or_change_record(storage: Storage, number: int, *, record: Record, deleted: Record) -> None:
@@ -353,13 +299,13 @@ def delete_unless_last_manager(storage: Storage, number: int, *, managers: list[
 
 
 def rotate_or_revoke(
-    storage: Storage, number: int, *, user: HumanUser, application: Application, first: RefreshToken, at: datetime
+    storage: Storage, number: int, *, user: HumanUser, application: Application, first: RefreshToken
 ) -> tuple[bytes, bytes] | None:
     """Rotate the family's token and issue an access token with it, or, every third time, revoke the family."""
-    family = make_token_family(user, application, id=first.family_id)
+    family = make.token_family(user, application, id=first.family_id)
     if number % 3 == 2:
-        storage.tokens.revoke_family(family.id, at)
+        storage.tokens.revoke_family(family.id, NOW)
         return None
-    successor, access = make_refresh_token(family), make_access_token(user, application, family, digest=make_digest())
-    storage.tokens.rotate_refresh_token(first.digest, successor, at, access=access)
+    successor, access = make.refresh_token(family), make.access_token(user, application, family, digest=make_digest())
+    storage.tokens.rotate_refresh_token(first.digest, successor, NOW, access=access)
     return successor.digest, access.digest

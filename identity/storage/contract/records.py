@@ -9,18 +9,10 @@ import pytest
 
 from identity.domain.records import Record
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_application,
-    make_digest,
-    make_human_user,
-    make_id,
-    make_record,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
-
-SECOND = timedelta(seconds=1)
 
 
 def record_key(record: Record) -> tuple[str, str, bytes]:
@@ -34,7 +26,7 @@ class RecordContract(ContractBase):
     def test_records_name_spaces_and_kinds_know_nothing_of_each_other(
         self, on: StorageHarness, other: dict[str, Any]
     ) -> None:
-        mine = on.store_value(make_record(on.human_user, on.application))
+        mine = on.store_value(make.record(on.human_user, on.application))
         record = replace(mine, **other, value={"theirs": True})
         with on.transaction() as storage:
             assert storage.records.find(*record_key(record)) is None
@@ -51,7 +43,7 @@ class RecordContract(ContractBase):
             assert storage.records.find(*record_key(mine)) == (None if "key" in other else mine)
 
     def test_records_the_first_one_holds_the_key(self, on: StorageHarness) -> None:
-        first = make_record(expires_at=NOW + SECOND)
+        first = make.record(expires_at=NOW + SECOND)
         later = replace(first, value={"other": 1}, created_at=NOW + timedelta(days=1), expires_at=None)
         with on.transaction() as storage:
             assert storage.records.add(first) is None
@@ -62,16 +54,16 @@ class RecordContract(ContractBase):
         assert on.read.records.find(*record_key(first)) == first
 
     def test_records_one_that_was_rolled_back_holds_nothing(self, on: StorageHarness) -> None:
-        record = make_record()
+        record = make.record()
         with on.aborted_transaction() as storage:
             assert storage.records.add(record) is None
         assert on.write.records.add(record) is None
 
     def test_records_an_expired_one_is_replaced_to_the_second_where_asked(self, on: StorageHarness) -> None:
-        old = on.store_value(make_record(sealed=b"old", taken_at=NOW, version=3, expires_at=NOW + 9 * SECOND))
+        old = on.store_value(make.record(sealed=b"old", taken_at=NOW, version=3, expires_at=NOW + 9 * SECOND))
         early = replace(old, created_at=NOW + 8 * SECOND, value={}, sealed=b"", taken_at=None, version=1)
         late = replace(early, created_at=NOW + 9 * SECOND, expires_at=NOW + timedelta(days=1))
-        lasting = on.store_value(make_record(expires_at=None))
+        lasting = on.store_value(make.record(expires_at=None))
         with on.transaction() as storage:
             assert storage.records.add(early, replacing_expired=True) == old
             assert storage.records.add(late, replacing_expired=True) is None
@@ -80,18 +72,18 @@ class RecordContract(ContractBase):
 
     @pytest.mark.parametrize("owner", [{"user_id": make_id()}, {"application_id": make_id()}])
     def test_records_need_those_to_whom_they_belong(self, on: StorageHarness, owner: dict[str, Any]) -> None:
-        stored = on.store_value(make_record())
+        stored = on.store_value(make.record())
         with on.transaction() as storage:
             for replacing_expired in (False, True):
                 with pytest.raises(RowNotFound):
-                    storage.records.add(make_record(**owner), replacing_expired=replacing_expired)
+                    storage.records.add(make.record(**owner), replacing_expired=replacing_expired)
             with pytest.raises(RowNotFound):
                 storage.records.replace(replace(stored, **owner, version=2))
-            assert storage.records.add(make_record()) is None, "the transaction goes on"
+            assert storage.records.add(make.record()) is None, "the transaction goes on"
             assert storage.records.find(*record_key(stored)) == stored
 
     def test_records_replace_puts_the_next_version_in_its_place(self, on: StorageHarness) -> None:
-        first, record = on.store_value(make_record(value={"a": 1}, sealed=b"old")), on.store_value(make_record())
+        first, record = on.store_value(make.record(value={"a": 1}, sealed=b"old")), on.store_value(make.record())
         second = replace(
             first,
             user_id=on.human_user.id,
@@ -108,17 +100,17 @@ class RecordContract(ContractBase):
         assert on.read.records.find(*record_key(record)) == record
 
     def test_records_replace_of_another_version_is_stale(self, on: StorageHarness) -> None:
-        record = on.store_value(make_record())
+        record = on.store_value(make.record())
         with on.transaction() as storage:
             for version in (0, 1, 3):
                 with pytest.raises(StaleRow):
                     storage.records.replace(replace(record, value={"lost": True}, version=version))
             with pytest.raises(RowNotFound):
-                storage.records.replace(make_record(version=2))
+                storage.records.replace(make.record(version=2))
         assert on.read.records.find(*record_key(record)) == record
 
     def test_records_take_returns_the_record_as_it_was_and_counts_as_a_change(self, on: StorageHarness) -> None:
-        for record in (on.store_value(make_record(sealed=b"sealed")), on.store_value(make_record(expires_at=None))):
+        for record in (on.store_value(make.record(sealed=b"sealed")), on.store_value(make.record(expires_at=None))):
             assert on.write.records.consume(*record_key(record), NOW) == record
             with on.transaction() as storage:
                 assert storage.records.find(*record_key(record)) == replace(record, taken_at=NOW, version=2)
@@ -126,19 +118,19 @@ class RecordContract(ContractBase):
                     storage.records.replace(replace(record, version=2))
 
     def test_records_second_consume_reports_record_even_if_expired(self, on: StorageHarness) -> None:
-        record = on.store_value(make_record())
+        record = on.store_value(make.record())
         on.write.records.consume(*record_key(record), NOW)
         consumed = replace(record, taken_at=NOW, version=2)
         for at in (NOW + SECOND, NOW + timedelta(days=9)):
             with on.transaction() as storage:
                 with pytest.raises(AlreadyUsed) as refusal:
                     storage.records.consume(*record_key(record), at)
-                storage.records.add(make_record())
+                storage.records.add(make.record())
             assert refusal.value.value == consumed
         assert on.read.records.find(*record_key(record)) == consumed
 
     def test_records_expire_for_takers_to_the_second(self, on: StorageHarness) -> None:
-        good, late = (on.store_value(make_record(expires_at=NOW + 9 * SECOND)) for _ in range(2))
+        good, late = (on.store_value(make.record(expires_at=NOW + 9 * SECOND)) for _ in range(2))
         with on.transaction() as storage:
             storage.records.consume(*record_key(good), NOW + 8 * SECOND)
             with pytest.raises(RowNotFound):
@@ -147,22 +139,22 @@ class RecordContract(ContractBase):
 
     def test_records_of_owner_are_newest_first(self, on: StorageHarness) -> None:
         user, application = on.human_user, on.application
-        stranger = on.store_value(make_human_user(on.organization))
-        other = on.store_value(make_application(on.project))
+        stranger = on.store_value(make.human_user(on.organization))
+        other = on.store_value(make.application(on.project))
         keys = [bytes([number]) * 32 for number in range(4)]
-        old = make_record(user, application, key=keys[3], created_at=NOW - SECOND)
-        same, twin = make_record(user, other, key=keys[0]), make_record(user, key=keys[1])
-        new = make_record(user, application, key=keys[2], created_at=NOW + SECOND, taken_at=NOW)
-        foreign = make_record(stranger, application)
+        old = make.record(user, application, key=keys[3], created_at=NOW - SECOND)
+        same, twin = make.record(user, other, key=keys[0]), make.record(user, key=keys[1])
+        new = make.record(user, application, key=keys[2], created_at=NOW + SECOND, taken_at=NOW)
+        foreign = make.record(stranger, application)
         on.store(
             same,
             new,
             old,
             twin,
             foreign,
-            make_record(user, kind="other"),
-            make_record(user, plugin="other"),
-            make_record(),
+            make.record(user, kind="other"),
+            make.record(user, plugin="other"),
+            make.record(),
         )
         space = (old.plugin, old.kind)
         of_owner = on.read.records.list_for_owner
@@ -178,12 +170,12 @@ class RecordContract(ContractBase):
 
     def test_records_drop_of_owner_deletes_those_of_one_kind(self, on: StorageHarness) -> None:
         user, application = on.human_user, on.application
-        records = [make_record(user, application), make_record(user, application, taken_at=NOW)]
+        records = [make.record(user, application), make.record(user, application, taken_at=NOW)]
         remaining = [
-            make_record(user),
-            make_record(user, application, kind="other"),
-            make_record(None, application),
-            make_record(),
+            make.record(user),
+            make.record(user, application, kind="other"),
+            make.record(None, application),
+            make.record(),
         ]
         on.store(*records, *remaining)
         space = (records[0].plugin, records[0].kind)
@@ -199,7 +191,7 @@ class RecordContract(ContractBase):
             assert storage.records.delete_for_owner(*space, user_id=user.id) == 1
 
     def test_records_drop(self, on: StorageHarness) -> None:
-        record, remaining = on.store_value(make_record()), on.store_value(make_record())
+        record, remaining = on.store_value(make.record()), on.store_value(make.record())
         with on.transaction() as storage:
             assert storage.records.delete(*record_key(record))
             assert not storage.records.delete(*record_key(record))
@@ -207,7 +199,7 @@ class RecordContract(ContractBase):
             assert storage.records.add(record) is None, "the key is free"
 
     def test_records_races_one_is_taken_once(self, on: StorageHarness) -> None:
-        record = on.store_value(make_record(expires_at=NOW + timedelta(days=1)))
+        record = on.store_value(make.record(expires_at=NOW + timedelta(days=1)))
         winner = on.race(partial(consume, record=record), 100).single_winner(losers="AlreadyUsed")
         assert winner.value == record
         found = on.read.records.find(*record_key(record))
@@ -217,7 +209,7 @@ class RecordContract(ContractBase):
     def test_records_races_a_key_is_taken_once_and_the_others_see_by_whom(
         self, on: StorageHarness, expired: bool
     ) -> None:
-        record = make_record(on.human_user)
+        record = make.record(on.human_user)
         if expired:
             on.store(replace(record, created_at=NOW - 2 * SECOND, expires_at=NOW, value={"old": 1}, version=7))
         outcomes = on.race(partial(add_and_replace, record=record), 50)
@@ -229,7 +221,7 @@ class RecordContract(ContractBase):
         assert written == [answer] * 49, "all others see all of what the one did"
 
     def test_records_races_a_version_is_replaced_once(self, on: StorageHarness) -> None:
-        record = on.store_value(make_record())
+        record = on.store_value(make.record())
         winner = on.race(partial(replace_once, record=record), 50).single_winner(losers="StaleRow")
         assert on.read.records.find(*record_key(record)) == winner.value, "no change is lost"
 

@@ -1,7 +1,7 @@
 """Contract of refresh tokens and connected applications."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -11,23 +11,11 @@ from identity.domain.applications import ApplicationClient
 from identity.domain.tokens import ConnectedApplication, PresentedRefreshToken, RefreshToken
 from identity.domain.users import Subject
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_application,
-    make_client_secret,
-    make_digest,
-    make_human_user,
-    make_id,
-    make_organization,
-    make_refresh_token,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.errors import AlreadyUsed, RowNotFound
 from identity.storage.stores.purges import PurgeKind
-
-SECOND = timedelta(seconds=1)
 
 
 class RefreshTokenContract(ContractBase):
@@ -35,10 +23,10 @@ class RefreshTokenContract(ContractBase):
 
     @pytest.fixture
     def refresh(self, on: StorageHarness) -> RefreshToken:
-        return on.store_value(make_refresh_token(on.family))
+        return on.store_value(make.refresh_token(on.family))
 
     def test_refresh_tokens_rotate_stores_the_successor(self, on: StorageHarness, refresh: RefreshToken) -> None:
-        successor = make_refresh_token(on.family, predecessor_id=refresh.id, issued_at=NOW + SECOND)
+        successor = make.refresh_token(on.family, predecessor_id=refresh.id, issued_at=NOW + SECOND)
         on.write.tokens.rotate_refresh_token(refresh.digest, successor, NOW + SECOND)
         assert on.find_stored(refresh) == replace(refresh, rotated_at=NOW + SECOND)
         assert on.find_stored(successor) == successor
@@ -48,9 +36,9 @@ class RefreshTokenContract(ContractBase):
     def test_refresh_tokens_rotate_stores_the_access_token_beside_the_successor(
         self, on: StorageHarness, refresh: RefreshToken, last: bool
     ) -> None:
-        successor, refresh_token = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+        successor, refresh_token = (make.refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
         access, unwanted = (
-            make_access_token(on.human_user, on.application, on.family, digest=make_digest()) for _ in "ab"
+            make.access_token(on.human_user, on.application, on.family, digest=make_digest()) for _ in "ab"
         )
         with on.transaction() as storage:
             storage.tokens.rotate_refresh_token(refresh.digest, successor, NOW, access=access, is_last_write=last)
@@ -71,10 +59,10 @@ class RefreshTokenContract(ContractBase):
     def test_refresh_tokens_are_not_rotated_where_what_is_new_cannot_be_stored(
         self, on: StorageHarness, refresh: RefreshToken, last: bool
     ) -> None:
-        token_family = make_token_family(on.human_user, on.application)
-        successor = make_refresh_token(on.family)
-        access = make_access_token(on.human_user, on.application, token_family)
-        for new, beside in ((make_refresh_token(token_family), None), (successor, access)):
+        token_family = make.token_family(on.human_user, on.application)
+        successor = make.refresh_token(on.family)
+        access = make.access_token(on.human_user, on.application, token_family)
+        for new, beside in ((make.refresh_token(token_family), None), (successor, access)):
             with pytest.raises(RowNotFound), on.transaction() as storage:
                 storage.tokens.rotate_refresh_token(refresh.digest, new, NOW, access=beside, is_last_write=last)
             assert on.unchanged(refresh, new) == [refresh]
@@ -82,8 +70,8 @@ class RefreshTokenContract(ContractBase):
     def test_refresh_tokens_second_rotation_reports_row_even_if_expired_and_keeps_transaction_usable(
         self, on: StorageHarness, refresh: RefreshToken
     ) -> None:
-        on.write.tokens.rotate_refresh_token(refresh.digest, make_refresh_token(on.family), NOW)
-        second = make_refresh_token(on.family)
+        on.write.tokens.rotate_refresh_token(refresh.digest, make.refresh_token(on.family), NOW)
+        second = make.refresh_token(on.family)
         with on.transaction() as storage:
             for at in (NOW, refresh.expires_at + SECOND):
                 with pytest.raises(AlreadyUsed) as refusal:
@@ -106,7 +94,7 @@ class RefreshTokenContract(ContractBase):
         self, on: StorageHarness, refresh: RefreshToken, dead: dict[str, Any], live: dict[str, Any]
     ) -> None:
         token = replace(refresh, id=make_id(), **({"digest": make_digest()} | dead))
-        successor, refresh_token = make_refresh_token(on.family), make_refresh_token(on.family, **live)
+        successor, refresh_token = make.refresh_token(on.family), make.refresh_token(on.family, **live)
         on.store(refresh_token)
         if "digest" not in dead:
             on.store(token)
@@ -117,8 +105,8 @@ class RefreshTokenContract(ContractBase):
 
     def test_refresh_tokens_find_presented_returns_everything_around_the_token(self, on: StorageHarness) -> None:
         family = on.family
-        token = make_refresh_token(family, scope=("openid", "b"), session_id=on.session.id, nonce="nönce")
-        rotated = make_refresh_token(family, rotated_at=NOW, revoked_at=NOW + SECOND)
+        token = make.refresh_token(family, scope=("openid", "b"), session_id=on.session.id, nonce="nönce")
+        rotated = make.refresh_token(family, rotated_at=NOW, revoked_at=NOW + SECOND)
         on.store(token, rotated)
         subject = Subject(on.human_user, on.organization)
         assert on.read.tokens.find_refresh_token(token.digest) == PresentedRefreshToken(token, family, subject)
@@ -136,7 +124,7 @@ class RefreshTokenContract(ContractBase):
     def test_refresh_tokens_find_presented_tells_that_the_session_has_ended_while_it_is_known(
         self, on: StorageHarness
     ) -> None:
-        tokens = [make_refresh_token(on.family, session_id=item) for item in (on.session.id, None, make_id())]
+        tokens = [make.refresh_token(on.family, session_id=item) for item in (on.session.id, None, make_id())]
         on.store(*tokens)
         on.write.sessions.end(on.session.id, NOW)
         presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
@@ -147,7 +135,7 @@ class RefreshTokenContract(ContractBase):
         assert [token and token.token for token in presented_refresh_tokens] == tokens
 
     def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: StorageHarness, refresh: RefreshToken) -> None:
-        first, second, third = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
+        first, second, third = (make.refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
         on.write.tokens.rotate_refresh_token(refresh.digest, first, NOW)
         rotated = replace(refresh, rotated_at=NOW)
         for index, successor in enumerate((second, third), 1):
@@ -156,18 +144,18 @@ class RefreshTokenContract(ContractBase):
         assert on.find_stored(second) == replace(second, revoked_at=NOW + 2 * SECOND)
         assert on.find_stored(third) == third
         assert on.find_stored(refresh) == rotated
-        on.write.tokens.rotate_refresh_token(third.digest, make_refresh_token(on.family, predecessor_id=third.id), NOW)
+        on.write.tokens.rotate_refresh_token(third.digest, make.refresh_token(on.family, predecessor_id=third.id), NOW)
 
     @pytest.mark.parametrize("reason", ["used", "revoked", "family", "never rotated"])
     def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(self, on: StorageHarness, reason: str) -> None:
-        refresh = make_refresh_token(on.family, rotated_at=NOW)
-        successor, refresh_token = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+        refresh = make.refresh_token(on.family, rotated_at=NOW)
+        successor, refresh_token = (make.refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
         successor = replace(successor, revoked_at=NOW if reason == "revoked" else None)
         on.store(refresh, *([] if reason == "never rotated" else [successor]))
         if reason == "used":
             # The successor of the successor is live, but it is not the one to be replaced.
             on.write.tokens.rotate_refresh_token(
-                successor.digest, make_refresh_token(on.family, predecessor_id=successor.id), NOW
+                successor.digest, make.refresh_token(on.family, predecessor_id=successor.id), NOW
             )
         if reason == "family":
             on.write.tokens.revoke_family(on.family.id, NOW)
@@ -180,24 +168,24 @@ class RefreshTokenContract(ContractBase):
         self, on: StorageHarness, refresh: RefreshToken
     ) -> None:
         family = on.family
-        other_family = make_token_family(on.human_user, on.application)
+        other_family = make.token_family(on.human_user, on.application)
         strangers = [
-            make_refresh_token(family),
-            make_refresh_token(family, predecessor_id=make_id()),
-            make_refresh_token(other_family),
+            make.refresh_token(family),
+            make.refresh_token(family, predecessor_id=make_id()),
+            make.refresh_token(other_family),
         ]
         on.store(other_family, *strangers)
         with on.transaction() as storage:
             storage.tokens.rotate_refresh_token(
-                refresh.digest, make_refresh_token(family, predecessor_id=refresh.id), NOW
+                refresh.digest, make.refresh_token(family, predecessor_id=refresh.id), NOW
             )
-            assert storage.tokens.replace_successor(refresh, make_refresh_token(family, predecessor_id=refresh.id), NOW)
+            assert storage.tokens.replace_successor(refresh, make.refresh_token(family, predecessor_id=refresh.id), NOW)
         assert [on.find_stored(refresh_token) for refresh_token in strangers] == strangers
 
     def test_refresh_tokens_races_one_of_many_successors_stays_live(self, on: StorageHarness) -> None:
         for times in (100, 24, 24):
-            first = make_refresh_token(on.family, rotated_at=NOW)
-            successors = [make_refresh_token(on.family, predecessor_id=first.id) for _ in range(times + 1)]
+            first = make.refresh_token(on.family, rotated_at=NOW)
+            successors = [make.refresh_token(on.family, predecessor_id=first.id) for _ in range(times + 1)]
             on.store(first, successors[-1])
             outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors, at=NOW), times)
             assert outcomes.errors == {}
@@ -210,9 +198,9 @@ class RefreshTokenContract(ContractBase):
 
     def test_refresh_tokens_races_a_used_successor_is_not_replaced(self, on: StorageHarness) -> None:
         for _ in range(4):
-            first = make_refresh_token(on.family, rotated_at=NOW)
-            successors = [make_refresh_token(on.family, predecessor_id=first.id) for _ in range(25)]
-            following = [make_refresh_token(on.family, predecessor_id=successors[-1].id) for _ in range(24)]
+            first = make.refresh_token(on.family, rotated_at=NOW)
+            successors = [make.refresh_token(on.family, predecessor_id=first.id) for _ in range(25)]
+            following = [make.refresh_token(on.family, predecessor_id=successors[-1].id) for _ in range(24)]
             on.store(first, successors[-1])
             attempt = partial(
                 rotate_or_replace_successor, predecessor=first, successors=successors, following=following, at=NOW
@@ -228,14 +216,14 @@ class ConnectionContract(ContractBase):
     """A person sees which applications hold tokens, and can disconnect one of them."""
 
     def test_connections_are_what_each_application_holds_last_used_first(self, on: StorageHarness) -> None:
-        application = make_application(on.project, name="Other", active=False)
-        online = make_token_family(
+        application = make.application(on.project, name="Other", active=False)
+        online = make.token_family(
             on.human_user, on.application, scope=("openid", "email"), offline=False, started_at=NOW - 3 * SECOND
         )
-        offline = make_token_family(
+        offline = make.token_family(
             on.human_user, on.application, scope=("openid", "profile"), started_at=NOW - 2 * SECOND
         )
-        later = make_token_family(on.human_user, application, scope=("openid",), offline=False, started_at=NOW - SECOND)
+        later = make.token_family(on.human_user, application, scope=("openid",), offline=False, started_at=NOW - SECOND)
         on.store(application, online, offline, later)
         shop = ConnectedApplication(
             client=ApplicationClient(on.application, (), on.project, on.organization),
@@ -252,9 +240,9 @@ class ConnectionContract(ContractBase):
             last_used_at=NOW - SECOND,
         )
         assert on.read.tokens.list_connected_applications(on.human_user.id, NOW) == (second, shop)
-        first_token = make_refresh_token(online, issued_at=NOW, rotated_at=NOW + SECOND)
+        first_token = make.refresh_token(online, issued_at=NOW, rotated_at=NOW + SECOND)
         on.store(
-            first_token, make_refresh_token(online, issued_at=NOW + SECOND), make_refresh_token(offline, issued_at=NOW)
+            first_token, make.refresh_token(online, issued_at=NOW + SECOND), make.refresh_token(offline, issued_at=NOW)
         )
         assert on.read.tokens.list_connected_applications(on.human_user.id, NOW) == (
             replace(shop, last_used_at=NOW + SECOND),
@@ -264,10 +252,10 @@ class ConnectionContract(ContractBase):
 
     def test_connections_do_not_show_secrets(self, on: StorageHarness) -> None:
         application = on.application
-        on.store(make_token_family(on.human_user, application))
+        on.store(make.token_family(on.human_user, application))
         with on.transaction() as storage:
-            storage.applications.add_secret(application.id, make_client_secret())
-            storage.applications.add_secret(application.id, make_client_secret())
+            storage.applications.add_secret(application.id, make.client_secret())
+            storage.applications.add_secret(application.id, make.client_secret())
         (connection,) = on.read.tokens.list_connected_applications(on.human_user.id, NOW)
         assert connection.client.secrets == ()
 
@@ -275,10 +263,10 @@ class ConnectionContract(ContractBase):
         self, on: StorageHarness
     ) -> None:
         family = on.family
-        revoked = make_token_family(on.human_user, on.application, scope=("revoked",), revoked_at=NOW)
-        ended = make_token_family(on.human_user, on.application, scope=("ended",), started_at=NOW - SECOND, ends_at=NOW)
-        foreign = make_token_family(on.service_user, on.application, scope=("foreign",))
-        on.store(revoked, ended, foreign, make_refresh_token(ended, issued_at=NOW + SECOND))
+        revoked = make.token_family(on.human_user, on.application, scope=("revoked",), revoked_at=NOW)
+        ended = make.token_family(on.human_user, on.application, scope=("ended",), started_at=NOW - SECOND, ends_at=NOW)
+        foreign = make.token_family(on.service_user, on.application, scope=("foreign",))
+        on.store(revoked, ended, foreign, make.refresh_token(ended, issued_at=NOW + SECOND))
         (connection,) = on.read.tokens.list_connected_applications(on.human_user.id, NOW)
         assert connection.scope == family.scope
         assert connection.last_used_at == family.started_at
@@ -286,23 +274,23 @@ class ConnectionContract(ContractBase):
         assert on.read.tokens.list_connected_applications(on.human_user.id, NOW) == ()
 
     def test_connections_know_the_client_s_organization_from_the_user_s(self, on: StorageHarness) -> None:
-        other_organization = make_organization()
-        stranger = make_human_user(other_organization)
-        on.store(other_organization, stranger, make_token_family(stranger, on.application))
+        other_organization = make.organization()
+        stranger = make.human_user(other_organization)
+        on.store(other_organization, stranger, make.token_family(stranger, on.application))
         (connection,) = on.read.tokens.list_connected_applications(stranger.id, NOW)
         assert connection.client.organization == on.organization
 
     def test_connections_can_be_taken_from_one_client(self, on: StorageHarness) -> None:
         human_user, application, family = on.human_user, on.application, on.family
-        other = make_application(on.project)
-        second = make_token_family(human_user, application, offline=False)
-        earlier = make_token_family(human_user, application, revoked_at=NOW - SECOND)
+        other = make.application(on.project)
+        second = make.token_family(human_user, application, offline=False)
+        earlier = make.token_family(human_user, application, revoked_at=NOW - SECOND)
         token_families = [
-            make_token_family(human_user, other),
-            make_token_family(on.service_user, application),
+            make.token_family(human_user, other),
+            make.token_family(on.service_user, application),
             earlier,
         ]
-        access = make_access_token(human_user, application, second)
+        access = make.access_token(human_user, application, second)
         on.store(other, second, *token_families, access)
         with on.transaction() as storage:
             assert storage.tokens.revoke_for_user(human_user.id, NOW, client_id=application.id) == 2

@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from identity.storage.contract.factories import (
-    make_id,
-    make_organization,
-    make_outbox_message,
-    make_record,
-    make_upstream_provider,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.stores.sealed_values import SealedValue, SealedValueKind
 
@@ -20,9 +15,9 @@ OLD, NEW = b"\x01\x01o", b"\x01\x01n"
 
 #: How to make a row of each kind with this sealed value.
 _FACTORIES: dict[SealedValueKind, Callable[[bytes], Any]] = {
-    SealedValueKind.UPSTREAM_SECRETS: lambda sealed: make_upstream_provider(secret=sealed),
-    SealedValueKind.MESSAGES: lambda sealed: make_outbox_message(sealed=sealed),
-    SealedValueKind.RECORDS: lambda sealed: make_record(sealed=sealed),
+    SealedValueKind.UPSTREAM_SECRETS: lambda sealed: make.upstream_provider(secret=sealed),
+    SealedValueKind.MESSAGES: lambda sealed: make.outbox_message(sealed=sealed),
+    SealedValueKind.RECORDS: lambda sealed: make.record(sealed=sealed),
 }
 
 
@@ -62,7 +57,7 @@ class SealedValueContract(ContractBase):
         ]
 
     def test_sealed_values_of_records_are_replaced_without_a_new_version(self, on: StorageHarness) -> None:
-        record = on.store_value(make_record(sealed=OLD))
+        record = on.store_value(make.record(sealed=OLD))
         (value,) = on.read.sealed_values.list_with_other_prefix(SealedValueKind.RECORDS, NEW, 10).values
         assert on.write.sealed_values.replace(SealedValueKind.RECORDS, value, NEW)
         stored = require_found(on.read.records.find(record.plugin, record.kind, record.key))
@@ -72,7 +67,7 @@ class SealedValueContract(ContractBase):
 def _store_sealed(on: StorageHarness, kind: SealedValueKind, sealed: bytes) -> Any:
     value = _FACTORIES[kind](sealed)
     if kind is SealedValueKind.UPSTREAM_SECRETS:
-        on.store(make_organization(id=value.organization_id, primary_domain=f"{value.id}.example"))
+        on.store(make.organization(id=value.organization_id, primary_domain=f"{value.id}.example"))
     return on.store_value(value)
 
 

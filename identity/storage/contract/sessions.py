@@ -1,7 +1,7 @@
 """Contract of the session store."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -11,13 +11,11 @@ from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedInAccount
 from identity.domain.users import Subject
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import NOW, make_digest, make_human_user, make_id, make_session
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import DAY, NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import DuplicateValue, RowNotFound
 from identity.storage.stores.sessions import MAX_SESSIONS_PER_USER
-
-SECOND = timedelta(seconds=1)
-DAY = timedelta(days=1)
 
 
 class SessionContract(ContractBase):
@@ -27,12 +25,12 @@ class SessionContract(ContractBase):
     def test_sessions_of_browser_are_those_with_a_digest_that_it_shows(
         self, on: StorageHarness, session_count: int
     ) -> None:
-        users = [make_human_user(on.organization) for _ in range(session_count)]
+        users = [make.human_user(on.organization) for _ in range(session_count)]
         sessions = [
-            make_session(user, selected_at=NOW + index * SECOND, last_seen_at=NOW - index * SECOND)
+            make.session(user, selected_at=NOW + index * SECOND, last_seen_at=NOW - index * SECOND)
             for index, user in enumerate(users)
         ]
-        on.store(*users, *sessions, make_session(users[0]))
+        on.store(*users, *sessions, make.session(users[0]))
         expected = tuple(
             SignedInAccount(session, Subject(user, on.organization))
             for session, user in reversed(list(zip(sessions, users, strict=True)))
@@ -50,8 +48,8 @@ class SessionContract(ContractBase):
         assert on.read.sessions.list_for_browser([make_digest() for _ in range(5)]) == ()
 
     def test_sessions_of_browser_are_not_ended_but_may_have_expired(self, on: StorageHarness) -> None:
-        ended = make_session(on.human_user, ended_at=NOW)
-        expired = make_session(on.human_user, ends_at=NOW - DAY, last_seen_at=NOW - 2 * DAY)
+        ended = make.session(on.human_user, ended_at=NOW)
+        expired = make.session(on.human_user, ends_at=NOW - DAY, last_seen_at=NOW - 2 * DAY)
         on.store(ended, expired)
         accounts = on.read.sessions.list_for_browser([ended.digest, expired.digest])
         assert accounts == (SignedInAccount(expired, Subject(on.human_user, on.organization)),)
@@ -65,8 +63,8 @@ class SessionContract(ContractBase):
         assert not account.is_live(NOW, DAY, DAY)
 
     def test_open_sessions_are_those_of_an_organization_or_of_all(self, on: StorageHarness) -> None:
-        ended, over = make_session(on.human_user, ended_at=NOW), make_session(on.human_user, ends_at=NOW)
-        sessions = sorted((make_session(on.human_user) for _ in range(3)), key=lambda session: session.id)
+        ended, over = make.session(on.human_user, ended_at=NOW), make.session(on.human_user, ends_at=NOW)
+        sessions = sorted((make.session(on.human_user) for _ in range(3)), key=lambda session: session.id)
         on.store(ended, over, *sessions)
         subject = Subject(on.human_user, on.organization)
         expected = tuple(SignedInAccount(session, subject) for session in sessions)
@@ -76,28 +74,28 @@ class SessionContract(ContractBase):
         assert set(expected) <= set(on.read.sessions.list_open(None, NOW, 10_000))
 
     def test_sessions_of_user_are_last_seen_first(self, on: StorageHarness) -> None:
-        user = make_human_user(on.organization)
+        user = make.human_user(on.organization)
         sessions = [
-            make_session(on.human_user, last_seen_at=NOW + index * SECOND, selected_at=NOW - index * SECOND)
+            make.session(on.human_user, last_seen_at=NOW + index * SECOND, selected_at=NOW - index * SECOND)
             for index in range(3)
         ]
-        ended = make_session(on.human_user, ended_at=NOW)
-        ending = make_session(on.human_user, ends_at=NOW + SECOND, last_seen_at=NOW - DAY)
-        over = make_session(on.human_user, ends_at=NOW)
-        on.store(user, *sessions, ended, ending, over, make_session(user))
+        ended = make.session(on.human_user, ended_at=NOW)
+        ending = make.session(on.human_user, ends_at=NOW + SECOND, last_seen_at=NOW - DAY)
+        over = make.session(on.human_user, ends_at=NOW)
+        on.store(user, *sessions, ended, ending, over, make.session(user))
         assert on.read.sessions.list_for_user(on.human_user.id, NOW) == (*reversed(sessions), ending)
         assert on.read.sessions.list_for_user(make_id(), NOW) == ()
 
     def test_sessions_of_user_are_so_many_at_most(self, on: StorageHarness) -> None:
         sessions = [
-            make_session(on.human_user, last_seen_at=NOW + index * SECOND) for index in range(MAX_SESSIONS_PER_USER + 1)
+            make.session(on.human_user, last_seen_at=NOW + index * SECOND) for index in range(MAX_SESSIONS_PER_USER + 1)
         ]
         on.store(*sessions)
         assert on.read.sessions.list_for_user(on.human_user.id, NOW) == tuple(reversed(sessions[1:]))
 
     def test_sessions_reauthenticate_moves_the_session_to_a_new_digest(self, on: StorageHarness) -> None:
         session = on.session
-        other, digest, at = make_session(on.human_user), make_digest(), NOW + SECOND
+        other, digest, at = make.session(on.human_user), make_digest(), NOW + SECOND
         proofs = (*session.proofs, Proof("totp", ("otp",), at), Proof("remembered", (), at))
         on.store(other)
         on.write.sessions.reauthenticate(
@@ -123,7 +121,7 @@ class SessionContract(ContractBase):
         assert on.read.sessions.find(other.id) == other
 
     def test_sessions_an_ended_or_unknown_session_is_not_reauthenticated(self, on: StorageHarness) -> None:
-        ended = on.store_value(make_session(on.human_user, ended_at=NOW))
+        ended = on.store_value(make.session(on.human_user, ended_at=NOW))
         for session_id in (ended.id, make_id()):
             with on.transaction() as storage, pytest.raises(RowNotFound):
                 storage.sessions.reauthenticate(
@@ -133,7 +131,7 @@ class SessionContract(ContractBase):
 
     def test_sessions_reauthenticate_to_a_taken_digest_is_refused(self, on: StorageHarness) -> None:
         session = on.session
-        other = on.store_value(make_session(on.human_user))
+        other = on.store_value(make.session(on.human_user))
         with on.transaction() as storage:
             with pytest.raises(DuplicateValue) as refusal:
                 storage.sessions.reauthenticate(
@@ -156,7 +154,7 @@ class SessionContract(ContractBase):
 
     def test_sessions_an_ended_session_keeps_its_moment(self, on: StorageHarness) -> None:
         session = on.session
-        other = on.store_value(make_session(on.human_user))
+        other = on.store_value(make.session(on.human_user))
         assert on.write.sessions.end(session.id, NOW)
         with on.transaction() as storage:
             assert not storage.sessions.end(session.id, NOW + SECOND)
@@ -168,9 +166,9 @@ class SessionContract(ContractBase):
 
     def test_sessions_end_of_user_ends_all_but_one(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        stranger = make_human_user(on.organization)
-        session, ended, *sessions = (make_session(human_user, ended_at=at) for at in (None, NOW - SECOND, None, None))
-        foreign = make_session(stranger)
+        stranger = make.human_user(on.organization)
+        session, ended, *sessions = (make.session(human_user, ended_at=at) for at in (None, NOW - SECOND, None, None))
+        foreign = make.session(stranger)
         on.store(stranger, session, ended, *sessions, foreign)
         with on.transaction() as storage:
             assert storage.sessions.end_for_user(human_user.id, NOW, except_id=session.id) == 2
@@ -202,7 +200,7 @@ class SessionContract(ContractBase):
 
     def test_sessions_races_an_ended_session_is_never_live_again(self, on: StorageHarness) -> None:
         for _ in range(4):
-            session = on.store_value(make_session(on.human_user))
+            session = on.store_value(make.session(on.human_user))
             digests = [make_digest() for _ in range(24)]
             outcomes = on.race(partial(reauthenticate_or_end_session, session=session, digests=digests), 24)
             assert set(outcomes.errors) <= {"RowNotFound"}, outcomes.errors

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from identity.storage.contract.factories import make_id, make_signing_key
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import RowNotFound
 
@@ -13,7 +14,7 @@ class SigningKeyContract(ContractBase):
     """Each generation exists once."""
 
     def test_signing_keys_come_oldest_generation_first_and_change_one_by_one(self, on: StorageHarness) -> None:
-        first, second, third = (make_signing_key(generation) for generation in (1, 2, 3))
+        first, second, third = (make.signing_key(generation) for generation in (1, 2, 3))
         on.store(third, first, second)
         assert on.read.signing_keys.list_all() == (first, second, third)
         on.write.signing_keys.update_sealed_private_key(second.id, b"sealed anew \x00")

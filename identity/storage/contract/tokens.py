@@ -11,23 +11,11 @@ from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import AccessToken, PresentedAccessToken
 from identity.domain.users import Subject
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_application,
-    make_authorization_code,
-    make_digest,
-    make_human_user,
-    make_id,
-    make_organization,
-    make_refresh_token,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.errors import AlreadyUsed, DuplicateValue, RowNotFound
 from identity.storage.stores.purges import PurgeKind
-
-SECOND = timedelta(seconds=1)
 
 
 class TokenContract(ContractBase):
@@ -36,17 +24,17 @@ class TokenContract(ContractBase):
 
     @pytest.fixture
     def token(self, on: StorageHarness) -> AccessToken:
-        return on.store_value(make_access_token(on.human_user, on.application, on.family))
+        return on.store_value(make.access_token(on.human_user, on.application, on.family))
 
     def issued(self, on: StorageHarness, token: AccessToken) -> PresentedAccessToken:
         return require_found(on.read.tokens.find_access_token(token.digest))
 
     def test_families_a_revoked_family_keeps_its_moment_and_all_its_tokens_are_dead(self, on: StorageHarness) -> None:
-        token_family = make_token_family(on.human_user, on.application)
-        access, refresh = make_access_token(on.human_user, on.application, on.family), make_refresh_token(on.family)
-        other_access = make_access_token(on.human_user, on.application, token_family)
-        other_refresh = make_refresh_token(token_family)
-        late_access, late_refresh = replace(access, digest=make_digest(), id=make_id()), make_refresh_token(on.family)
+        token_family = make.token_family(on.human_user, on.application)
+        access, refresh = make.access_token(on.human_user, on.application, on.family), make.refresh_token(on.family)
+        other_access = make.access_token(on.human_user, on.application, token_family)
+        other_refresh = make.refresh_token(token_family)
+        late_access, late_refresh = replace(access, digest=make_digest(), id=make_id()), make.refresh_token(on.family)
         on.store(token_family, access, refresh, other_access, other_refresh)
         for at in (NOW, NOW + SECOND):
             on.write.tokens.revoke_family(on.family.id, at)
@@ -59,8 +47,8 @@ class TokenContract(ContractBase):
         ]
         for refresh_token in (refresh, late_refresh):
             with pytest.raises(RowNotFound):
-                on.write.tokens.rotate_refresh_token(refresh_token.digest, make_refresh_token(on.family), NOW)
-        on.write.tokens.rotate_refresh_token(other_refresh.digest, make_refresh_token(token_family), NOW)
+                on.write.tokens.rotate_refresh_token(refresh_token.digest, make.refresh_token(on.family), NOW)
+        on.write.tokens.rotate_refresh_token(other_refresh.digest, make.refresh_token(token_family), NOW)
 
     def test_access_tokens_are_found_by_their_whole_digest(self, on: StorageHarness, token: AccessToken) -> None:
         for digest in (make_digest(), token.digest[:-1]):
@@ -69,16 +57,16 @@ class TokenContract(ContractBase):
 
     def test_access_tokens_a_taken_digest_is_refused(self, on: StorageHarness, token: AccessToken) -> None:
         with pytest.raises(DuplicateValue):
-            on.write.tokens.add_access_token(make_access_token(on.service_user, digest=token.digest))
+            on.write.tokens.add_access_token(make.access_token(on.service_user, digest=token.digest))
         assert on.find_stored(token) == token
 
     def test_access_tokens_are_found_with_everything_around_them(self, on: StorageHarness, token: AccessToken) -> None:
-        stranger = make_human_user(on.other_organization)
-        foreign, of_program = make_access_token(stranger, on.application), make_access_token(on.service_user)
-        of_application = make_access_token(None, on.application)
-        claiming = make_token_family(on.human_user, on.application)
+        stranger = make.human_user(on.other_organization)
+        foreign, of_program = make.access_token(stranger, on.application), make.access_token(on.service_user)
+        of_application = make.access_token(None, on.application)
+        claiming = make.token_family(on.human_user, on.application)
         claiming = replace(claiming, userinfo_claims=("email", "name"), authenticated_at=NOW)
-        of_claiming = make_access_token(on.human_user, on.application, claiming)
+        of_claiming = make.access_token(on.human_user, on.application, claiming)
         on.store(stranger, foreign, of_program, of_application, claiming, of_claiming)
         client = ApplicationClient(on.application, (), on.project, on.organization)
         expected = [
@@ -113,7 +101,7 @@ class TokenContract(ContractBase):
         self, on: StorageHarness
     ) -> None:
         sessions = (on.session.id, make_id(), None)
-        tokens = [make_access_token(on.human_user, on.application, on.family, session_id=item) for item in sessions]
+        tokens = [make.access_token(on.human_user, on.application, on.family, session_id=item) for item in sessions]
         on.store(*tokens)
         assert all(self.issued(on, token).is_live(NOW) for token in tokens)
         on.write.sessions.end(on.session.id, NOW)
@@ -124,7 +112,7 @@ class TokenContract(ContractBase):
         assert on.unchanged(*tokens, on.family) == [*tokens, on.family], "nothing is written to them"
 
     def test_access_tokens_a_revoked_token_keeps_its_moment(self, on: StorageHarness, token: AccessToken) -> None:
-        access_token = on.store_value(make_access_token(on.human_user, on.application, on.family))
+        access_token = on.store_value(make.access_token(on.human_user, on.application, on.family))
         for at in (NOW, NOW + SECOND):
             on.write.tokens.revoke_access_token(token.digest, at)
             on.write.tokens.revoke_access_token(make_digest(), at)
@@ -141,18 +129,18 @@ class TokenContract(ContractBase):
     )
     def test_access_tokens_of_unknown_parent_are_refused(self, on: StorageHarness, parent: str) -> None:
         with pytest.raises(RowNotFound):
-            on.write.tokens.add_access_token(make_access_token(on.service_user, None, None, **{parent: make_id()}))
+            on.write.tokens.add_access_token(make.access_token(on.service_user, None, None, **{parent: make_id()}))
 
     def test_access_tokens_of_a_user_are_revoked_with_all_families(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        family, earlier = on.family, make_token_family(human_user, on.application, revoked_at=NOW - SECOND)
-        foreign = make_token_family(on.service_user, on.application)
-        live = [make_access_token(human_user, on.application, family), make_access_token(human_user)]
+        family, earlier = on.family, make.token_family(human_user, on.application, revoked_at=NOW - SECOND)
+        foreign = make.token_family(on.service_user, on.application)
+        live = [make.access_token(human_user, on.application, family), make.access_token(human_user)]
         other_values: list[Any] = [
-            make_access_token(human_user, on.application, revoked_at=NOW - SECOND),
-            make_access_token(human_user, expires_at=NOW),
-            make_access_token(on.service_user),
-            make_access_token(None, on.application),
+            make.access_token(human_user, on.application, revoked_at=NOW - SECOND),
+            make.access_token(human_user, expires_at=NOW),
+            make.access_token(on.service_user),
+            make.access_token(None, on.application),
         ]
         on.store(earlier, foreign, *live, *other_values)
         with on.transaction() as storage:
@@ -164,20 +152,17 @@ class TokenContract(ContractBase):
         assert on.unchanged(earlier, foreign, *other_values) == [earlier, foreign, *other_values]
 
 
-SECOND = timedelta(seconds=1)
-
-
 class AuthorizationCodeContract(ContractBase):
     """A code is redeemed once, by its own client, before it expires; a replay differs from an unknown code."""
 
     @pytest.fixture
     def code(self, on: StorageHarness) -> AuthorizationCode:
-        return on.store_value(make_authorization_code(on.family))
+        return on.store_value(make.authorization_code(on.family))
 
     def test_codes_find_returns_everything_around_the_code_and_redeems_nothing(self, on: StorageHarness) -> None:
-        code = make_authorization_code(on.family, session_id=on.session.id)
-        used = make_authorization_code(on.family, redeemed_at=NOW)
-        expired = make_authorization_code(on.family, expires_at=NOW - SECOND)
+        code = make.authorization_code(on.family, session_id=on.session.id)
+        used = make.authorization_code(on.family, redeemed_at=NOW)
+        expired = make.authorization_code(on.family, expires_at=NOW - SECOND)
         on.store(code, used, expired)
         subject = Subject(on.human_user, on.organization)
         with on.transaction() as storage:
@@ -197,10 +182,10 @@ class AuthorizationCodeContract(ContractBase):
 
     @pytest.mark.parametrize("last", [False, True])
     def test_codes_come_with_their_family_or_not_at_all(self, on: StorageHarness, last: bool) -> None:
-        family = make_token_family(on.human_user, on.application)
-        stray = make_token_family(on.human_user, make_application())
-        code, authorization_code = make_authorization_code(family), make_authorization_code(stray)
-        added = make_organization()
+        family = make.token_family(on.human_user, on.application)
+        stray = make.token_family(on.human_user, make.application())
+        code, authorization_code = make.authorization_code(family), make.authorization_code(stray)
+        added = make.organization()
         with on.transaction() as storage:
             storage.tokens.add_family(family, code, is_last_write=last)
         assert on.unchanged(family, code) == [family, code]
@@ -211,7 +196,7 @@ class AuthorizationCodeContract(ContractBase):
         assert on.unchanged(stray, authorization_code, added) == [added]
 
     def test_codes_find_tells_that_the_session_has_ended_while_it_is_known(self, on: StorageHarness) -> None:
-        codes = [make_authorization_code(on.family, session_id=item) for item in (on.session.id, None, make_id())]
+        codes = [make.authorization_code(on.family, session_id=item) for item in (on.session.id, None, make_id())]
         on.store(*codes)
         on.write.sessions.end(on.session.id, NOW)
         presented_codes = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
@@ -252,8 +237,8 @@ class AuthorizationCodeContract(ContractBase):
     ) -> None:
         for at, outcome in ((NOW, nullcontext()), (NOW, pytest.raises(AlreadyUsed))):
             new: dict[str, Any] = {
-                "refresh": make_refresh_token(on.family),
-                "access": make_access_token(on.human_user, on.application, on.family, digest=make_digest()),
+                "refresh": make.refresh_token(on.family),
+                "access": make.access_token(on.human_user, on.application, on.family, digest=make_digest()),
             }
             new = {name: new[name] for name in brings}
             with on.transaction() as storage, outcome:
@@ -268,8 +253,8 @@ class AuthorizationCodeContract(ContractBase):
     def test_codes_are_not_redeemed_where_what_they_bring_cannot_be_stored(
         self, on: StorageHarness, code: AuthorizationCode, last: bool
     ) -> None:
-        access = make_access_token(on.human_user, on.application, make_token_family(on.human_user, on.application))
-        refresh = make_refresh_token(on.family)
+        access = make.access_token(on.human_user, on.application, make.token_family(on.human_user, on.application))
+        refresh = make.refresh_token(on.family)
         with pytest.raises(RowNotFound), on.transaction() as storage:
             storage.tokens.redeem_authorization_code(
                 code.digest,
@@ -282,7 +267,7 @@ class AuthorizationCodeContract(ContractBase):
         assert on.unchanged(code, refresh) == [code]
 
     def test_codes_a_code_expires_to_the_second(self, on: StorageHarness, code: AuthorizationCode) -> None:
-        authorization_code = on.store_value(make_authorization_code(on.family))
+        authorization_code = on.store_value(make.authorization_code(on.family))
         on.write.tokens.redeem_authorization_code(
             code.digest, client_id=code.client_id, redeemed_at=code.expires_at - SECOND
         )

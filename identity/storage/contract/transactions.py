@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -10,29 +9,13 @@ from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.organizations import Organization
 from identity.domain.tokens import AccessToken, RefreshToken
 from identity.storage.backend import Backend, Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_audit_event,
-    make_authorization_code,
-    make_human_user,
-    make_organization,
-    make_outbox_message,
-    make_pending_authorization,
-    make_project,
-    make_record,
-    make_refresh_token,
-    make_session,
-    make_signing_key,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.errors import AlreadyUsed, DuplicateValue, RowNotFound, StaleRow, StorageError
 from identity.storage.paging import PageRequest
 from identity.storage.stores.users import UserKind
 from identity.storage.transaction_participant import TransactionParticipant
-
-SECOND = timedelta(seconds=1)
 
 
 class RefusingParticipant(TransactionParticipant):
@@ -77,7 +60,7 @@ class BackendContract(ContractBase):
         on.backend.close()
         assert on.read.organizations.find(organization.id) == organization
         on.backend.close()
-        on.store(make_project(organization))
+        on.store(make.project(organization))
 
     def test_backend_what_is_committed_is_there_when_it_is_opened_once_more(
         self, on: StorageHarness, request: pytest.FixtureRequest
@@ -86,7 +69,7 @@ class BackendContract(ContractBase):
         if not on.backend.is_durable:
             pytest.skip("it says that it is not durable")
         stored = [on.organization, on.human_user, on.application, on.session, on.family]
-        event, once, added = make_audit_event(), make_record(on.human_user), make_organization()
+        event, once, added = make.audit_event(), make.record(on.human_user), make.organization()
         on.store(once)
         on.write.audit.append(event)
         on.backend.close()
@@ -112,7 +95,7 @@ class TransactionContract(ContractBase):
     """A transaction sees its own changes; others see all of them after the commit, and none after an abort."""
 
     def test_transactions_own_changes_are_seen(self, on: StorageHarness) -> None:
-        organization = make_organization()
+        organization = make.organization()
         on.storage.organizations.add(organization)
         assert on.storage.organizations.find(organization.id) == organization
         assert organization in on.storage.organizations.page().items
@@ -124,7 +107,7 @@ class TransactionContract(ContractBase):
 
     def test_transactions_changes_of_others_are_seen_after_the_commit_alone(self, on: StorageHarness) -> None:
         organization = on.organization
-        changed, added = replace(organization, name="Changed", version=2), make_organization()
+        changed, added = replace(organization, name="Changed", version=2), make.organization()
         with on.transaction() as storage:
             storage.organizations.update(changed)
             storage.organizations.add(added)
@@ -137,7 +120,7 @@ class TransactionContract(ContractBase):
 
     def test_transactions_a_snapshot_stays_as_it_began_and_keeps_nobody_from_writing(self, on: StorageHarness) -> None:
         organization = on.organization
-        people = [make_human_user(organization, user_name=f"user-{number}") for number in range(6)]
+        people = [make.human_user(organization, user_name=f"user-{number}") for number in range(6)]
         on.store(*people[:5])
         changed = replace(organization, name="Changed", version=2)
         first, rest = PageRequest(limit=2), PageRequest(limit=10)
@@ -173,16 +156,16 @@ class TransactionContract(ContractBase):
 
     def test_transactions_writing_through_a_snapshot_is_an_error(self, on: StorageHarness) -> None:
         with on.backend.snapshot() as storage, pytest.raises(StorageError):
-            storage.organizations.add(make_organization())
+            storage.organizations.add(make.organization())
 
     def test_transactions_an_abort_undoes_everything(self, on: StorageHarness) -> None:
         organization, human_user, application, family = on.organization, on.human_user, on.application, on.family
-        code, refresh = make_authorization_code(family), make_refresh_token(family)
-        access, key = make_access_token(human_user, application, family), make_signing_key(1)
-        session, pending, once = make_session(human_user), make_pending_authorization(), make_record(human_user)
+        code, refresh = make.authorization_code(family), make.refresh_token(family)
+        access, key = make.access_token(human_user, application, family), make.signing_key(1)
+        session, pending, once = make.session(human_user), make.pending_authorization(), make.record(human_user)
         on.store(code, refresh, access, key, session, pending, once)
-        successor, added, event = make_refresh_token(family), make_organization(), make_audit_event()
-        added_record, message = make_record(), make_outbox_message()
+        successor, added, event = make.refresh_token(family), make.organization(), make.audit_event()
+        added_record, message = make.record(), make.outbox_message()
         with on.aborted_transaction() as storage:
             storage.organizations.add(added)
             storage.users.update(replace(human_user, active=False, version=2))
@@ -210,8 +193,8 @@ class TransactionContract(ContractBase):
 
     def test_transactions_a_last_change_is_not_the_first_one_s_commit(self, on: StorageHarness) -> None:
         """A change marked as last was not the first one: an abort undoes both."""
-        code, refresh = make_authorization_code(on.family), make_refresh_token(on.family)
-        access, added = make_access_token(on.service_user), make_organization()
+        code, refresh = make.authorization_code(on.family), make.refresh_token(on.family)
+        access, added = make.access_token(on.service_user), make.organization()
         on.store(code, refresh)
         for change in _last_changes(on, access, refresh, code):
             with on.aborted_transaction() as storage:
@@ -220,14 +203,14 @@ class TransactionContract(ContractBase):
         assert on.unchanged(added, code, refresh, access) == [code, refresh]
 
     def test_transactions_after_a_last_change_there_can_be_others(self, on: StorageHarness) -> None:
-        access, added = make_access_token(on.service_user), make_organization()
+        access, added = make.access_token(on.service_user), make.organization()
         with on.transaction() as storage:
             storage.tokens.add_access_token(access, is_last_write=True)
             storage.organizations.add(added)
         assert on.unchanged(access, added) == [access, added]
 
     def test_transactions_a_refusal_by_another_participant_undoes_everything(self, on: StorageHarness) -> None:
-        organization = make_organization()
+        organization = make.organization()
         on.transactions.begin()
         on.transactions.get().join(RefusingParticipant(on.transactions))
         on.backend.join_transaction(on.transactions).organizations.add(organization)
@@ -238,9 +221,9 @@ class TransactionContract(ContractBase):
 
     def test_transactions_refusal_by_another_participant_undoes_last_changes(self, on: StorageHarness) -> None:
         """They may commit early only if no other participant votes, whether it joined before or after."""
-        refresh, access = make_refresh_token(on.family), make_access_token(on.service_user)
-        used = make_record(on.human_user)
-        code = make_authorization_code(on.family)
+        refresh, access = make.refresh_token(on.family), make.access_token(on.service_user)
+        used = make.record(on.human_user)
+        code = make.authorization_code(on.family)
         on.store(refresh, code)
         changes = _last_changes(on, access, refresh, code)
         changes.append(
@@ -264,7 +247,7 @@ class TransactionContract(ContractBase):
 
     def test_transactions_nothing_is_seen_before_all_others_have_voted(self, on: StorageHarness) -> None:
         """A backend that commits in its vote votes last, so that any other participant can still refuse."""
-        organization, changed = make_organization(), replace(on.organization, name="Changed", version=2)
+        organization, changed = make.organization(), replace(on.organization, name="Changed", version=2)
         on.transactions.begin()
         late = LateParticipant(on, organization)
         on.transactions.get().join(late)
@@ -284,7 +267,7 @@ class TransactionContract(ContractBase):
         organization = on.organization
         with pytest.raises(RowNotFound), on.transaction() as storage:
             _remove_and_fail(storage, organization)
-        added = make_organization()
+        added = make.organization()
         with on.transaction() as storage:
             assert storage.organizations.find(organization.id) == organization
             storage.organizations.add(added)
@@ -292,24 +275,24 @@ class TransactionContract(ContractBase):
         assert on.read.organizations.find(added.id) == added
 
     def test_transactions_a_refusal_by_a_store_leaves_the_transaction_usable(self, on: StorageHarness) -> None:
-        organization = make_organization(primary_domain=on.organization.primary_domain)
-        family = make_token_family(on.human_user, on.application)
-        code = make_authorization_code(family)
-        later = make_signing_key(generation=8)
-        other = make_organization()
+        organization = make.organization(primary_domain=on.organization.primary_domain)
+        family = make.token_family(on.human_user, on.application)
+        code = make.authorization_code(family)
+        later = make.signing_key(generation=8)
+        other = make.organization()
         with on.transaction() as storage:
             storage.tokens.add_family(family)
             storage.tokens.add_authorization_code(code)
-            storage.signing_keys.add(make_signing_key(generation=7))
+            storage.signing_keys.add(make.signing_key(generation=7))
             storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
             with pytest.raises(DuplicateValue):
                 storage.organizations.add(organization)
             with pytest.raises(StaleRow):
                 storage.organizations.update(on.organization)
             with pytest.raises(RowNotFound):
-                storage.projects.add(make_project(make_organization()))
+                storage.projects.add(make.project(make.organization()))
             with pytest.raises(DuplicateValue):
-                storage.signing_keys.add(make_signing_key(generation=7))
+                storage.signing_keys.add(make.signing_key(generation=7))
             with pytest.raises(AlreadyUsed):
                 storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
             storage.signing_keys.add(later)
@@ -319,7 +302,7 @@ class TransactionContract(ContractBase):
         assert later in on.read.signing_keys.list_all()
 
     def test_transactions_writing_twice_in_a_transaction_is_writing_to_one_state(self, on: StorageHarness) -> None:
-        first, second = make_organization(), make_organization()
+        first, second = make.organization(), make.organization()
         on.transactions.begin()
         on.backend.join_transaction(on.transactions).organizations.add(first)
         storage = on.backend.join_transaction(on.transactions)
@@ -338,7 +321,7 @@ class TransactionContract(ContractBase):
 
     def test_transactions_writing_through_a_reading_storage_is_an_error(self, on: StorageHarness) -> None:
         organization, family = on.organization, on.family
-        added = make_organization()
+        added = make.organization()
         with pytest.raises(Exception), on.read_session() as storage:  # noqa: B017, PT011 - any kind will do
             storage.organizations.add(added)
         with pytest.raises(Exception), on.read_session() as storage:  # noqa: B017, PT011
@@ -357,7 +340,7 @@ def _last_changes(
     return [
         lambda storage: storage.tokens.add_access_token(access, is_last_write=True),
         lambda storage: storage.tokens.rotate_refresh_token(
-            refresh.digest, make_refresh_token(on.family), NOW, is_last_write=True
+            refresh.digest, make.refresh_token(on.family), NOW, is_last_write=True
         ),
         lambda storage: storage.tokens.redeem_authorization_code(
             code.digest, client_id=code.client_id, redeemed_at=NOW, is_last_write=True

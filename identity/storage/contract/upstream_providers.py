@@ -1,6 +1,7 @@
 """Contract of the upstream provider store."""
 
-from identity.storage.contract.factories import DAY, NOW, make_id, make_upstream_provider
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import DAY, NOW, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 
 
@@ -10,12 +11,12 @@ class UpstreamProviderContract(ContractBase):
     def test_upstream_providers_are_offered_to_their_organization_and_those_for_all_to_everybody(
         self, on: StorageHarness
     ) -> None:
-        provider = make_upstream_provider(on.organization, created_at=NOW + DAY)
-        older = make_upstream_provider(on.organization)
-        for_all = make_upstream_provider(on.other_organization, everywhere=True, created_at=NOW + 2 * DAY)
-        foreign = make_upstream_provider(on.other_organization)
-        resting = make_upstream_provider(on.organization, active=False)
-        resting_for_all = make_upstream_provider(on.organization, active=False, everywhere=True)
+        provider = make.upstream_provider(on.organization, created_at=NOW + DAY)
+        older = make.upstream_provider(on.organization)
+        for_all = make.upstream_provider(on.other_organization, everywhere=True, created_at=NOW + 2 * DAY)
+        foreign = make.upstream_provider(on.other_organization)
+        resting = make.upstream_provider(on.organization, active=False)
+        resting_for_all = make.upstream_provider(on.organization, active=False, everywhere=True)
         on.store(provider, older, for_all, foreign, resting, resting_for_all)
         offered = on.read.upstream_providers.list_available
         assert offered(on.organization.id) == (older, provider, for_all)

@@ -7,13 +7,8 @@ import pytest
 
 from identity.domain.projects import ProjectGrant, UserGrant
 from identity.domain.users import Profile
-from identity.storage.contract.factories import (
-    make_human_user,
-    make_id,
-    make_project,
-    make_project_grant,
-    make_user_grant,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.page_checks import check_query
 from identity.storage.paging import PageRequest, RowTotal
@@ -25,32 +20,32 @@ class UserGrantContract(ContractBase):
     @pytest.fixture
     def user_grant(self, on: StorageHarness) -> UserGrant:
         """The role reader in ``project``, granted to ``human_user``."""
-        return on.store_value(make_user_grant(on.human_user, on.project))
+        return on.store_value(make.user_grant(on.human_user, on.project))
 
     @pytest.fixture
     def project_grant(self, on: StorageHarness) -> ProjectGrant:
         """A project of ``other_organization``, granted to ``organization`` with the roles reader and writer."""
-        project = make_project(on.other_organization)
-        grant = make_project_grant(project, on.organization, roles=frozenset({"reader", "writer"}))
+        project = make.project(on.other_organization)
+        grant = make.project_grant(project, on.organization, roles=frozenset({"reader", "writer"}))
         on.store(project, grant)
         return grant
 
     def test_user_grants_a_direct_and_a_derived_grant_stand_side_by_side(
         self, on: StorageHarness, project_grant: ProjectGrant
     ) -> None:
-        derived = make_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id)
+        derived = make.user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id)
         direct = replace(derived, id=make_id(), project_grant_id=None)
         on.store(direct, derived)
         assert on.read.user_grants.find(direct.id) == direct
         assert on.read.user_grants.find(derived.id) == derived
 
     def test_user_grants_pages_by_what_stands_at_the_other_end(self, on: StorageHarness) -> None:
-        zoe = make_human_user(on.organization, user_name="zoe", profile=Profile(given_name="Zoë", family_name="Hopper"))
-        saturn = make_project(on.organization, name="Saturn")
-        lent = make_project_grant(on.project, on.other_organization)
-        mine, hers = make_user_grant(on.human_user, saturn), make_user_grant(zoe, on.project)
-        on_loan = make_user_grant(zoe, on.project, project_grant_id=lent.id)
-        on.store(zoe, saturn, lent, make_user_grant(on.human_user, on.project), mine, hers, on_loan)
+        zoe = make.human_user(on.organization, user_name="zoe", profile=Profile(given_name="Zoë", family_name="Hopper"))
+        saturn = make.project(on.organization, name="Saturn")
+        lent = make.project_grant(on.project, on.other_organization)
+        mine, hers = make.user_grant(on.human_user, saturn), make.user_grant(zoe, on.project)
+        on_loan = make.user_grant(zoe, on.project, project_grant_id=lent.id)
+        on.store(zoe, saturn, lent, make.user_grant(on.human_user, on.project), mine, hers, on_loan)
         of_user = partial(on.read.user_grants.page, "user_id", on.human_user.id)
         of_project = partial(on.read.user_grants.page, "project_id", on.project.id)
         derived = partial(on.read.user_grants.page, "project_grant_id", lent.id)
@@ -63,9 +58,9 @@ class UserGrantContract(ContractBase):
     def test_user_grants_searches_find_users_of_the_organizations_that_they_are_within(
         self, on: StorageHarness, user_grant: UserGrant
     ) -> None:
-        lent = make_project_grant(on.project, on.other_organization)
-        foreign = make_human_user(on.other_organization, profile=on.human_user.profile)
-        derived = make_user_grant(foreign, None, lent, project_id=on.project.id)
+        lent = make.project_grant(on.project, on.other_organization)
+        foreign = make.human_user(on.other_organization, profile=on.human_user.profile)
+        derived = make.user_grant(foreign, None, lent, project_id=on.project.id)
         on.store(lent, foreign, derived)
         name, organization_ids = on.human_user.profile.family_name, frozenset({on.human_user.organization_id})
 
@@ -87,14 +82,14 @@ class UserGrantContract(ContractBase):
         assert on.read.user_grants.page("project_grant_id", lent.id, request).items == (derived,)
 
     def test_user_grants_effective_holds_active_grants_of_the_asked_projects(self, on: StorageHarness) -> None:
-        project, inactive, unasked = (make_project(on.organization) for _ in range(3))
-        stranger = make_human_user(on.organization)
-        grant = make_user_grant(on.human_user, project)
+        project, inactive, unasked = (make.project(on.organization) for _ in range(3))
+        stranger = make.human_user(on.organization)
+        grant = make.user_grant(on.human_user, project)
         on.store(project, inactive, unasked, stranger, grant)
         on.store(
-            make_user_grant(on.human_user, inactive, active=False),
-            make_user_grant(on.human_user, unasked),
-            make_user_grant(stranger, project),
+            make.user_grant(on.human_user, inactive, active=False),
+            make.user_grant(on.human_user, unasked),
+            make.user_grant(stranger, project),
         )
         assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project.id, inactive.id})) == (grant,)
         assert on.read.user_grants.list_effective(on.human_user.id, frozenset()) == ()
@@ -104,7 +99,7 @@ class UserGrantContract(ContractBase):
         self, on: StorageHarness, project_grant: ProjectGrant
     ) -> None:
         grant = on.store_value(
-            make_user_grant(
+            make.user_grant(
                 on.human_user,
                 None,
                 project_grant,
@@ -120,6 +115,6 @@ class UserGrantContract(ContractBase):
     def test_user_grants_effective_lacks_grants_of_an_inactive_project_grant(
         self, on: StorageHarness, project_grant: ProjectGrant
     ) -> None:
-        on.store(make_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
+        on.store(make.user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
         on.write.project_grants.update(replace(project_grant, active=False, version=2))
         assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project_grant.project_id})) == ()

@@ -8,14 +8,8 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, EmailVerifier, HumanUser, Profile, Subject, User
-from identity.storage.contract.factories import (
-    NOW,
-    make_human_user,
-    make_id,
-    make_organization,
-    make_password_hash,
-    make_service_user,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.page_checks import (
     Fetch,
@@ -41,12 +35,12 @@ class UserContract(ContractBase):
     def test_users_many_of_which_one_is_taken_are_not_added_and_the_transaction_goes_on(
         self, on: StorageHarness, among: str, field: str
     ) -> None:
-        first, last, user = (make_human_user(on.organization) for _ in range(3))
+        first, last, user = (make.human_user(on.organization) for _ in range(3))
         twin = on.human_user if among == "those that are there" else first
         value = twin.user_name.upper() if field == "user_name" else twin.id
         with on.transaction() as storage:
             with pytest.raises(DuplicateValue) as refusal:
-                storage.users.add_many([first, make_human_user(on.organization, **{field: value}), last])
+                storage.users.add_many([first, make.human_user(on.organization, **{field: value}), last])
             assert refusal.value.field == field
             storage.users.add(user)
         found = on.read.users.find_subjects([on.human_user.id, first.id, last.id, user.id])
@@ -54,7 +48,7 @@ class UserContract(ContractBase):
 
     def test_users_many_of_an_unknown_organization_are_refused(self, on: StorageHarness) -> None:
         with pytest.raises(RowNotFound):
-            on.storage.users.add_many([make_human_user()])
+            on.storage.users.add_many([make.human_user()])
 
     def test_users_find_subject_shows_user_and_organization_as_they_are(self, on: StorageHarness) -> None:
         service_user = on.service_user
@@ -70,15 +64,15 @@ class UserContract(ContractBase):
     def test_users_are_found_and_a_taken_name_is_refused_in_every_spelling_and_kind(
         self, on: StorageHarness, stored: str, requested: str
     ) -> None:
-        user = on.store_value(make_human_user(on.organization, user_name=stored))
+        user = on.store_value(make.human_user(on.organization, user_name=stored))
         assert on.read.users.find_by_name(on.organization.id, requested) == user, "the name is kept as it was written"
         with pytest.raises(DuplicateValue) as refusal:
-            on.write.users.add(make_service_user(on.organization, user_name=requested))
+            on.write.users.add(make.service_user(on.organization, user_name=requested))
         assert refusal.value.field == "user_name"
 
     def test_users_of_two_organizations_may_have_the_same_user_name(self, on: StorageHarness) -> None:
         human_user, other_user = (
-            make_human_user(organization, user_name="ada") for organization in (on.organization, on.other_organization)
+            make.human_user(organization, user_name="ada") for organization in (on.organization, on.other_organization)
         )
         on.store(human_user, other_user)
         for user in (human_user, other_user):
@@ -86,8 +80,8 @@ class UserContract(ContractBase):
             assert on.read.users.find_by_name(user.organization_id, "nobody") is None
 
     def test_users_find_by_login_name(self, on: StorageHarness) -> None:
-        acme, bolt = make_organization(primary_domain="acme.example"), make_organization(primary_domain="bolt.example")
-        user, human_user = make_human_user(acme, user_name="Straße"), make_human_user(bolt, user_name="straße")
+        acme, bolt = make.organization(primary_domain="acme.example"), make.organization(primary_domain="bolt.example")
+        user, human_user = make.human_user(acme, user_name="Straße"), make.human_user(bolt, user_name="straße")
         on.store(acme, bolt, user, human_user)
         assert on.read.users.find_by_login_name("straße@acme.example") == Subject(user, acme)
         assert on.read.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(human_user, bolt)
@@ -98,11 +92,11 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_login_name("") is None
 
     def test_users_find_by_bare_name_the_one_who_has_had_it_for_longest(self, on: StorageHarness) -> None:
-        third = make_organization()
-        first = make_human_user(on.organization, user_name="Ada", named_at=NOW)
-        second = make_human_user(on.other_organization, user_name="ada", named_at=NOW + timedelta(seconds=1))
-        on.store(third, second, first, make_human_user(third, user_name="ada"))
-        on.store(make_service_user(on.organization, user_name="bob"), make_human_user(third, user_name="bob"))
+        third = make.organization()
+        first = make.human_user(on.organization, user_name="Ada", named_at=NOW)
+        second = make.human_user(on.other_organization, user_name="ada", named_at=NOW + SECOND)
+        on.store(third, second, first, make.human_user(third, user_name="ada"))
+        on.store(make.service_user(on.organization, user_name="bob"), make.human_user(third, user_name="bob"))
         assert on.read.users.find_by_user_name_alone("ADA", preferred_organization_id=make_id()) == Subject(
             first, on.organization
         )
@@ -118,16 +112,16 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_login_name("ada") is None, "a login name has a domain"
 
     def test_users_find_by_bare_name_prefers_nobody_who_registered(self, on: StorageHarness) -> None:
-        first = make_human_user(on.organization, user_name="ada", named_at=NOW)
-        later = NOW + timedelta(seconds=1)
-        on.store(first, make_human_user(on.other_organization, user_name="ada", registered=True, named_at=later))
+        first = make.human_user(on.organization, user_name="ada", named_at=NOW)
+        later = NOW + SECOND
+        on.store(first, make.human_user(on.other_organization, user_name="ada", registered=True, named_at=later))
         subject = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
         assert subject == Subject(first, on.organization)
 
     def test_users_find_by_email_stays_in_the_organization(self, on: StorageHarness) -> None:
         profile = Profile(email="ada@acme.example")
-        user = make_human_user(on.organization, profile=profile)
-        human_user = make_human_user(on.other_organization, profile=profile)
+        user = make.human_user(on.organization, profile=profile)
+        human_user = make.human_user(on.other_organization, profile=profile)
         on.store(user, human_user)
         assert on.read.users.find_by_email(on.organization.id, profile.email) == (Subject(user, on.organization),)
         assert on.read.users.find_by_email(make_id(), profile.email) == ()
@@ -149,14 +143,14 @@ class UserContract(ContractBase):
     def test_users_find_by_email_goes_by_the_mailbox(
         self, on: StorageHarness, domain: str, requested: str, is_same: bool
     ) -> None:
-        fiona = on.store_value(make_human_user(on.organization, profile=Profile(email=f"Fiona@{domain}")))
-        user = on.store_value(make_human_user(on.organization, profile=Profile(email=f"ﬁona@{domain}")))
+        fiona = on.store_value(make.human_user(on.organization, profile=Profile(email=f"Fiona@{domain}")))
+        user = on.store_value(make.human_user(on.organization, profile=Profile(email=f"ﬁona@{domain}")))
         found = [subject.user for subject in on.read.users.find_by_email(on.organization.id, requested)]
         assert found == ([fiona] if is_same else [user] if requested.startswith("ﬁ") else [])
 
     def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(self, on: StorageHarness) -> None:
         users = [
-            make_human_user(on.organization, created_at=NOW + timedelta(seconds=index), active=index > 0)
+            make.human_user(on.organization, created_at=NOW + timedelta(seconds=index), active=index > 0)
             for index in range(MAX_USERS_PER_EMAIL + 1)
         ]
         on.store(*reversed(users))
@@ -165,8 +159,8 @@ class UserContract(ContractBase):
 
     def test_users_are_found_by_their_verified_address_alone(self, on: StorageHarness) -> None:
         verified = Profile(email="Ada@BÜCHER.example", email_verified=True)
-        ada, foreign = (make_human_user(item, profile=verified) for item in (on.organization, on.other_organization))
-        on.store(ada, make_human_user(on.organization, profile=Profile(email="ada@bücher.example")))
+        ada, foreign = (make.human_user(item, profile=verified) for item in (on.organization, on.other_organization))
+        on.store(ada, make.human_user(on.organization, profile=Profile(email="ada@bücher.example")))
         key = "ada@xn--bcher-kva.example"
         assert on.read.users.find_by_verified_email(key) == (Subject(ada, on.organization),)
         on.store(foreign)
@@ -181,16 +175,16 @@ class UserContract(ContractBase):
     @pytest.mark.parametrize("verifier", EmailVerifier)
     def test_users_who_proved_an_address_can_be_asked_for(self, on: StorageHarness, verifier: EmailVerifier) -> None:
         profile = Profile(email="ada@acme.example", email_verified=True)
-        user = on.store_value(make_human_user(on.organization, profile=profile, email_verified_by=verifier))
+        user = on.store_value(make.human_user(on.organization, profile=profile, email_verified_by=verifier))
         assert on.read.users.find(user.id) == user
         subjects = on.read.users.find_by_verified_email("ada@acme.example", is_proven=True)
         assert subjects == ((Subject(user, on.organization),) if verifier in GLOBALLY_TRUSTED_VERIFIERS else ())
 
     def test_users_with_one_verified_address_can_be_narrowed_to_those_who_can_sign_in(self, on: StorageHarness) -> None:
         profile, key = Profile(email="ada@acme.example", email_verified=True), "ada@acme.example"
-        closed = make_organization(active=False)
+        closed = make.organization(active=False)
         users = [
-            make_human_user(organization, profile=profile, active=active, created_at=NOW + timedelta(seconds=index))
+            make.human_user(organization, profile=profile, active=active, created_at=NOW + timedelta(seconds=index))
             for index, (organization, active) in enumerate(
                 [(closed, True), (on.organization, False), (on.other_organization, True), (on.organization, True)]
             )
@@ -204,14 +198,14 @@ class UserContract(ContractBase):
     def test_users_of_whom_one_verified_what_would_be_the_login_name_of_another(self, on: StorageHarness) -> None:
         def person(user_name: str, email: str, **fields: object) -> object:
             profile = Profile(email=email, email_verified=True)
-            return make_human_user(on.organization, **{"user_name": user_name, "profile": profile, **fields})
+            return make.human_user(on.organization, **{"user_name": user_name, "profile": profile, **fields})
 
         unverified = Profile(email="carl@new.example")
         on.store(
             person("ada", "Ada@New.Example"),
             person("bob", "x@other.example", profile=unverified),
-            make_service_user(on.organization, user_name="carl"),
-            make_human_user(on.other_organization, user_name="dora"),
+            make.service_user(on.organization, user_name="carl"),
+            make.human_user(on.other_organization, user_name="dora"),
             person("elsa", "dora@new.example"),
         )
         assert not on.read.users.has_email_used_as_login_name(on.organization.id, "new.example")
@@ -225,7 +219,7 @@ class UserContract(ContractBase):
             email: str, organization: Organization, verifier: EmailVerifier, *, active: bool = True
         ) -> HumanUser:
             profile = Profile(email=email, email_verified=True)
-            return make_human_user(organization, profile=profile, email_verified_by=verifier, active=active)
+            return make.human_user(organization, profile=profile, email_verified_by=verifier, active=active)
 
         foreign_organization, email_verifier = on.other_organization, EmailVerifier.OWN_LINK
         on.store(
@@ -244,21 +238,20 @@ class UserContract(ContractBase):
         assert find(foreign_organization.id, "bolt.example", 9) == ("joe@bolt.example",)
 
     def test_users_to_delete_are_those_whose_moment_has_come(self, on: StorageHarness) -> None:
-        second = timedelta(seconds=1)
         late, due, coming, off = (
-            make_human_user(on.organization, deletion_at=at, active=at != NOW)
-            for at in (NOW - second, NOW, NOW + second, None)
+            make.human_user(on.organization, deletion_at=at, active=at != NOW)
+            for at in (NOW - SECOND, NOW, NOW + SECOND, None)
         )
         on.store(due, off, coming, late)
         assert on.read.users.list_due_deletions(NOW, 10) == (late.id, due.id)
         assert on.read.users.list_due_deletions(NOW, 1) == (late.id,)
-        assert on.read.users.list_due_deletions(NOW - 2 * second, 10) == ()
+        assert on.read.users.list_due_deletions(NOW - 2 * SECOND, 10) == ()
         on.write.users.update(replace(late, deletion_at=None, version=late.version + 1))
         assert on.read.users.list_due_deletions(NOW, 10) == (due.id,)
 
     def test_users_nobody_is_found_by_an_empty_email(self, on: StorageHarness) -> None:
-        on.store(make_service_user(on.organization))
-        on.store(make_human_user(on.organization, profile=Profile()))
+        on.store(make.service_user(on.organization))
+        on.store(make.human_user(on.organization, profile=Profile()))
         assert on.read.users.find_by_email(on.organization.id, "") == ()
         assert on.read.users.find_by_email(on.organization.id, " ") == ()
 
@@ -272,7 +265,7 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_email(organization.id, before.profile.email) == ()
 
     def test_users_update_may_respell_the_own_name(self, on: StorageHarness) -> None:
-        user = on.store_value(make_human_user(on.organization, user_name="ada"))
+        user = on.store_value(make.human_user(on.organization, user_name="ada"))
         on.write.users.update(replace(user, user_name="ADA", version=2))
         assert on.read.users.find(user.id) == replace(user, user_name="ADA", version=2)
 
@@ -283,11 +276,11 @@ class UserContract(ContractBase):
 
     def test_users_the_name_of_a_removed_user_is_free(self, on: StorageHarness) -> None:
         on.write.users.delete(on.human_user.id)
-        on.store(make_service_user(on.organization, user_name=on.human_user.user_name))
+        on.store(make.service_user(on.organization, user_name=on.human_user.user_name))
 
     def test_users_find_many_of_both_kinds(self, on: StorageHarness) -> None:
         organization, human_user = on.organization, on.human_user
-        robot = on.store_value(make_service_user(on.other_organization))
+        robot = on.store_value(make.service_user(on.other_organization))
         assert on.read.users.find_subjects([human_user.id, make_id(), robot.id]) == {
             human_user.id: Subject(human_user, organization),
             robot.id: Subject(robot, on.other_organization),
@@ -296,8 +289,7 @@ class UserContract(ContractBase):
 
     def test_users_the_last_sign_in_moves_forward_alone(self, on: StorageHarness) -> None:
         human_user, service_user = on.human_user, on.service_user
-        second = timedelta(seconds=1)
-        for at, expected in ((NOW, NOW), (NOW - second, NOW), (NOW + second, NOW + second)):
+        for at, expected in ((NOW, NOW), (NOW - SECOND, NOW), (NOW + SECOND, NOW + SECOND)):
             with on.transaction() as storage:
                 for user_id in (human_user.id, service_user.id, make_id()):
                     storage.users.update_last_sign_in(user_id, at)
@@ -325,8 +317,8 @@ class UserListContract(ContractBase):
     def test_users_many_are_added_as_one_by_one(
         self, on: StorageHarness, people: Fetch[User], service_users: Fetch[User]
     ) -> None:
-        added = [make_human_user(on.organization, user_name=f"p{number}") for number in range(7)]
-        robot = make_service_user(on.organization)
+        added = [make.human_user(on.organization, user_name=f"p{number}") for number in range(7)]
+        robot = make.service_user(on.organization)
         with on.transaction() as storage:
             storage.users.add_many([*added, robot])
             storage.users.add_many([])
@@ -368,7 +360,7 @@ class UserListContract(ContractBase):
         organization = on.organization
 
         def person(user_name: str, **profile: str) -> HumanUser:
-            return make_human_user(organization, user_name=user_name, profile=Profile(**profile))  # type: ignore[arg-type]
+            return make.human_user(organization, user_name=user_name, profile=Profile(**profile))  # type: ignore[arg-type]
 
         rows = [
             person("karl", given_name="Count"),
@@ -382,16 +374,16 @@ class UserListContract(ContractBase):
         on.write.organizations.update(named)
         on.store(
             *rows,
-            make_human_user(on.other_organization, user_name="karl"),
-            make_service_user(organization, user_name="kar"),
+            make.human_user(on.other_organization, user_name="karl"),
+            make.service_user(organization, user_name="kar"),
         )
         check_query(people, query, [row for row in rows if row.user_name in user_names])
 
     def test_users_page_of_service_users_by_any_part_of_what_is_known_of_them(
         self, on: StorageHarness, service_users: Fetch[User]
     ) -> None:
-        robot = make_service_user(on.organization, user_name="fetcher", display_name="Größe Messer")
-        service_user = make_service_user(on.organization, user_name="worker", display_name="Worker")
+        robot = make.service_user(on.organization, user_name="fetcher", display_name="Größe Messer")
+        service_user = make.service_user(on.organization, user_name="worker", display_name="Worker")
         on.store(robot, service_user)
         check_query(service_users, "FETCH", [robot])
         check_query(service_users, "GRÖSSE", [robot])
@@ -406,7 +398,7 @@ class UserListContract(ContractBase):
     def test_users_page_sorted_by_each_of_its_orders(self, on: StorageHarness, people: Fetch[User]) -> None:
         moments = [NOW + timedelta(seconds=seconds) for seconds in (3, 1, 2, 2)]
         rows = [
-            make_human_user(
+            make.human_user(
                 on.organization,
                 user_name=f"{name}-of-all",
                 profile=Profile(display_name=display_name, email=email),
@@ -426,7 +418,7 @@ class UserListContract(ContractBase):
 
     def test_users_page_finds_and_counts_what_is_found_often(self, on: StorageHarness, people: Fetch[User]) -> None:
         on.store(
-            *(make_human_user(on.organization, user_name=f"crowd{number:04}") for number in range(MAX_COUNTED_ROWS + 1))
+            *(make.human_user(on.organization, user_name=f"crowd{number:04}") for number in range(MAX_COUNTED_ROWS + 1))
         )
         for query, total in (
             ("crowd", RowTotal(MAX_COUNTED_ROWS, is_exact=False)),
@@ -449,13 +441,13 @@ class UserListContract(ContractBase):
 
     def test_users_page_of_both_kinds_and_all_organizations(self, on: StorageHarness) -> None:
         own_users: list[User] = [
-            make_human_user(on.organization, user_name="Ada"),
-            make_service_user(on.organization, user_name="bob", active=False),
-            make_human_user(on.organization, user_name="dora"),
+            make.human_user(on.organization, user_name="Ada"),
+            make.service_user(on.organization, user_name="bob", active=False),
+            make.human_user(on.organization, user_name="dora"),
         ]
         foreign: list[User] = [
-            make_service_user(on.other_organization, user_name="Carl"),
-            make_human_user(on.other_organization, user_name="eve", active=False),
+            make.service_user(on.other_organization, user_name="Carl"),
+            make.human_user(on.other_organization, user_name="eve", active=False),
         ]
         on.store(*reversed(own_users), *reversed(foreign))
         everyone: list[User] = sorted([*own_users, *foreign], key=lambda user: user.user_name.lower())
@@ -476,7 +468,7 @@ class UserListContract(ContractBase):
     def test_users_page_by_query_without_letters_of_one_language(self, on: StorageHarness) -> None:
         names = ("Michał Wałęsa", "Søren Ærø", "Đorđe", "Þór Ðóra", "Işıl", "Œuvre")
         people = [
-            make_human_user(on.organization, user_name=f"person-{index}", profile=Profile(display_name=name))
+            make.human_user(on.organization, user_name=f"person-{index}", profile=Profile(display_name=name))
             for index, name in enumerate(names)
         ]
         on.store(*people)
@@ -497,12 +489,12 @@ class UserListContract(ContractBase):
                 check_query(users, query, [person])
 
     def test_users_page_by_query_over_all_organizations(self, on: StorageHarness) -> None:
-        ada = make_human_user(
+        ada = make.human_user(
             on.organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example")
         )
-        adam = make_service_user(on.other_organization, user_name="robot", display_name="ADAM")
-        zoe = make_human_user(on.other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
-        twin = make_human_user(on.other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
+        adam = make.service_user(on.other_organization, user_name="robot", display_name="ADAM")
+        zoe = make.human_user(on.other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
+        twin = make.human_user(on.other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
         on.store(ada, adam, zoe, twin)
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
@@ -525,18 +517,16 @@ class PasswordContract(ContractBase):
     """A user has at most one password hash."""
 
     def test_passwords_set_replaces_the_one_before(self, on: StorageHarness) -> None:
-        first = make_password_hash(on.human_user, must_change=True)
-        second = replace(
-            first, hash="$argon2id$new", changed_at=first.changed_at + timedelta(seconds=1), must_change=False
-        )
+        first = make.password_hash(on.human_user, must_change=True)
+        second = replace(first, hash="$argon2id$new", changed_at=first.changed_at + SECOND, must_change=False)
         on.store(first)
         on.store(second)
         assert on.read.users.find_password(on.human_user.id) == second
 
     def test_passwords_is_still(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        without = make_human_user(on.organization)
-        password = make_password_hash(human_user)
+        without = make.human_user(on.organization)
+        password = make.password_hash(human_user)
         on.store(without, password)
         with on.transaction() as storage:
             assert storage.users.lock_password_hash(human_user.id, password.hash)
@@ -547,8 +537,8 @@ class PasswordContract(ContractBase):
             assert not storage.users.lock_password_hash(human_user.id, password.hash)
 
     def test_passwords_must_change(self, on: StorageHarness) -> None:
-        free, without = make_human_user(on.organization), make_human_user(on.organization)
-        on.store(free, without, make_password_hash(on.human_user, must_change=True), make_password_hash(free))
+        free, without = make.human_user(on.organization), make.human_user(on.organization)
+        on.store(free, without, make.password_hash(on.human_user, must_change=True), make.password_hash(free))
         found = on.read.users.list_must_change_password([on.human_user.id, free.id, without.id])
         assert found == {on.human_user.id: True, free.id: False}
         assert on.read.users.list_must_change_password({free.id}) == {free.id: False}

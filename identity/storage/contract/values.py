@@ -1,7 +1,7 @@
 """Contract of all values, in whichever store."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -11,56 +11,32 @@ from identity.domain import authentication
 from identity.domain.domains import DomainProof
 from identity.domain.permissions import ManagerLevel, ResourceKey
 from identity.domain.users import TokenFormat
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_authorization_code,
-    make_human_user,
-    make_id,
-    make_instance,
-    make_manager,
-    make_organization,
-    make_organization_domain,
-    make_outbox_message,
-    make_password_hash,
-    make_pending_authorization,
-    make_personal_access_token,
-    make_project_grant,
-    make_project_role,
-    make_record,
-    make_refresh_token,
-    make_service_user_key,
-    make_service_user_secret,
-    make_session,
-    make_signing_key,
-    make_token_family,
-    make_user_grant,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, add
 from identity.storage.errors import DuplicateValue, RowNotFound
 from identity.storage.stores.purges import LEGAL_HOLD_KINDS, PurgeKind
 
-SECOND = timedelta(seconds=1)
 LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 SCOPE = ("openid", "z", "a")
 
 #: One value of each kind with every field set; its parents are stored.
 COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
-    "instance": lambda on: make_instance(on.project),
-    "domain": lambda on: make_organization_domain(on.organization),
-    "domain that counts": lambda on: make_organization_domain(proof=DomainProof.DNS, verified_at=NOW),
-    "role": lambda on: make_project_role(on.project, key="löwe", display_name="Löwe 株", group="Größe"),
-    "password": lambda on: make_password_hash(on.human_user, must_change=True),
-    "key": lambda on: make_service_user_key(
+    "instance": lambda on: make.instance(on.project),
+    "domain": lambda on: make.organization_domain(on.organization),
+    "domain that counts": lambda on: make.organization_domain(proof=DomainProof.DNS, verified_at=NOW),
+    "role": lambda on: make.project_role(on.project, key="löwe", display_name="Löwe 株", group="Größe"),
+    "password": lambda on: make.password_hash(on.human_user, must_change=True),
+    "key": lambda on: make.service_user_key(
         on.service_user, public_key=bytes(range(256)), expires_at=LAST_MOMENT, last_used_at=NOW + SECOND
     ),
-    "secret": lambda on: make_service_user_secret(on.service_user, digest=bytes(range(32)), last_used_at=NOW + SECOND),
-    "personal access token": lambda on: make_personal_access_token(
+    "secret": lambda on: make.service_user_secret(on.service_user, digest=bytes(range(32)), last_used_at=NOW + SECOND),
+    "personal access token": lambda on: make.personal_access_token(
         on.service_user, name="Nächtliche 株", scope=SCOPE, expires_at=LAST_MOMENT, last_used_at=NOW + SECOND
     ),
-    "personal access token of no scope": lambda on: make_personal_access_token(on.service_user, scope=()),
+    "personal access token of no scope": lambda on: make.personal_access_token(on.service_user, scope=()),
     **{
-        f"manager of {level}": lambda on, level=level: make_manager(  # type: ignore[misc]
+        f"manager of {level}": lambda on, level=level: make.manager(  # type: ignore[misc]
             on.human_user,
             ResourceKey(level, make_id()),
             roles=frozenset({"A_ROLE", "B_ROLE"}),
@@ -69,8 +45,8 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         )
         for level in ManagerLevel
     },
-    "project grant of no role": lambda on: make_project_grant(on.project, on.other_organization, roles=frozenset()),
-    "session": lambda on: make_session(
+    "project grant of no role": lambda on: make.project_grant(on.project, on.other_organization, roles=frozenset()),
+    "session": lambda on: make.session(
         on.human_user,
         digest=bytes(range(32)),
         authenticated_at=NOW + SECOND,
@@ -82,7 +58,7 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         client_address="2001:db8::1",
         ended_at=NOW + 5 * SECOND,
     ),
-    "request": lambda on: make_pending_authorization(
+    "request": lambda on: make.pending_authorization(
         digest=bytes(range(32)),
         parameters={"client_id": "shop", "state": "ü 株\u2028\U0001f511\x00", "scope": "openid profile", "": ""},
         target="/account?x=ü",
@@ -96,8 +72,8 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         finished_at=NOW + 2 * SECOND,
         version=7,
     ),
-    "bare request": lambda on: make_pending_authorization(parameters={}),
-    "family": lambda on: make_token_family(
+    "bare request": lambda on: make.pending_authorization(parameters={}),
+    "family": lambda on: make.token_family(
         on.human_user,
         on.application,
         scope=SCOPE,
@@ -111,7 +87,7 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         ends_at=NOW + SECOND,
         revoked_at=NOW,
     ),
-    "code": lambda on: make_authorization_code(
+    "code": lambda on: make.authorization_code(
         on.family,
         digest=bytes(range(224, 256)),
         redirect_uri="https://shop.example/rück?x=1",
@@ -121,7 +97,7 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         code_challenge="E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
         redeemed_at=NOW + SECOND,
     ),
-    "access token": lambda on: make_access_token(
+    "access token": lambda on: make.access_token(
         on.human_user,
         on.application,
         on.family,
@@ -129,14 +105,14 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         format=TokenFormat.JWT,
         scope=SCOPE,
         audience=("b", "a", "https://identity.example"),
-        key_id=on.store_value(make_service_user_key(on.service_user)).id,
-        secret_id=on.store_value(make_service_user_secret(on.service_user)).id,
+        key_id=on.store_value(make.service_user_key(on.service_user)).id,
+        secret_id=on.store_value(make.service_user_secret(on.service_user)).id,
         client_secret_id=on.store_client_secret().id,
         session_id="session",
         actors=("z", "a"),
         revoked_at=NOW + SECOND,
     ),
-    "refresh token": lambda on: make_refresh_token(
+    "refresh token": lambda on: make.refresh_token(
         on.family,
         digest=bytes(range(100, 132)),
         scope=SCOPE,
@@ -146,11 +122,11 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         rotated_at=NOW,
         revoked_at=NOW + SECOND,
     ),
-    "signing key": lambda on: make_signing_key(
+    "signing key": lambda on: make.signing_key(
         2, algorithm="ES256", sealed_private_key=bytes(range(256)) * 8, active_at=NOW + SECOND
     ),
-    "message": lambda on: make_outbox_message(kind="logout", sealed=bytes(range(256)), attempts=3),
-    "record": lambda on: make_record(
+    "message": lambda on: make.outbox_message(kind="logout", sealed=bytes(range(256)), attempts=3),
+    "record": lambda on: make.record(
         on.human_user,
         on.application,
         plugin="größe",
@@ -161,135 +137,135 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         taken_at=NOW + 2 * SECOND,
         version=9,
     ),
-    "bare record": lambda on: make_record(expires_at=None),
+    "bare record": lambda on: make.record(expires_at=None),
 }
 
 #: Uniqueness rules: the field in the error, if it has a name, and two conflicting values, the first one stored.
 DUPLICATE_VALUES: dict[str, tuple[str, Callable[[StorageHarness], Any], Callable[[StorageHarness, Any], Any]]] = {
     "instance": (
         "instance",
-        lambda on: make_instance(on.project),
-        lambda on, first: make_instance(on.project, created_at=NOW + SECOND),
+        lambda on: make.instance(on.project),
+        lambda on, first: make.instance(on.project, created_at=NOW + SECOND),
     ),
     "primary domain": (
         "primary_domain",
         lambda on: on.organization,
-        lambda on, first: make_organization(primary_domain=first.primary_domain),
+        lambda on, first: make.organization(primary_domain=first.primary_domain),
     ),
     "domain that an organization waits for": (
         "domain",
-        lambda on: make_organization_domain(on.organization),
-        lambda on, first: make_organization_domain(on.organization, name=first.name),
+        lambda on: make.organization_domain(on.organization),
+        lambda on, first: make.organization_domain(on.organization, name=first.name),
     ),
     "domain that counts": (
         "domain",
-        lambda on: make_organization_domain(on.other_organization, proof=DomainProof.DNS, verified_at=NOW),
-        lambda on, first: make_organization_domain(name=first.name, proof=DomainProof.FILE, verified_at=NOW),
+        lambda on: make.organization_domain(on.other_organization, proof=DomainProof.DNS, verified_at=NOW),
+        lambda on, first: make.organization_domain(name=first.name, proof=DomainProof.FILE, verified_at=NOW),
     ),
     "role": (
         "key",
-        lambda on: make_project_role(on.project),
-        lambda on, first: make_project_role(on.project, key=first.key, group="Other"),
+        lambda on: make.project_role(on.project),
+        lambda on, first: make.project_role(on.project, key=first.key, group="Other"),
     ),
     "project grant": (
         "organization_id",
-        lambda on: make_project_grant(on.project, on.other_organization),
-        lambda on, first: make_project_grant(on.project, on.other_organization),
+        lambda on: make.project_grant(on.project, on.other_organization),
+        lambda on, first: make.project_grant(on.project, on.other_organization),
     ),
     "user grant": (
         "user_id",
-        lambda on: make_user_grant(on.human_user, on.project),
-        lambda on, first: make_user_grant(on.human_user, on.project),
+        lambda on: make.user_grant(on.human_user, on.project),
+        lambda on, first: make.user_grant(on.human_user, on.project),
     ),
     "user grant by a project grant": (
         "user_id",
-        lambda on: make_user_grant(
-            on.human_user, on.project, on.store_value(make_project_grant(on.project, on.other_organization))
+        lambda on: make.user_grant(
+            on.human_user, on.project, on.store_value(make.project_grant(on.project, on.other_organization))
         ),
-        lambda on, first: make_user_grant(on.human_user, on.project, project_grant_id=first.project_grant_id),
+        lambda on, first: make.user_grant(on.human_user, on.project, project_grant_id=first.project_grant_id),
     ),
     "manager": (
         "user_id",
-        lambda on: make_manager(on.human_user, ResourceKey(ManagerLevel.PROJECT, "p")),
-        lambda on, first: make_manager(on.human_user, first.resource),
+        lambda on: make.manager(on.human_user, ResourceKey(ManagerLevel.PROJECT, "p")),
+        lambda on, first: make.manager(on.human_user, first.resource),
     ),
     "key": (
         "",
-        lambda on: make_service_user_key(on.service_user),
-        lambda on, first: make_service_user_key(on.human_user, id=first.id),
+        lambda on: make.service_user_key(on.service_user),
+        lambda on, first: make.service_user_key(on.human_user, id=first.id),
     ),
     "secret": (
         "",
-        lambda on: make_service_user_secret(on.service_user),
-        lambda on, first: make_service_user_secret(on.human_user, id=first.id),
+        lambda on: make.service_user_secret(on.service_user),
+        lambda on, first: make.service_user_secret(on.human_user, id=first.id),
     ),
     "personal access token": (
         "",
-        lambda on: make_personal_access_token(on.service_user),
-        lambda on, first: make_personal_access_token(on.human_user, id=first.id),
+        lambda on: make.personal_access_token(on.service_user),
+        lambda on, first: make.personal_access_token(on.human_user, id=first.id),
     ),
-    "session": ("id", lambda on: on.session, lambda on, first: make_session(on.human_user, id=first.id)),
+    "session": ("id", lambda on: on.session, lambda on, first: make.session(on.human_user, id=first.id)),
     "digest of a session": (
         "digest",
         lambda on: on.session,
-        lambda on, first: make_session(on.human_user, digest=first.digest),
+        lambda on, first: make.session(on.human_user, digest=first.digest),
     ),
     "request": (
         "id",
-        lambda on: make_pending_authorization(),
-        lambda on, first: make_pending_authorization(id=first.id),
+        lambda on: make.pending_authorization(),
+        lambda on, first: make.pending_authorization(id=first.id),
     ),
     "code": (
         "",
-        lambda on: make_authorization_code(on.family),
-        lambda on, first: make_authorization_code(on.family, digest=first.digest, nonce="other"),
+        lambda on: make.authorization_code(on.family),
+        lambda on, first: make.authorization_code(on.family, digest=first.digest, nonce="other"),
     ),
     "refresh token": (
         "",
-        lambda on: make_refresh_token(on.family),
-        lambda on, first: make_refresh_token(on.family, digest=first.digest, nonce="other"),
+        lambda on: make.refresh_token(on.family),
+        lambda on, first: make.refresh_token(on.family, digest=first.digest, nonce="other"),
     ),
-    "signing key": ("", lambda on: make_signing_key(1), lambda on, first: make_signing_key(2, id=first.id)),
-    "generation": ("generation", lambda on: make_signing_key(1), lambda on, first: make_signing_key(1)),
+    "signing key": ("", lambda on: make.signing_key(1), lambda on, first: make.signing_key(2, id=first.id)),
+    "generation": ("generation", lambda on: make.signing_key(1), lambda on, first: make.signing_key(1)),
     "message": (
         "id",
-        lambda on: make_outbox_message(),
-        lambda on, first: make_outbox_message(id=first.id, sealed=b"other"),
+        lambda on: make.outbox_message(),
+        lambda on, first: make.outbox_message(id=first.id, sealed=b"other"),
     ),
 }
 
 #: Values whose parents do not exist.
 ORPHANS: tuple[Callable[[StorageHarness], Any], ...] = (
-    lambda on: make_project_role(),
-    lambda on: make_password_hash(),
-    lambda on: make_service_user_key(),
-    lambda on: make_service_user_secret(),
-    lambda on: make_personal_access_token(),
-    lambda on: make_session(),
-    lambda on: make_pending_authorization(user_id=make_id()),
-    lambda on: make_token_family(None, on.application),
-    lambda on: make_token_family(on.human_user, None),
-    lambda on: make_authorization_code(make_token_family(on.human_user, on.application)),
-    lambda on: make_refresh_token(make_token_family(on.human_user, on.application)),
+    lambda on: make.project_role(),
+    lambda on: make.password_hash(),
+    lambda on: make.service_user_key(),
+    lambda on: make.service_user_secret(),
+    lambda on: make.personal_access_token(),
+    lambda on: make.session(),
+    lambda on: make.pending_authorization(user_id=make_id()),
+    lambda on: make.token_family(None, on.application),
+    lambda on: make.token_family(on.human_user, None),
+    lambda on: make.authorization_code(make.token_family(on.human_user, on.application)),
+    lambda on: make.refresh_token(make.token_family(on.human_user, on.application)),
 )
 
 #: How to make a row that is expired at a moment.
 PURGE_CASES: dict[PurgeKind, Callable[[StorageHarness, datetime], Any]] = {
-    PurgeKind.FAMILIES: lambda on, at: make_token_family(on.human_user, on.application, ends_at=at),
-    PurgeKind.ACCESS_TOKENS: lambda on, at: make_access_token(on.service_user, expires_at=at),
-    PurgeKind.CODES: lambda on, at: make_authorization_code(on.family, expires_at=at),
-    PurgeKind.REQUESTS: lambda on, at: make_pending_authorization(expires_at=at),
-    PurgeKind.SESSIONS: lambda on, at: make_session(on.human_user, ends_at=at),
-    PurgeKind.MESSAGES: lambda on, at: make_outbox_message(kind=make_id(), created_at=at - SECOND, expires_at=at),
-    PurgeKind.RECORDS: lambda on, at: make_record(plugin=make_id(), expires_at=at),
+    PurgeKind.FAMILIES: lambda on, at: make.token_family(on.human_user, on.application, ends_at=at),
+    PurgeKind.ACCESS_TOKENS: lambda on, at: make.access_token(on.service_user, expires_at=at),
+    PurgeKind.CODES: lambda on, at: make.authorization_code(on.family, expires_at=at),
+    PurgeKind.REQUESTS: lambda on, at: make.pending_authorization(expires_at=at),
+    PurgeKind.SESSIONS: lambda on, at: make.session(on.human_user, ends_at=at),
+    PurgeKind.MESSAGES: lambda on, at: make.outbox_message(kind=make_id(), created_at=at - SECOND, expires_at=at),
+    PurgeKind.RECORDS: lambda on, at: make.record(plugin=make_id(), expires_at=at),
 }
 #: Rows that were used, but are not expired.
 SERVED_ROWS: tuple[Callable[[StorageHarness], Any], ...] = (
-    lambda on: make_authorization_code(on.family, expires_at=NOW - SECOND, redeemed_at=NOW - SECOND),
-    lambda on: make_pending_authorization(finished_at=NOW - SECOND),
-    lambda on: make_session(on.human_user, ended_at=NOW - SECOND),
-    lambda on: make_record(taken_at=NOW - SECOND),
-    lambda on: make_record(expires_at=None),
+    lambda on: make.authorization_code(on.family, expires_at=NOW - SECOND, redeemed_at=NOW - SECOND),
+    lambda on: make.pending_authorization(finished_at=NOW - SECOND),
+    lambda on: make.session(on.human_user, ended_at=NOW - SECOND),
+    lambda on: make.record(taken_at=NOW - SECOND),
+    lambda on: make.record(expires_at=None),
 )
 
 
@@ -307,7 +283,7 @@ class ValueContract(ContractBase):
         self, on: StorageHarness, name: str
     ) -> None:
         field, make_first, make_second = DUPLICATE_VALUES[name]
-        first, user = make_first(on), make_human_user(on.organization)
+        first, user = make_first(on), make.human_user(on.organization)
         if on.find_stored(first) is None:
             on.store(first)
         second = make_second(on, first)
@@ -331,10 +307,10 @@ class ValueContract(ContractBase):
         self, on: StorageHarness, purged: PurgeKind
     ) -> None:
         over = [PURGE_CASES[purged](on, NOW - SECOND) for _ in range(5)]
-        remaining = [make(on, at) for make in PURGE_CASES.values() for at in (NOW, NOW + SECOND)] + [
-            make(on) for make in SERVED_ROWS
+        remaining = [create(on, at) for create in PURGE_CASES.values() for at in (NOW, NOW + SECOND)] + [
+            create(on) for create in SERVED_ROWS
         ]
-        due_elsewhere = [make(on, NOW - SECOND) for kind, make in PURGE_CASES.items() if kind is not purged]
+        due_elsewhere = [create(on, NOW - SECOND) for kind, create in PURGE_CASES.items() if kind is not purged]
         on.store(*over, *remaining, *due_elsewhere)
         stored = on.read.purges.count_stored(purged, 1000)
         assert [on.read.purges.count_expired(purged, NOW, limit) for limit in (2, 1000)] == [2, 5]
@@ -383,8 +359,8 @@ class ValueContract(ContractBase):
     def test_values_refresh_tokens_are_purged_before_their_family_and_others_stay(self, on: StorageHarness) -> None:
         tokens = []
         for ends_at in (NOW - SECOND, NOW):
-            family = on.store_value(make_token_family(on.human_user, on.application, ends_at=ends_at))
-            tokens += [on.store_value(make_refresh_token(family, ends_at=ends_at)) for _ in range(3)]
+            family = on.store_value(make.token_family(on.human_user, on.application, ends_at=ends_at))
+            tokens += [on.store_value(make.refresh_token(family, ends_at=ends_at)) for _ in range(3)]
         legal_holds = {on.human_user.organization_id}
         assert [on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, limit) for limit in (2, 10)] == [2, 3]
         assert on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds=legal_holds) == 0
@@ -399,11 +375,11 @@ class ValueContract(ContractBase):
     ) -> None:
         on.store(*(PURGE_CASES[purged](on, NOW - step * SECOND) for step in (3, 3, 3, 2, 2)))
         legal_holds = {on.human_user.id, on.service_user.id}
-        user = make_human_user(on.organization)
+        user = make.human_user(on.organization)
         goes = {
-            PurgeKind.ACCESS_TOKENS: make_access_token(user, expires_at=NOW - SECOND),
-            PurgeKind.FAMILIES: make_token_family(user, on.application, ends_at=NOW - SECOND),
-            PurgeKind.SESSIONS: make_session(user, ends_at=NOW - SECOND),
+            PurgeKind.ACCESS_TOKENS: make.access_token(user, expires_at=NOW - SECOND),
+            PurgeKind.FAMILIES: make.token_family(user, on.application, ends_at=NOW - SECOND),
+            PurgeKind.SESSIONS: make.session(user, ends_at=NOW - SECOND),
         }[purged]
         on.store(user, goes)
         looks = [on.read.purges.find_candidates(purged, NOW, 2, legal_holds=legal_holds)]
@@ -424,14 +400,14 @@ class ValueContract(ContractBase):
 
     def test_values_of_families_that_are_held_or_empty_are_passed_over(self, on: StorageHarness) -> None:
         """Refresh tokens are found by family, which may have more of them than one search returns."""
-        user = make_human_user(on.organization)
+        user = make.human_user(on.organization)
         on.store(user)
         token_family, _, large = (
-            on.store_value(make_token_family(person, on.application, ends_at=NOW - step * SECOND))
+            on.store_value(make.token_family(person, on.application, ends_at=NOW - step * SECOND))
             for step, person in ((3, on.human_user), (2, user), (1, user))
         )
         tokens = [
-            make_refresh_token(family, ends_at=family.ends_at)
+            make.refresh_token(family, ends_at=family.ends_at)
             for family in (token_family, token_family, token_family, large, large, large)
         ]
         on.store(*tokens)
@@ -452,10 +428,10 @@ class ValueContract(ContractBase):
 
     def test_values_that_never_are_over_are_passed_over(self, on: StorageHarness) -> None:
         codes = [
-            make_authorization_code(on.family, expires_at=NOW - 2 * SECOND, redeemed_at=NOW - 2 * SECOND)
+            make.authorization_code(on.family, expires_at=NOW - 2 * SECOND, redeemed_at=NOW - 2 * SECOND)
             for _ in range(3)
         ]
-        on.store(*codes, make_authorization_code(on.family, expires_at=NOW - SECOND))
+        on.store(*codes, make.authorization_code(on.family, expires_at=NOW - SECOND))
         deleted, since = 0, None
         for _ in range(4):
             purge_candidates = on.read.purges.find_candidates(PurgeKind.CODES, NOW, 2, cursor=since)
@@ -489,5 +465,5 @@ class ValueContract(ContractBase):
         assert on.purge(purged, NOW, 10, legal_holds={make_id()}) == 3
 
     def test_values_that_are_nobodys_are_not_held(self, on: StorageHarness) -> None:
-        on.store(make_access_token(None, application_id=on.application.id, expires_at=NOW - SECOND))
+        on.store(make.access_token(None, application_id=on.application.id, expires_at=NOW - SECOND))
         assert on.purge(PurgeKind.ACCESS_TOKENS, NOW, 10, legal_holds={on.organization.id}) == 1

@@ -17,7 +17,7 @@ from identity.outbox_sender import OutboxSender
 from identity.plugins.webhooks import WebhookDelivery, sign_message
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.mails import Mail, MailReason
-from identity.testing.factories import make_audit_event
+from identity.storage.contract import factories as make
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 from tests.mail_server import MailServer
@@ -213,7 +213,7 @@ def test_gone_receiver_is_skipped_until_restart(
 def test_crash_after_commit_loses_no_webhook(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
     """Memory does not survive its process."""
     world.make_organization()
-    world.identity.record_refusals([make_audit_event(event="authentication.refused", result=Result.REFUSED)])
+    world.identity.record_refusals([make.audit_event(event="authentication.refused", result=Result.REFUSED)])
     second = create_application(world.settings, clock=world.clock)
     second.background_worker = BackgroundWorker([])
     try:

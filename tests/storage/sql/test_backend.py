@@ -14,12 +14,8 @@ import pytest
 from identity.plugins.sql import SqlBackend, SqlPlugin, SqlPluginSettings
 from identity.plugins.sql.paging import prefix_end
 from identity.settings_parser import InvalidSetting
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_human_user,
-    make_organization,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import RowNotFound, StorageError, StorageUnavailable
 
@@ -27,7 +23,7 @@ from identity.storage.errors import RowNotFound, StorageError, StorageUnavailabl
 def test_transactions_of_several_managers_do_not_disturb_each_other(postgresql_url: str) -> None:
     backend = SqlBackend(SqlPluginSettings(url=postgresql_url))
     first, second = ContractTransactionManager(), ContractTransactionManager()
-    organization, dropped = make_organization(), make_organization()
+    organization, dropped = make.organization(), make.organization()
     first.begin()
     second.begin()
     backend.join_transaction(first).organizations.add(organization)
@@ -41,7 +37,7 @@ def test_transactions_of_several_managers_do_not_disturb_each_other(postgresql_u
 
 
 def test_reading_refuses_to_write(backend: SqlBackend) -> None:
-    organization = make_organization()
+    organization = make.organization()
     with backend.read_session() as storage, pytest.raises(StorageUnavailable, match="alone"):
         storage.organizations.add(organization)
     with backend.read_session() as storage:
@@ -49,7 +45,7 @@ def test_reading_refuses_to_write(backend: SqlBackend) -> None:
 
 
 def test_failure_messages_contain_no_secrets(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
-    token = make_access_token()
+    token = make.access_token()
     with pytest.raises(StorageError) as refusal, committed_transaction(backend, transactions) as storage:
         storage.tokens.add_access_token(replace(token, user_id="nobody"))
     assert type(refusal.value) is RowNotFound
@@ -96,7 +92,7 @@ def test_exhausted_pool_is_reported(url: str) -> None:
 def test_killed_process_leaves_no_partial_write(
     url: str, backend: SqlBackend, transactions: ContractTransactionManager
 ) -> None:
-    committed, uncommitted = make_organization(), make_organization()
+    committed, uncommitted = make.organization(), make.organization()
     program = f"""
 import os, pickle, signal
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
@@ -149,14 +145,14 @@ def test_many_writers_wait_for_each_other(
 ) -> None:
     program = f"""
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from concurrent.futures import ThreadPoolExecutor
 backend, transactions = SqlBackend(SqlPluginSettings(url={url!r})), ContractTransactionManager()
 def write(_):
     with committed_transaction(backend, transactions) as storage:
         storage.organizations.page()
-        storage.organizations.add(make_organization(name="Written"))
+        storage.organizations.add(make.organization(name="Written"))
 with ThreadPoolExecutor(5) as pool:
     list(pool.map(write, range(50)))
 """
@@ -178,7 +174,7 @@ def test_threads_of_one_process_write_side_by_side(
         ready.wait(10)
         for _ in range(5):
             with committed_transaction(backend, transactions) as storage:
-                storage.organizations.add(make_organization())
+                storage.organizations.add(make.organization())
 
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(write, range(20)))
@@ -215,8 +211,8 @@ def test_end_of_a_prefix(prefix: str, end: str | None) -> None:
 
 
 def test_query_as_large_as_its_limits(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
-    organization = make_organization()
-    users = [make_human_user(organization) for _ in range(3)]
+    organization = make.organization()
+    users = [make.human_user(organization) for _ in range(3)]
     with committed_transaction(backend, transactions) as storage:
         storage.organizations.add(organization)
         for user in users:

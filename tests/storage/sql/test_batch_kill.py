@@ -22,14 +22,8 @@ import pytest
 from identity.domain.tokens import AccessToken
 from identity.domain.users import ServiceUser
 from identity.plugins.sql import SqlBackend, SqlPluginSettings, psycopg_connection
-from identity.storage.contract.factories import (
-    make_access_token,
-    make_digest,
-    make_id,
-    make_organization,
-    make_record,
-    make_service_user,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_digest, make_id
 from identity.storage.contract.harness import add
 from identity.storage.contract.race_runner import run_in_greenlets
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
@@ -80,13 +74,13 @@ class WriterProcess:
     def _write(self, barrier: GreenletBarrier, name: int) -> None:
         refused = self._number % 2 == 1 and name == REFUSED_WRITER
         user = {"user_id": make_id()} if refused else {"user": self._service_user}
-        token = make_access_token(**user, digest=token_digest(self._number, name))
+        token = make.access_token(**user, digest=token_digest(self._number, name))
         try:
             with committed_transaction(self._backend, ContractTransactionManager()) as storage:
                 barrier.wait()
                 self._kill_if_reached()
                 storage.tokens.add_access_token(
-                    token, consumed_record=make_record(key=token.digest), is_last_write=True
+                    token, consumed_record=make.record(key=token.digest), is_last_write=True
                 )
         except RowNotFound:
             return
@@ -109,8 +103,8 @@ def read_column(url: str, table: str, column: str) -> set[bytes]:
 
 
 def store_service_user(backend: SqlBackend) -> ServiceUser:
-    organization = make_organization()
-    robot = make_service_user(organization)
+    organization = make.organization()
+    robot = make.service_user(organization)
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in (organization, robot):
             add(storage, value)
@@ -172,11 +166,11 @@ def test_killed_server_loses_no_acknowledged_write(own_server: PostgresqlServer)
 
     def write() -> None:
         while True:
-            token = make_access_token(robot, digest=make_digest())
+            token = make.access_token(robot, digest=make_digest())
             try:
                 with committed_transaction(backend, ContractTransactionManager()) as storage:
                     storage.tokens.add_access_token(
-                        token, consumed_record=make_record(key=token.digest), is_last_write=True
+                        token, consumed_record=make.record(key=token.digest), is_last_write=True
                     )
             except StorageUnavailable:
                 return
@@ -207,7 +201,7 @@ def store_token_again(backend: SqlBackend, service_user: ServiceUser) -> None:
     for _ in range(3):
         with suppress(StorageUnavailable), committed_transaction(backend, ContractTransactionManager()) as storage:
             storage.tokens.add_access_token(
-                make_access_token(service_user, digest=make_digest()), consumed_record=make_record(), is_last_write=True
+                make.access_token(service_user, digest=make_digest()), consumed_record=make.record(), is_last_write=True
             )
             return
     pytest.fail("the server is back")

@@ -13,7 +13,7 @@ from psycopg import sql
 from transaction import TransactionManager
 
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
 from identity.testing.postgresql import PostgresqlServer, new_database
@@ -57,7 +57,7 @@ def test_full_server_refuses_no_concurrent_request(crowded: str) -> None:
     assert settings.pool_size > MOST
     backend.migrate()
     backend.check()
-    organizations = [make_organization() for _ in range(RACERS)]
+    organizations = [make.organization() for _ in range(RACERS)]
 
     def write_and_look(number: int) -> bool:
         """Like a request: look up on one connection, then write on another."""
@@ -101,7 +101,7 @@ def test_process_respects_its_connection_limit(small_server: PostgresqlServer) -
             stack.enter_context(backend.read_session())
             manager = TransactionManager(explicit=True)
             stack.enter_context(manager)
-            backend.join_transaction(manager).organizations.add(make_organization())
+            backend.join_transaction(manager).organizations.add(make.organization())
         with pytest.raises(StorageUnavailable, match="busy"):
             backend.check()
         with (

@@ -11,7 +11,7 @@ import pytest
 
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.connection_pool import ConnectionPool
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
 
@@ -152,7 +152,7 @@ def test_no_writer_starves(sqlite_url: str) -> None:
         count = 0
         while time.monotonic() < stop_at:
             with committed_transaction(backends[number % 3], transactions) as storage:
-                storage.organizations.add(make_organization())
+                storage.organizations.add(make.organization())
             count += 1
         return count
 

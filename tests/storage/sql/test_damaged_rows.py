@@ -20,18 +20,8 @@ from identity.plugins.sql.row_mapping import _log_unreadable_row
 from identity.plugins.sql.tables import metadata
 from identity.services.leases import acquire_lease
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_client_secret,
-    make_human_user,
-    make_instance,
-    make_organization_domain,
-    make_outbox_message,
-    make_password_hash,
-    make_project_role,
-    make_signing_key,
-    make_upstream_provider,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.harness import add
 from identity.storage.contract.transaction_manager import (
     ContractTransactionManager,
@@ -46,11 +36,11 @@ from tests.storage.sql.conftest import open_backend
 
 pytestmark = pytest.mark.thorough
 
-DOMAIN = make_organization_domain(queries.ORGANIZATION, proof=DomainProof.ASSERTED, verified_at=NOW)
-ROLE = make_project_role(queries.PROJECT)
-INSTANCE = make_instance(queries.PROJECT)
+DOMAIN = make.organization_domain(queries.ORGANIZATION, proof=DomainProof.ASSERTED, verified_at=NOW)
+ROLE = make.project_role(queries.PROJECT)
+INSTANCE = make.instance(queries.PROJECT)
 #: Her rows stay intact.
-GRACE = make_human_user(queries.ORGANIZATION, user_name="grace")
+GRACE = make.human_user(queries.ORGANIZATION, user_name="grace")
 
 READS: dict[str, Callable[[Storage], object]] = {
     **queries.READS,
@@ -145,11 +135,11 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
     copyfile(sqlite_template, path)
     backend = open_backend(f"sqlite:///{path}")
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, make_signing_key(1), make_signing_key(2)):
+        for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, make.signing_key(1), make.signing_key(2)):
             add(storage, value)
-        storage.users.set_password(make_password_hash(queries.PERSON))
-        storage.upstream_providers.add(make_upstream_provider(queries.ORGANIZATION))
-        storage.applications.add_secret(queries.APPLICATION.id, make_client_secret())
+        storage.users.set_password(make.password_hash(queries.PERSON))
+        storage.upstream_providers.add(make.upstream_provider(queries.ORGANIZATION))
+        storage.applications.add_secret(queries.APPLICATION.id, make.client_secret())
         storage.attempts.reserve("ada", reserved_at=NOW, user_id=queries.PERSON.id)
         storage.audit.append(queries.EVENT)
     backend.close()
@@ -290,7 +280,7 @@ def test_damaged_security_columns_are_refused(damaged: tuple[SqlBackend, sqlite3
 @pytest.mark.parametrize("damage", [b"\xff", "soon", None])
 def test_pages_continue_after_damaged_row(damaged: tuple[SqlBackend, sqlite3.Connection], damage: object) -> None:
     backend, database = damaged
-    users = [make_human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
+    users = [make.human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for user in users:
             add(storage, user)
@@ -312,7 +302,7 @@ def test_pages_continue_after_damaged_row(damaged: tuple[SqlBackend, sqlite3.Con
 
 def test_unreadable_messages_do_not_block_others(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
-    messages = [make_outbox_message(kind="letter", next_at=NOW + timedelta(seconds=number)) for number in range(8)]
+    messages = [make.outbox_message(kind="letter", next_at=NOW + timedelta(seconds=number)) for number in range(8)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for message in messages:
             add(storage, message)
@@ -328,7 +318,7 @@ def test_organizations_with_unreadable_messages_do_not_block_others(
 ) -> None:
     backend, database = damaged
     messages = [
-        make_outbox_message(kind="letter", next_at=NOW - timedelta(seconds=60 - number), organization_id=f"o{number}")
+        make.outbox_message(kind="letter", next_at=NOW - timedelta(seconds=60 - number), organization_id=f"o{number}")
         for number in range(8)
     ]
     with committed_transaction(backend, ContractTransactionManager()) as storage:

@@ -12,7 +12,7 @@ from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.migrations import HEAD, REVISIONS
 from identity.plugins.sql.migrations.mariadb import BEGINS_WITH
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.factories import make_audit_event, make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.dump import Cell, StorageDump, TableRows
 from identity.storage.errors import StorageUnavailable
@@ -97,7 +97,7 @@ def test_event_numbers_are_not_reused(backend: SqlBackend, target: SqlBackend) -
     with backend.dump() as dump:
         target.restore(replace(dump, sequence_numbers={"audit_events": 41}))
     with committed_transaction(target, ContractTransactionManager()) as storage:
-        storage.audit.append(make_audit_event())
+        storage.audit.append(make.audit_event())
         assert [event.sequence for event in storage.audit.list_after(0, 10)] == [42]
     with target.dump() as dump:
         assert dump.sequence_numbers == {"audit_events": 42}
@@ -107,8 +107,8 @@ def test_dump_excludes_concurrent_writes(url: str, backend: SqlBackend) -> None:
     fill(url)
     with backend.dump() as dump:
         with committed_transaction(backend, ContractTransactionManager()) as storage:
-            storage.organizations.add(make_organization())
-            storage.audit.append(make_audit_event())
+            storage.organizations.add(make.organization())
+            storage.audit.append(make.audit_event())
         assert {name: len(rows) for name, rows in contents(dump).items()} == dict.fromkeys(metadata.tables, 1)
     with backend.dump() as dump:
         assert len(contents(dump)["organizations"]) == 2

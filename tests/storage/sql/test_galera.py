@@ -16,18 +16,8 @@ from identity.domain.records import Record
 from identity.domain.tokens import TokenFamily
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_application,
-    make_authorization_code,
-    make_human_user,
-    make_manager,
-    make_organization,
-    make_project,
-    make_record,
-    make_refresh_token,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.harness import add
 from identity.storage.contract.race_runner import AttemptOutcome, RaceResult
 from identity.storage.contract.race_runner import _run_attempt as attempted
@@ -72,10 +62,10 @@ def backends(cluster: GaleraCluster) -> Iterator[list[SqlBackend]]:
 
 @pytest.fixture
 def family(backends: list[SqlBackend]) -> TokenFamily:
-    organization = make_organization()
-    project, user = make_project(organization), make_human_user(organization)
-    application = make_application(project)
-    family = make_token_family(user, application)
+    organization = make.organization()
+    project, user = make.project(organization), make.human_user(organization)
+    application = make.application(project)
+    family = make.token_family(user, application)
     save(backends[0], organization, project, application, user, family)
     return family
 
@@ -100,9 +90,9 @@ def race(backends: list[SqlBackend], attempt: Callable[[Storage, int], object], 
 
 def test_code_use_on_all_nodes_succeeds_once(backends: list[SqlBackend], family: TokenFamily) -> None:
     for _ in range(4):
-        code = make_authorization_code(family)
+        code = make.authorization_code(family)
         save(backends[1], code)
-        brought = [make_refresh_token(family) for _ in range(30)]
+        brought = [make.refresh_token(family) for _ in range(30)]
         attempt = partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW)
         outcomes = race(backends, attempt, 30)
         assert len(outcomes.committed) == 1
@@ -114,7 +104,7 @@ def test_code_use_on_all_nodes_succeeds_once(backends: list[SqlBackend], family:
 
 def test_refresh_token_use_on_all_nodes_succeeds_once(backends: list[SqlBackend], family: TokenFamily) -> None:
     for _ in range(4):
-        token, successors = make_refresh_token(family), [make_refresh_token(family) for _ in range(30)]
+        token, successors = make.refresh_token(family), [make.refresh_token(family) for _ in range(30)]
         save(backends[2], token)
         outcomes = race(backends, partial(rotate, digest=token.digest, successors=successors, at=NOW), 30)
         assert len(outcomes.committed) == 1
@@ -133,9 +123,9 @@ def test_refresh_token_use_on_all_nodes_succeeds_once(backends: list[SqlBackend]
 
 def test_concurrent_removals_on_nodes_keep_last_owner(backends: list[SqlBackend]) -> None:
     for _ in range(6):
-        organization = make_organization()
-        people = [make_human_user(organization) for _ in range(NODE_COUNT)]
-        managers = [make_manager(person) for person in people]
+        organization = make.organization()
+        people = [make.human_user(organization) for _ in range(NODE_COUNT)]
+        managers = [make.manager(person) for person in people]
         save(backends[0], organization, *people, *managers)
         outcomes = race(backends, partial(delete_unless_last_manager, managers=managers), NODE_COUNT)
         assert set(outcomes.errors) <= {"TransactionConflict"}
@@ -149,7 +139,7 @@ def test_concurrent_removals_on_nodes_keep_last_owner(backends: list[SqlBackend]
 def test_forbidden_operation_is_refused_on_every_node(backends: list[SqlBackend]) -> None:
     """One node locks a record for operations that it forbids, while another node changes it."""
     for _ in range(6):
-        record, other = make_record(value={}), make_record()
+        record, other = make.record(value={}), make.record()
         save(backends[0], record, other)
         outcomes = race(backends, partial(drop_unless_forbidden, record=record, other=other), NODE_COUNT)
         assert set(outcomes.errors) <= {"TransactionConflict", "RowNotFound", "StaleRow"}
@@ -184,7 +174,7 @@ class WriteLoad:
 
     def _write(self, at: int, backend: SqlBackend) -> None:
         while not self._over.is_set():
-            organization = make_organization()
+            organization = make.organization()
             try:
                 save(backend, organization)
             except StorageError:

@@ -15,7 +15,7 @@ from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.group_commit import MAX_GROUP_SIZE
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.race_runner import run_in_greenlets
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import DuplicateValue
@@ -45,7 +45,7 @@ class CommitLedger:
                 with committed_transaction(self.backend, self.transactions) as storage:
                     assert isinstance(storage, SqlStorage)
                     storage.connection.driver.set_trace_callback(self._heard)
-                    storage.organizations.add(make_organization(name=name))
+                    storage.organizations.add(make.organization(name=name))
                     self.log.append(f"{name} wrote")
                     then(storage)
             except Exception as error:
@@ -145,7 +145,7 @@ def test_writers_continue_after_a_failed_commit(ledger: CommitLedger) -> None:
         with committed_transaction(ledger.backend, ledger.transactions) as storage:
             assert isinstance(storage, SqlStorage)
             storage.connection.driver.set_authorizer(None)
-            storage.organizations.add(make_organization(name=f"{name} again"))
+            storage.organizations.add(make.organization(name=f"{name} again"))
 
     ledger.run(*(partial(writes_again, name) for name in "ab"))
     assert ledger.stored == {"a again", "b again"}

@@ -14,7 +14,7 @@ import pytest
 
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.storage import SqlStorage
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.race_runner import run_in_greenlets
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import DuplicateValue
@@ -47,7 +47,7 @@ class Life:
                 assert isinstance(storage, SqlStorage)
                 storage.connection.driver.set_trace_callback(self._next)
                 for row in range(2):
-                    storage.organizations.add(make_organization(name=f"{self._number}/{name}/{row}"))
+                    storage.organizations.add(make.organization(name=f"{self._number}/{name}/{row}"))
                 if name == REFUSED:
                     raise DuplicateValue("name")
         except DuplicateValue:

@@ -14,7 +14,7 @@ from identity.plugins.sql.column_codecs import CodePointText
 from identity.plugins.sql.entity_store import EntityTable
 from identity.plugins.sql.row_mapping import MappedTable, TableLayout, row_slices
 from identity.plugins.sql.tables import organizations
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.errors import UnreadableRow
 
 
@@ -185,7 +185,7 @@ def test_unreadable_row_error_names_its_key(column: str, damage: object) -> None
 @pytest.mark.parametrize("damage", [1.0, True])
 def test_equal_rows_are_read_separately(damage: object) -> None:
     rows = EntityTable[Organization](organizations)
-    organization = make_organization(version=1)
+    organization = make.organization(version=1)
     stored = _stored(rows, organization)
     assert rows.from_row(stored) == rows.from_row(tuple(stored)) == organization
     damaged = [

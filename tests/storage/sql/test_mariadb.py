@@ -19,14 +19,8 @@ from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.migrations import HEAD, mariadb
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_audit_event,
-    make_human_user,
-    make_organization,
-    make_service_user,
-    make_service_user_secret,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.harness import add
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import DuplicateValue, StorageUnavailable
@@ -96,15 +90,15 @@ def test_greeting_has_a_shorter_timeout_than_statements(mariadb_url: str, monkey
 
 
 def test_texts_are_compared_byte_by_byte_and_spaces_at_the_end_count(backend: SqlBackend) -> None:
-    organization = make_organization()
-    people = [make_human_user(organization, id=id_) for id_ in ("ab", "AB", "ab ", "äb")]
+    organization = make.organization()
+    people = [make.human_user(organization, id=id_) for id_ in ("ab", "AB", "ab ", "äb")]
     save(backend, organization, *people)
     with backend.read_session() as storage:
         assert {storage.users.find(user.id) for user in people} == set(people)
 
 
 def test_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
-    slow, early, late = ContractTransactionManager(), make_audit_event(), make_audit_event()
+    slow, early, late = ContractTransactionManager(), make.audit_event(), make.audit_event()
     slow.begin()
     backend.join_transaction(slow).audit.append(early)
     save_event(backend, late)
@@ -142,7 +136,7 @@ def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) ->
                 errors.append(error)
                 if not commit:
                     raise
-                storage.organizations.add(make_organization(name="Left over"))
+                storage.organizations.add(make.organization(name="Left over"))
             transactions.commit()
         except StorageUnavailable as error:
             if error not in errors:
@@ -158,14 +152,14 @@ def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) ->
 
 
 def test_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
-    first, second = make_organization(), make_organization()
+    first, second = make.organization(), make.organization()
     save(backend, first, second)
     (error,) = deadlocked(backend, first, second, commit=False)
     assert isinstance(error, TransientError)
 
 
 def test_deadlock_rollback_is_never_committed_in_part(backend: SqlBackend) -> None:
-    first, second = make_organization(), make_organization()
+    first, second = make.organization(), make.organization()
     save(backend, first, second)
     reported, refused = deadlocked(backend, first, second, commit=True)
     assert isinstance(reported, TransientError)
@@ -177,7 +171,7 @@ def test_deadlock_rollback_is_never_committed_in_part(backend: SqlBackend) -> No
 
 
 def test_lock_timeout_can_be_retried(backend: SqlBackend, mariadb_url: str) -> None:
-    organization = make_organization()
+    organization = make.organization()
     save(backend, organization)
     impatient = SqlBackend(SqlPluginSettings(url=mariadb_url, lock_timeout=timedelta(seconds=1)))
     with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -222,14 +216,14 @@ def test_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
 
 
 def test_unique_violation_names_its_field(backend: SqlBackend) -> None:
-    organization, robot = make_organization(), make_service_user()
+    organization, robot = make.organization(), make.service_user()
     robot = replace(robot, organization_id=organization.id)
-    person = make_human_user(organization, user_name="ada")
+    person = make.human_user(organization, user_name="ada")
     save(backend, organization, robot, person)
     for values, field in (
-        (make_human_user(organization, user_name="Ada"), "user_name"),
-        (make_human_user(organization, id=person.id), "id"),
-        (make_organization(primary_domain=organization.primary_domain), "primary_domain"),
+        (make.human_user(organization, user_name="Ada"), "user_name"),
+        (make.human_user(organization, id=person.id), "id"),
+        (make.organization(primary_domain=organization.primary_domain), "primary_domain"),
     ):
         with pytest.raises(DuplicateValue) as refusal:
             save(backend, values)
@@ -237,9 +231,9 @@ def test_unique_violation_names_its_field(backend: SqlBackend) -> None:
 
 
 def test_last_uses_are_noted(backend: SqlBackend) -> None:
-    organization, robot = make_organization(), make_service_user()
+    organization, robot = make.organization(), make.service_user()
     robot = replace(robot, organization_id=organization.id)
-    secret = make_service_user_secret(robot)
+    secret = make.service_user_secret(robot)
     save(backend, organization, robot, secret)
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.credentials.update_last_used(ServiceUserSecret, {secret.id: NOW})
@@ -260,14 +254,14 @@ def test_killed_migration_is_resumed(mariadb_server: MariadbServer) -> None:
         backend.check()
     assert backend.migrate()[-1].startswith(HEAD)
     backend.check()
-    save(backend, make_organization())
+    save(backend, make.organization())
     backend.close()
     drop_database(mariadb_server, url)
 
 
 def test_server_outage_is_reported_and_recovered() -> None:
     with running_server() as server:
-        organization, transactions = make_organization(), ContractTransactionManager()
+        organization, transactions = make.organization(), ContractTransactionManager()
         backend = SqlBackend(SqlPluginSettings(url=new_database(server)))
         backend.migrate()
         save(backend, organization)
@@ -275,7 +269,7 @@ def test_server_outage_is_reported_and_recovered() -> None:
             assert storage.organizations.page().items == (organization,)
         transactions.begin()
         caught = backend.join_transaction(transactions)
-        caught.organizations.add(make_organization())
+        caught.organizations.add(make.organization())
         server.kill()
         with pytest.raises(StorageUnavailable):
             caught.organizations.page()

@@ -25,7 +25,8 @@ from identity.plugins.sql.engines import open_migration_engine
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.factories import make_audit_event, make_human_user, make_id, make_organization
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import make_id
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
 from identity.storage.paging import PageRequest
@@ -188,7 +189,7 @@ def test_newer_compatible_schema_is_accepted(opened: Callable[[], SqlBackend], c
 
 
 def test_audit_event_cannot_be_changed(opened: Callable[[], SqlBackend], connection: Connection) -> None:
-    backend, event = opened(), make_audit_event()
+    backend, event = opened(), make.audit_event()
     backend.migrate()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.audit.append(event)
@@ -215,7 +216,7 @@ ADDRESSES = [
 def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -> None:
     """More users than one batch; a second run, as after a kill, finds the same."""
     engine = open_migration_engine(SqlPluginSettings(url=empty_url))
-    organization = make_organization()
+    organization = make.organization()
     people = {
         make_id(): json.dumps({"email": ADDRESSES[number % len(ADDRESSES)], "email_verified": True})
         for number in range(1201)
@@ -270,10 +271,10 @@ def test_personal_data_in_audit_events_can_be_erased_after_deletion(
     """Only the personal data, and only in events of that user."""
     backend = opened()
     backend.migrate()
-    organization = make_organization()
-    person = make_human_user(organization)
+    organization = make.organization()
+    person = make.human_user(organization)
     events = [
-        make_audit_event(object_kind=kind, object_id=id_, detail={"name": "Ada"})
+        make.audit_event(object_kind=kind, object_id=id_, detail={"name": "Ada"})
         for kind, id_ in (("user", "gone"), ("user", person.id), ("project", "gone"), ("user", None))
     ]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -341,7 +342,7 @@ def test_migrated_file_can_be_moved(sqlite_template: Path, tmp_path: Path) -> No
     backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/moved.db"))
     backend.check()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())
     backend.close()
 
 
@@ -363,20 +364,20 @@ def test_migration_fills_search_texts_and_users_of_events(
     """Existing rows become searchable like new ones; a second run changes nothing."""
     backend = opened()
     backend.migrate()
-    organization = make_organization(name="Łódź Ørsted")
+    organization = make.organization(name="Łódź Ørsted")
     people = [
-        make_human_user(organization, user_name=f"person-{number}", profile=Profile(display_name="Michał Sørensen"))
+        make.human_user(organization, user_name=f"person-{number}", profile=Profile(display_name="Michał Sørensen"))
         for number in range(5)
     ]
     ada, grant, consented = make_id(), make_id(), make_id()
     events = [
-        make_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, detail={"user_id": ada}),
-        make_audit_event(event="user_grant.changed", object_kind="user_grant", object_id=grant, detail={"roles": {}}),
-        make_audit_event(
+        make.audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, detail={"user_id": ada}),
+        make.audit_event(event="user_grant.changed", object_kind="user_grant", object_id=grant, detail={"roles": {}}),
+        make.audit_event(
             event="consent.given", object_kind="application", object_id=consented, detail={"user_id": ada}
         ),
-        make_audit_event(event="application.changed", object_kind="application", object_id=consented),
-        make_audit_event(event="user.changed", object_kind="user", object_id=ada),
+        make.audit_event(event="application.changed", object_kind="application", object_id=consented),
+        make.audit_event(event="user.changed", object_kind="user", object_id=ada),
     ]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)

@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from identity.plugins.sql import SqlBackend
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager
 from identity.storage.errors import StorageUnavailable
 
@@ -35,7 +35,7 @@ def session(transactions: ContractTransactionManager) -> Iterator[Session]:
 
 
 def _write(backend: SqlBackend, session: Session, transactions: ContractTransactionManager) -> str:
-    organization = make_organization()
+    organization = make.organization()
     transactions.begin()
     session.add(OrmBadge(organization_id=organization.id))
     session.flush()

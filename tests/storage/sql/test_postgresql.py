@@ -20,18 +20,8 @@ from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.storage import SqlStorage
 from identity.settings_parser import InvalidSetting
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_application,
-    make_audit_event,
-    make_human_user,
-    make_manager,
-    make_organization,
-    make_project,
-    make_refresh_token,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.harness import add
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import AlreadyUsed, RowNotFound, StorageUnavailable
@@ -86,7 +76,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
     "change",
     [
         lambda storage: storage.tokens.rotate_refresh_token(
-            b"unknown", make_refresh_token(make_token_family(make_human_user())), NOW
+            b"unknown", make.refresh_token(make.token_family(make.human_user())), NOW
         ),
         lambda storage: storage.tokens.redeem_authorization_code(b"unknown", client_id="unknown", redeemed_at=NOW),
     ],
@@ -120,7 +110,7 @@ def parameter(driver: Any, name: str) -> object:
 
 
 def test_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
-    slow, early, late = ContractTransactionManager(), make_audit_event(), make_audit_event()
+    slow, early, late = ContractTransactionManager(), make.audit_event(), make.audit_event()
     slow.begin()
     backend.join_transaction(slow).audit.append(early)
     with committed_transaction(backend, ContractTransactionManager()) as storage:
@@ -137,9 +127,9 @@ def test_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> No
 
 
 def test_follower_skips_unused_sequence_numbers(backend: SqlBackend) -> None:
-    given_up, event = ContractTransactionManager(), make_audit_event()
+    given_up, event = ContractTransactionManager(), make.audit_event()
     given_up.begin()
-    backend.join_transaction(given_up).audit.append(make_audit_event())
+    backend.join_transaction(given_up).audit.append(make.audit_event())
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.audit.append(event)
     given_up.abort()
@@ -204,7 +194,7 @@ def test_silent_server_times_out(lone_server: PostgresqlServer, frozen: Callable
 
 
 def test_server_outage_is_reported_and_recovered(lone_server: PostgresqlServer) -> None:
-    url, transactions, organization = new_database(lone_server), ContractTransactionManager(), make_organization()
+    url, transactions, organization = new_database(lone_server), ContractTransactionManager(), make.organization()
     backend = SqlBackend(SqlPluginSettings(url=url))
     backend.migrate()
     with committed_transaction(backend, transactions) as storage:
@@ -212,7 +202,7 @@ def test_server_outage_is_reported_and_recovered(lone_server: PostgresqlServer) 
     # One transaction is open.
     transactions.begin()
     caught = backend.join_transaction(transactions)
-    caught.organizations.add(make_organization())
+    caught.organizations.add(make.organization())
     lone_server.stop()
     with pytest.raises(StorageUnavailable):
         caught.organizations.page()
@@ -243,7 +233,7 @@ def test_server_outage_is_reported_and_recovered(lone_server: PostgresqlServer) 
 def test_connection_lost_before_commit_is_reported(
     backend: SqlBackend, transactions: ContractTransactionManager, postgresql_url: str
 ) -> None:
-    organization = make_organization()
+    organization = make.organization()
     transactions.begin()
     backend.join_transaction(transactions).organizations.add(organization)
     with psycopg.connect(postgresql_url, autocommit=True) as killer:
@@ -261,19 +251,19 @@ def test_connection_lost_before_commit_is_reported(
 def test_failed_transaction_is_never_committed_silently(
     backend: SqlBackend, transactions: ContractTransactionManager
 ) -> None:
-    organization = make_organization()
+    organization = make.organization()
     transactions.begin()
     storage = backend.join_transaction(transactions)
     storage.organizations.add(organization)
     with pytest.raises(RowNotFound):
-        storage.tokens.add_access_token(make_access_token(user_id="nobody"))
+        storage.tokens.add_access_token(make.access_token(user_id="nobody"))
     with pytest.raises(StorageUnavailable, match="given this transaction up"):
         transactions.commit()
     transactions.abort()
 
 
 def test_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
-    first, second = make_organization(), make_organization()
+    first, second = make.organization(), make.organization()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(first)
         storage.organizations.add(second)
@@ -310,7 +300,7 @@ def test_serialization_failure_can_be_tried_again_also_at_the_commit(
     for transactions in (contract_transaction_manager, manager):
         storage = backend.join_transaction(transactions)
         storage.organizations.page()
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())
     contract_transaction_manager.commit()
     with pytest.raises(TransientError) as refusal:
         manager.commit()
@@ -320,7 +310,7 @@ def test_serialization_failure_can_be_tried_again_also_at_the_commit(
 
 
 def test_lock_timeout_is_reported(backend: SqlBackend, postgresql_url: str) -> None:
-    organization = make_organization()
+    organization = make.organization()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
     impatient = SqlBackend(SqlPluginSettings(url=postgresql_url, lock_timeout=timedelta(milliseconds=50)))
@@ -336,21 +326,21 @@ def test_lock_timeout_is_reported(backend: SqlBackend, postgresql_url: str) -> N
 
 def test_statement_timeout_is_reported(postgresql_url: str) -> None:
     backend = SqlBackend(SqlPluginSettings(url=postgresql_url, statement_timeout=timedelta(milliseconds=50)))
-    organization = make_organization()
+    organization = make.organization()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
         with (
             pytest.raises(StorageUnavailable, match="statement_timeout"),
             committed_transaction(backend, ContractTransactionManager()) as waiting,
         ):
-            waiting.organizations.add(replace(make_organization(), primary_domain=organization.primary_domain))
+            waiting.organizations.add(replace(make.organization(), primary_domain=organization.primary_domain))
     backend.close()
 
 
 def test_concurrent_deactivation_and_removal_keep_last_owner(backend: SqlBackend) -> None:
-    organization = make_organization()
-    users = [make_human_user(organization) for _ in range(2)]
-    managers = [make_manager(user) for user in users]
+    organization = make.organization()
+    users = [make.human_user(organization) for _ in range(2)]
+    managers = [make.manager(user) for user in users]
     _save(backend, organization, *users, *managers)
     left: list[int] = []
 
@@ -370,29 +360,29 @@ def test_concurrent_deactivation_and_removal_keep_last_owner(backend: SqlBackend
 
 
 def test_tokens_are_issued_to_locked_holders(backend: SqlBackend) -> None:
-    organization = make_organization()
-    user = make_human_user(organization)
-    _save(backend, organization, user, make_manager(user))
+    organization = make.organization()
+    user = make.human_user(organization)
+    _save(backend, organization, user, make.manager(user))
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")
-        _save(backend, make_access_token(user))
+        _save(backend, make.access_token(user))
 
 
 def test_revocation_during_rotation_leaves_no_live_token(backend: SqlBackend) -> None:
-    organization = make_organization()
-    project = make_project(organization)
-    application, user = make_application(project), make_human_user(organization)
-    family = make_token_family(user, application)
-    refresh, successor = make_refresh_token(family), make_refresh_token(family)
+    organization = make.organization()
+    project = make.project(organization)
+    application, user = make.application(project), make.human_user(organization)
+    family = make.token_family(user, application)
+    refresh, successor = make.refresh_token(family), make.refresh_token(family)
     _save(backend, organization, project, application, user, family, refresh)
     with committed_transaction(backend, ContractTransactionManager()) as revoking:
         revoking.tokens.revoke_family(family.id, NOW)
         with committed_transaction(backend, ContractTransactionManager()) as rotating:
             rotating.tokens.rotate_refresh_token(refresh.digest, successor, NOW)
     with pytest.raises(RowNotFound), committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.tokens.rotate_refresh_token(successor.digest, make_refresh_token(family), NOW)
+        storage.tokens.rotate_refresh_token(successor.digest, make.refresh_token(family), NOW)
     with pytest.raises(AlreadyUsed), committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.tokens.rotate_refresh_token(refresh.digest, make_refresh_token(family), NOW)
+        storage.tokens.rotate_refresh_token(refresh.digest, make.refresh_token(family), NOW)
 
 
 def _save(backend: SqlBackend, *values: object) -> None:

@@ -13,35 +13,20 @@ from identity.plugins.sql import SqlBackend, SqlPluginSettings, query_batching
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_application,
-    make_authorization_code,
-    make_client_secret,
-    make_digest,
-    make_human_user,
-    make_organization,
-    make_project,
-    make_record,
-    make_refresh_token,
-    make_service_user,
-    make_service_user_key,
-    make_session,
-    make_token_family,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW, make_digest
 from identity.storage.contract.harness import add
 from identity.storage.contract.race_runner import run_in_greenlets
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageError, StorageUnavailable
 from tests.storage.sql.greenlet_barrier import GreenletBarrier
 
-ORGANIZATION = make_organization()
-PROJECT = make_project(ORGANIZATION)
-ROBOT, OTHER = make_service_user(ORGANIZATION), make_service_user(ORGANIZATION)
-KEY = make_service_user_key(ROBOT)
-APPLICATIONS = [make_application(PROJECT) for _ in range(3)]
-TOKENS = [make_access_token(ROBOT, digest=make_digest()) for _ in range(query_batching.MAX_BATCH_SIZE + 2)]
+ORGANIZATION = make.organization()
+PROJECT = make.project(ORGANIZATION)
+ROBOT, OTHER = make.service_user(ORGANIZATION), make.service_user(ORGANIZATION)
+KEY = make.service_user_key(ROBOT)
+APPLICATIONS = [make.application(PROJECT) for _ in range(3)]
+TOKENS = [make.access_token(ROBOT, digest=make_digest()) for _ in range(query_batching.MAX_BATCH_SIZE + 2)]
 
 Ask = Callable[[Storage], object]
 
@@ -99,8 +84,8 @@ def backend(postgresql_url: str) -> Iterator[SqlBackend]:
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in (ORGANIZATION, PROJECT, ROBOT, OTHER, KEY, *APPLICATIONS, *TOKENS):
             add(storage, value)
-        storage.applications.add_secret(APPLICATIONS[0].id, make_client_secret())
-        storage.applications.add_secret(APPLICATIONS[0].id, make_client_secret())
+        storage.applications.add_secret(APPLICATIONS[0].id, make.client_secret())
+        storage.applications.add_secret(APPLICATIONS[0].id, make.client_secret())
     yield backend
     backend.close()
 
@@ -216,8 +201,8 @@ def test_batch_timeouts_are_raised_at_once(scene: BatchingScenario, monkeypatch:
 
 
 def test_sessions_of_browsers_are_found_by_one_statement(scene: BatchingScenario, backend: SqlBackend) -> None:
-    person = make_human_user(ORGANIZATION)
-    sessions = [make_session(person) for _ in range(3)]
+    person = make.human_user(ORGANIZATION)
+    sessions = [make.session(person) for _ in range(3)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in (person, *sessions):
             add(storage, value)
@@ -243,8 +228,8 @@ def test_audiences_are_found_by_one_statement(scene: BatchingScenario) -> None:
 def test_several_sessions_of_each_browser_are_found_by_one_statement(
     scene: BatchingScenario, backend: SqlBackend
 ) -> None:
-    person = make_human_user(ORGANIZATION)
-    sessions = [make_session(person) for _ in range(5)]
+    person = make.human_user(ORGANIZATION)
+    sessions = [make.session(person) for _ in range(5)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in (person, *sessions):
             add(storage, value)
@@ -261,7 +246,7 @@ def test_several_sessions_of_each_browser_are_found_by_one_statement(
 
 
 def test_audiences_of_several_projects_are_found_by_one_statement(scene: BatchingScenario, backend: SqlBackend) -> None:
-    projects = [make_project(ORGANIZATION) for _ in range(2)]
+    projects = [make.project(ORGANIZATION) for _ in range(2)]
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for project in projects:
             add(storage, project)
@@ -327,7 +312,7 @@ class Writers:
 
 def recording(token: AccessToken, used: Record | None = None) -> Callable[[Storage], object]:
     return lambda storage: storage.tokens.add_access_token(
-        token, consumed_record=used or make_record(), is_last_write=True
+        token, consumed_record=used or make.record(), is_last_write=True
     )
 
 
@@ -341,8 +326,8 @@ def sever(connection: DatabaseConnection) -> None:
 
 @pytest.fixture
 def family(backend: SqlBackend) -> TokenFamily:
-    person = make_human_user(ORGANIZATION)
-    family = make_token_family(person, APPLICATIONS[0])
+    person = make.human_user(ORGANIZATION)
+    family = make.token_family(person, APPLICATIONS[0])
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in (person, family):
             add(storage, value)
@@ -355,7 +340,7 @@ def writers(backend: SqlBackend) -> Writers:
 
 
 def new_tokens(number: int) -> list[AccessToken]:
-    return [make_access_token(ROBOT, digest=make_digest()) for _ in range(number)]
+    return [make.access_token(ROBOT, digest=make_digest()) for _ in range(number)]
 
 
 def test_ready_writes_share_one_statement(writers: Writers) -> None:
@@ -375,20 +360,20 @@ def test_more_writes_than_fit_use_two_statements(writers: Writers) -> None:
 @pytest.mark.parametrize("refused", range(3))
 def test_refused_write_does_not_affect_the_batch(writers: Writers, refused: int) -> None:
     tokens = new_tokens(3)
-    tokens[refused] = make_access_token(user_id=make_digest().hex(), digest=make_digest())
+    tokens[refused] = make.access_token(user_id=make_digest().hex(), digest=make_digest())
     assert writers.record(*tokens) == ["RowNotFound" if number == refused else "written" for number in range(3)]
     assert writers.stored(*tokens) == [number != refused for number in range(3)]
 
 
 def test_single_use_in_one_batch_succeeds_once(writers: Writers) -> None:
     tokens = new_tokens(5)
-    ended = writers.record(*tokens, used=make_record())
+    ended = writers.record(*tokens, used=make.record())
     assert sorted(ended) == ["AlreadyUsed"] * 4 + ["written"]
     assert writers.stored(*tokens) == [item == "written" for item in ended]
 
 
 def test_twice_used_record_beside_others_is_refused_once(writers: Writers) -> None:
-    tokens, used = new_tokens(4), make_record()
+    tokens, used = new_tokens(4), make.record()
     ended = writers.write(
         *(recording(token, used if number in {1, 2} else None) for number, token in enumerate(tokens))
     )
@@ -398,7 +383,7 @@ def test_twice_used_record_beside_others_is_refused_once(writers: Writers) -> No
 
 def test_used_assertion_is_refused_individually(writers: Writers) -> None:
     before, *tokens = new_tokens(4)
-    used = make_record()
+    used = make.record()
     assert writers.record(before, used=used) == ["written"]
     writers.sent.clear()
     ended = writers.write(*(recording(token, used if number == 1 else None) for number, token in enumerate(tokens)))
@@ -408,13 +393,13 @@ def test_used_assertion_is_refused_individually(writers: Writers) -> None:
 
 
 def test_unrotatable_refresh_token_is_refused_individually(writers: Writers, family: TokenFamily) -> None:
-    live = [make_refresh_token(family) for _ in range(3)]
-    rotated, expired = make_refresh_token(family, rotated_at=NOW), make_refresh_token(family, expires_at=NOW)
+    live = [make.refresh_token(family) for _ in range(3)]
+    rotated, expired = make.refresh_token(family, rotated_at=NOW), make.refresh_token(family, expires_at=NOW)
     writers.write(lambda storage: [add(storage, refresh_token) for refresh_token in (*live, rotated, expired)])
     writers.sent.clear()
     presented = [live[0], rotated, live[1], expired, live[2]]
-    successors = [make_refresh_token(family) for _ in presented]
-    accesses = [make_access_token(ROBOT, None, family, digest=make_digest()) for _ in presented]
+    successors = [make.refresh_token(family) for _ in presented]
+    accesses = [make.access_token(ROBOT, None, family, digest=make_digest()) for _ in presented]
 
     def rotation(number: int) -> Callable[[Storage], object]:
         digest, successor, access = presented[number].digest, successors[number], accesses[number]
@@ -430,12 +415,12 @@ def test_unrotatable_refresh_token_is_refused_individually(writers: Writers, fam
 
 
 def test_unredeemable_code_is_refused_individually(writers: Writers, family: TokenFamily) -> None:
-    live = [make_authorization_code(family) for _ in range(3)]
-    redeemed, foreign = make_authorization_code(family, redeemed_at=NOW), make_authorization_code(family)
+    live = [make.authorization_code(family) for _ in range(3)]
+    redeemed, foreign = make.authorization_code(family, redeemed_at=NOW), make.authorization_code(family)
     writers.write(lambda storage: [add(storage, code) for code in (*live, redeemed, foreign)])
     writers.sent.clear()
     codes = [redeemed, live[0], live[1], foreign, live[2]]
-    accesses = [make_access_token(ROBOT, None, family, digest=make_digest()) for _ in codes]
+    accesses = [make.access_token(ROBOT, None, family, digest=make_digest()) for _ in codes]
 
     def redemption(number: int) -> Callable[[Storage], object]:
         code, access = codes[number], accesses[number]
@@ -456,7 +441,7 @@ def test_unredeemable_code_is_refused_individually(writers: Writers, family: Tok
 
 
 def test_unstorable_text_does_not_affect_the_batch(writers: Writers) -> None:
-    tokens = [*new_tokens(2), make_access_token(ROBOT, digest=make_digest(), scope=("nul\0",))]
+    tokens = [*new_tokens(2), make.access_token(ROBOT, digest=make_digest(), scope=("nul\0",))]
     writers.record(*tokens)
     assert writers.stored(*tokens) == [True, True, False]
 

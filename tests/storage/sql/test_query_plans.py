@@ -19,59 +19,37 @@ from identity.plugins.sql import SqlBackend
 from identity.plugins.sql.statements import StatementText
 from identity.plugins.sql.tables import metadata
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import (
-    NOW,
-    make_access_token,
-    make_application,
-    make_audit_event,
-    make_authorization_code,
-    make_client_secret,
-    make_human_user,
-    make_manager,
-    make_organization,
-    make_outbox_message,
-    make_pending_authorization,
-    make_personal_access_token,
-    make_project,
-    make_project_grant,
-    make_record,
-    make_refresh_token,
-    make_service_user,
-    make_service_user_key,
-    make_service_user_secret,
-    make_session,
-    make_token_family,
-    make_user_grant,
-)
+from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.harness import add
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.paging import PageCursor, PageRequest, SortOrder
 from identity.storage.stores.purges import LEGAL_HOLD_KINDS, PurgeKind
 from identity.storage.stores.users import USER_SORT_KEYS, UserKind
 
-ORGANIZATION = make_organization()
-PROJECT = make_project(ORGANIZATION)
-APPLICATION = make_application(PROJECT)
-PERSON = make_human_user(ORGANIZATION)
-ROBOT = make_service_user(ORGANIZATION)
-KEY = make_service_user_key(ROBOT)
-SECRET = make_service_user_secret(ROBOT)
-PERSONAL = make_personal_access_token(ROBOT)
-SESSION = make_session(PERSON)
-FAMILY = make_token_family(PERSON, APPLICATION)
-TOKEN = make_access_token(PERSON, APPLICATION, FAMILY, session_id=SESSION.id)
-REFRESH = make_refresh_token(FAMILY, session_id=SESSION.id)
-ROTATED = make_refresh_token(FAMILY, rotated_at=NOW)
-SUCCESSOR = make_refresh_token(FAMILY, predecessor_id=ROTATED.id)
-CODE = make_authorization_code(FAMILY, session_id=SESSION.id)
-PENDING = make_pending_authorization(APPLICATION)
-RECORD = make_record(PERSON, APPLICATION)
+ORGANIZATION = make.organization()
+PROJECT = make.project(ORGANIZATION)
+APPLICATION = make.application(PROJECT)
+PERSON = make.human_user(ORGANIZATION)
+ROBOT = make.service_user(ORGANIZATION)
+KEY = make.service_user_key(ROBOT)
+SECRET = make.service_user_secret(ROBOT)
+PERSONAL = make.personal_access_token(ROBOT)
+SESSION = make.session(PERSON)
+FAMILY = make.token_family(PERSON, APPLICATION)
+TOKEN = make.access_token(PERSON, APPLICATION, FAMILY, session_id=SESSION.id)
+REFRESH = make.refresh_token(FAMILY, session_id=SESSION.id)
+ROTATED = make.refresh_token(FAMILY, rotated_at=NOW)
+SUCCESSOR = make.refresh_token(FAMILY, predecessor_id=ROTATED.id)
+CODE = make.authorization_code(FAMILY, session_id=SESSION.id)
+PENDING = make.pending_authorization(APPLICATION)
+RECORD = make.record(PERSON, APPLICATION)
 THIS_RECORD = (RECORD.plugin, RECORD.kind, RECORD.key)
-MESSAGE = make_outbox_message()
-MANAGER = make_manager(PERSON)
-LENT = make_project_grant(PROJECT, ORGANIZATION)
-GRANT = make_user_grant(PERSON, PROJECT)
-EVENT = make_audit_event()
+MESSAGE = make.outbox_message()
+MANAGER = make.manager(PERSON)
+LENT = make.project_grant(PROJECT, ORGANIZATION)
+GRANT = make.user_grant(PERSON, PROJECT)
+EVENT = make.audit_event()
 VALUES = (
     ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
     CODE, PENDING, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
@@ -210,16 +188,16 @@ READS: dict[str, Call] = {
     **{f"overdue {purged}": expired_count(purged) for purged in PurgeKind},
 }
 WRITES: dict[str, Call] = {
-    "add_access": lambda storage: storage.tokens.add_access_token(make_access_token(ROBOT, key_id=KEY.id)),
+    "add_access": lambda storage: storage.tokens.add_access_token(make.access_token(ROBOT, key_id=KEY.id)),
     "add_access by secret": lambda storage: storage.tokens.add_access_token(
-        make_access_token(ROBOT, secret_id=SECRET.id)
+        make.access_token(ROBOT, secret_id=SECRET.id)
     ),
-    "add service user secret": lambda storage: storage.credentials.add(make_service_user_secret(ROBOT)),
+    "add service user secret": lambda storage: storage.credentials.add(make.service_user_secret(ROBOT)),
     "remove service user secret": lambda storage: storage.credentials.delete(ServiceUserSecret, ROBOT.id, SECRET.id),
     "redeem": lambda storage: storage.tokens.redeem_authorization_code(
         CODE.digest, client_id=APPLICATION.id, redeemed_at=NOW
     ),
-    "add session": lambda storage: storage.sessions.add(make_session(PERSON)),
+    "add session": lambda storage: storage.sessions.add(make.session(PERSON)),
     "reauthenticate": lambda storage: storage.sessions.reauthenticate(
         SESSION.id, digest=DIGESTS[1], proofs=(), authenticated_at=NOW, seen_at=NOW, ends_at=LATER
     ),
@@ -238,18 +216,18 @@ WRITES: dict[str, Call] = {
     "clear_of_user": lambda storage: storage.attempts.clear_for_user(PERSON.id),
     "count": lambda storage: storage.attempts.count_use("address", used_at=NOW, window=LATER - NOW, limit=1),
     "uncount": lambda storage: storage.attempts.release_use("address", released_at=NOW, window=LATER - NOW),
-    "add record": lambda storage: storage.records.add(make_record()),
-    "add record of user": lambda storage: storage.records.add(make_record(PERSON)),
-    "add record for expired one": lambda storage: storage.records.add(make_record(), replacing_expired=True),
+    "add record": lambda storage: storage.records.add(make.record()),
+    "add record of user": lambda storage: storage.records.add(make.record(PERSON)),
+    "add record for expired one": lambda storage: storage.records.add(make.record(), replacing_expired=True),
     "take record": lambda storage: storage.records.consume(*THIS_RECORD, NOW),
     "replace record": lambda storage: storage.records.replace(replace(RECORD, version=2)),
     "drop record": lambda storage: storage.records.delete(*THIS_RECORD),
     "drop records": lambda storage: storage.records.delete_for_owner(*THIS_RECORD[:2], user_id=PERSON.id),
     "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),
     "remove message": lambda storage: storage.outbox.delete(MESSAGE.id),
-    "add code": lambda storage: storage.tokens.add_authorization_code(make_authorization_code(FAMILY)),
-    "start_family": lambda storage: storage.tokens.add_family(make_token_family(PERSON, APPLICATION)),
-    "add_refresh": lambda storage: storage.tokens.add_refresh_token(make_refresh_token(FAMILY)),
+    "add code": lambda storage: storage.tokens.add_authorization_code(make.authorization_code(FAMILY)),
+    "start_family": lambda storage: storage.tokens.add_family(make.token_family(PERSON, APPLICATION)),
+    "add_refresh": lambda storage: storage.tokens.add_refresh_token(make.refresh_token(FAMILY)),
     "revoke_of_user, one client": lambda storage: storage.tokens.revoke_for_user(
         PERSON.id, NOW, client_id=APPLICATION.id
     ),
@@ -287,8 +265,8 @@ INDEXED: dict[str, Call] = {
     "audit counted": lambda storage: storage.audit.page(PageRequest(with_total=True), REFUSED_THERE),
     **{f"purge {purged}": purge_deletion(purged) for purged in PurgeKind},
     **{f"purge {purged}, held": purge_deletion(purged, "x") for purged in sorted(LEGAL_HOLD_KINDS)},
-    "rotate": lambda storage: storage.tokens.rotate_refresh_token(REFRESH.digest, make_refresh_token(FAMILY), NOW),
-    "replace_successor": lambda storage: storage.tokens.replace_successor(ROTATED, make_refresh_token(FAMILY), NOW),
+    "rotate": lambda storage: storage.tokens.rotate_refresh_token(REFRESH.digest, make.refresh_token(FAMILY), NOW),
+    "replace_successor": lambda storage: storage.tokens.replace_successor(ROTATED, make.refresh_token(FAMILY), NOW),
     "refused reserve": lambda storage: [storage.attempts.reserve("ada", reserved_at=NOW) for _ in range(6)],
     "refused record": lambda storage: storage.records.add(RECORD, replacing_expired=True),
     "audit after": lambda storage: storage.audit.list_after(1, 10, REFUSED_THERE),
@@ -315,7 +293,7 @@ def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Iterator
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in VALUES:
             add(storage, value)
-        storage.applications.add_secret(APPLICATION.id, make_client_secret())
+        storage.applications.add_secret(APPLICATION.id, make.client_secret())
     noted = Statements()
     given_of = StatementText.bind_parameters
 

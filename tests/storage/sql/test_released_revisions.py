@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.migrations import HEAD, fingerprints, hashes
 from identity.plugins.sql.migrations.runner import upgrade
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
@@ -235,6 +235,6 @@ def test_account_that_may_not_see_triggers_is_served(mariadb_server: object) -> 
     backend = SqlBackend(SqlPluginSettings(url=url.replace("root@", "serving@")))
     backend.check()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())
     backend.close()
     of_mariadb.drop_database(server, url)

@@ -16,7 +16,7 @@ from identity.plugins.sql.migrations import REVISIONS
 from identity.plugins.sql.migrations.runner import upgrade
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import make_audit_event, make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
 from identity.storage.stores.purges import PurgeKind
@@ -41,7 +41,7 @@ def mode(path: Path) -> int:
 
 def test_files_and_folder_are_closed_to_others(backend: SqlBackend, tmp_path: Path) -> None:
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())
         folder = tmp_path / "folder"
         assert mode(folder) == 0o700
         files = sorted(folder.iterdir())
@@ -82,10 +82,10 @@ def test_checkpoint_runs_beside_a_writer(backend: SqlBackend, tmp_path: Path) ->
             return int(connection.execute("SELECT count(*) FROM organizations").fetchone()[0])
 
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())
     assert carried_over() == 0
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.organizations.add(make_organization(name="Bolt"))
+        storage.organizations.add(make.organization(name="Bolt"))
         backend.checkpoint()
         assert carried_over() == 1
     backend.checkpoint()
@@ -95,7 +95,7 @@ def test_checkpoint_runs_beside_a_writer(backend: SqlBackend, tmp_path: Path) ->
 def test_write_lock_timeout_is_reported(backend: SqlBackend, url: str) -> None:
     impatient = SqlBackend(SqlPluginSettings(url=url, busy_timeout=timedelta(milliseconds=50)))
     with committed_transaction(backend, ContractTransactionManager()) as storage:
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())
         with (
             pytest.raises(StorageUnavailable, match="locked"),
             committed_transaction(impatient, ContractTransactionManager()),
@@ -103,12 +103,12 @@ def test_write_lock_timeout_is_reported(backend: SqlBackend, url: str) -> None:
             pass
     # The connection was returned, so the next transaction can start.
     with committed_transaction(impatient, ContractTransactionManager()) as storage:
-        storage.organizations.add(make_organization())
+        storage.organizations.add(make.organization())
     impatient.close()
 
 
 def test_failed_commit_is_reported_and_not_retried(backend: SqlBackend) -> None:
-    transactions, organization = ContractTransactionManager(), make_organization()
+    transactions, organization = ContractTransactionManager(), make.organization()
     transactions.begin()
     storage = backend.join_transaction(transactions)
     storage.organizations.add(organization)
@@ -130,13 +130,13 @@ def test_full_disk_is_reported(backend: SqlBackend) -> None:
     driver = driver_of(storage)
     pages = driver.execute("PRAGMA page_count").fetchone()[0]
     driver.execute(f"PRAGMA max_page_count = {pages}")
-    big = make_organization(name="x" * 100_000)
+    big = make.organization(name="x" * 100_000)
     with pytest.raises(StorageUnavailable, match="full"):
         storage.organizations.add(big)
     transactions.abort()
     driver.execute("PRAGMA max_page_count = 1000000")
     with committed_transaction(backend, transactions) as again:
-        again.organizations.add(make_organization())
+        again.organizations.add(make.organization())
 
 
 def driver_of(storage: Storage) -> Any:
@@ -154,6 +154,6 @@ def test_row_count_is_estimated(backend: SqlBackend) -> None:
         assert storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, 0) == 0
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         for _ in range(30):
-            storage.audit.append(make_audit_event())
+            storage.audit.append(make.audit_event())
     with backend.read_session() as storage:
         assert [storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, limit) for limit in (2, 31)] == [30, 30]

@@ -16,7 +16,7 @@ from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql import standby as module
 from identity.plugins.sql.storage import SqlStorage
 from identity.settings_parser import InvalidSetting
-from identity.storage.contract.factories import make_organization
+from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.testing.postgresql import PostgresqlServer
 from tests.storage.sql.standby_pair import (
@@ -66,7 +66,7 @@ def lagging(backend: SqlBackend) -> tuple[Organization, ...] | None:
 
 
 def saved(backend: SqlBackend) -> Organization:
-    organization = make_organization()
+    organization = make.organization()
     with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
     return organization
