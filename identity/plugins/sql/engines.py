@@ -23,7 +23,7 @@ from identity.concurrency import in_greenlet
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.connection_pool import ConnectionPool, SharedReadPool
 from identity.plugins.sql.errors import is_connection_limit_reached
-from identity.plugins.sql.group_commit import GroupCommitWriter
+from identity.plugins.sql.group_commit import GroupCommitWriter, execute_when_unlocked
 from identity.plugins.sql.log_redaction import create_redacted_engine
 from identity.plugins.sql.mariadb import MariadbConnection
 from identity.plugins.sql.mariadb import create_mariadb_engine as open_mariadb
@@ -41,6 +41,9 @@ _MAX_CONCURRENT_CONNECTS = 4
 
 #: How long a schema change waits for a table lock.
 _MIGRATION_LOCK_TIMEOUT = timedelta(milliseconds=500)
+
+#: How long a migration of SQLite waits for other writers.
+_MIGRATION_BUSY_SECONDS = 60.0
 
 #: Statement timeout on a standby.
 _STANDBY_TIMEOUT = timedelta(seconds=1)
@@ -127,7 +130,7 @@ def open_migration_engine(settings: SqlPluginSettings) -> Engine:
     if url.get_backend_name() == SQLITE:
         _create_file(Path(str(url.database)))
         engine = _create_sqlite_engine(url, settings)
-        event.listen(engine, "begin", _begin_immediate(timedelta(minutes=1)))
+        event.listen(engine, "begin", _begin_immediate)
         return engine
     if url.get_backend_name() == MARIADB:
         return open_mariadb(url, settings, is_for_migrations=True)
@@ -242,7 +245,8 @@ def _create_sqlite_engine(url: URL, settings: SqlPluginSettings, **options: Any)
     engine = create_redacted_engine(url, connect_args=arguments, **options)
 
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
-        _switch_to_wal(connection, wait)
+        # The switch itself does not wait for other connections.
+        execute_when_unlocked(connection, "PRAGMA journal_mode = WAL", wait)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
 
@@ -260,20 +264,6 @@ def _create_file(path: Path) -> None:
         raise StorageUnavailable(f"The database file {path} cannot be created or opened.") from None
 
 
-def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
-    """Set the journal mode, with retries: the switch itself does not wait for other connections."""
-    give_up_at = time.monotonic() + wait
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > give_up_at:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
 def _set_query_only(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA query_only = ON")
 
@@ -283,23 +273,10 @@ def _disable_busy_timeout(connection: sqlite3.Connection, _record: object) -> No
     connection.execute("PRAGMA busy_timeout = 0")
 
 
-def _begin_immediate(wait: timedelta) -> Callable[[Connection], None]:
-    """An event handler that takes the write lock at once: a read transaction that turned into a write would fail
-    instead of waiting."""
-
-    def begin(connection: Connection) -> None:
-        driver: Any = connection.connection.dbapi_connection
-        give_up_at = time.monotonic() + wait.total_seconds()
-        while True:
-            try:
-                driver.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > give_up_at:
-                    raise
-            else:
-                return
-
-    return begin
+def _begin_immediate(connection: Connection) -> None:
+    """Take the write lock at once: a read transaction that turned into a write would fail instead of waiting."""
+    driver: Any = connection.connection.dbapi_connection
+    execute_when_unlocked(driver, "BEGIN IMMEDIATE", _MIGRATION_BUSY_SECONDS)
 
 
 def _create_postgresql_engine(

@@ -14,6 +14,7 @@ A thread commits on its own, as its transaction may take long: an open group is 
 
 import sqlite3
 import time
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache, partial
@@ -38,6 +39,23 @@ _LOCK_POLL_SECONDS = 0.002
 #: Commits slower than this many seconds run in a thread, so that the loop continues. On a fast disk that would cost a
 #: fifth more than the commit itself.
 _SLOW_COMMIT_SECONDS = 0.001
+
+
+def execute_when_unlocked(
+    driver: sqlite3.Connection, sql: str, wait: float, pause: Callable[[float], None] = time.sleep
+) -> None:
+    """Execute a statement, again and again for up to ``wait`` seconds while the database is locked. Raises
+    sqlite3.OperationalError."""
+    give_up_at = time.monotonic() + wait
+    while True:
+        try:
+            driver.execute(sql)
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up_at:
+                raise
+            pause(_LOCK_POLL_SECONDS)
+        else:
+            return
 
 
 class _CommitGroup:
@@ -134,22 +152,13 @@ class GroupCommitWriter(Writer):
             return self._group
         if self._group is not None:
             self._fail_group(self._group, StorageUnavailable(ABORTED_MESSAGE))
-        self._begin_immediate(connection)
+        try:
+            # At once: a read transaction that turned into a write would fail instead of waiting.
+            execute_when_unlocked(connection.driver, "BEGIN IMMEDIATE", self._wait, sleep)
+        except sqlite3.OperationalError as error:
+            raise translate_error(error) from error
         self._group = _CommitGroup()
         return self._group
-
-    def _begin_immediate(self, connection: "DatabaseConnection") -> None:
-        """Take the write lock at once: a read transaction that turned into a write would fail instead of waiting."""
-        give_up_at = time.monotonic() + self._wait
-        while True:
-            try:
-                connection.driver.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > give_up_at:
-                    raise translate_error(error) from error
-                sleep(_LOCK_POLL_SECONDS)
-            else:
-                return
 
     def _release_connection(self, connection: "DatabaseConnection") -> None:
         """Pass the connection to the next writer; uncommitted writes of a broken one are lost."""
