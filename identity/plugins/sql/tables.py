@@ -115,6 +115,11 @@ def _foreign_key_column(name: str, target: str, *, primary_key: bool = False, nu
     return Column(name, CodePointText, key, primary_key=primary_key, nullable=nullable)
 
 
+def _indexed_reference(name: str, target: str) -> tuple[Column[str], Index]:
+    """A nullable reference, and an index of the rows that have one."""
+    return _foreign_key_column(name, target, nullable=True), Index(None, name, **_partial_index(f"{name} IS NOT NULL"))
+
+
 def _partial_index(condition: str) -> dict[str, Any]:
     """A partial index: it contains only rows that are looked up by it."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
@@ -315,14 +320,11 @@ managers = _create_table(
     Manager,
     _foreign_key_column("user_id", "users"),
     # The resource again, as foreign keys that delete the manager with it.
-    _foreign_key_column("of_organization", "organizations", nullable=True),
-    _foreign_key_column("of_project", "projects", nullable=True),
-    _foreign_key_column("of_project_grant", "project_grants", nullable=True),
+    *_indexed_reference("of_organization", "organizations"),
+    *_indexed_reference("of_project", "projects"),
+    *_indexed_reference("of_project_grant", "project_grants"),
     UniqueConstraint("user_id", "level", "resource_id", info={"field": "user_id"}),
     Index(None, "level", "resource_id", "created_at", "id"),
-    Index(None, "of_organization", **_partial_index("of_organization IS NOT NULL")),
-    Index(None, "of_project", **_partial_index("of_project IS NOT NULL")),
-    Index(None, "of_project_grant", **_partial_index("of_project_grant IS NOT NULL")),
     flattened={"resource": ("level", "resource_id")},
 )
 
@@ -339,9 +341,8 @@ sessions = _create_table(
 authorization_requests = _create_table(
     "authorization_requests",
     PendingAuthorization,
-    _foreign_key_column("user_id", "users", nullable=True),
+    *_indexed_reference("user_id", "users"),
     Index(None, "expires_at"),
-    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
 )
 
 attempts = Table(
@@ -351,8 +352,7 @@ attempts = Table(
     _integer_column("number"),
     _timestamp_column("next_at"),
     _timestamp_column("counted_at"),
-    _foreign_key_column("user_id", "users", nullable=True),
-    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
+    *_indexed_reference("user_id", "users"),
     Index(None, "counted_at"),
 )
 
@@ -381,21 +381,14 @@ access_tokens = _create_table(
     "access_tokens",
     AccessToken,
     _digest_column(),
-    _foreign_key_column("user_id", "users", nullable=True),
-    _foreign_key_column("application_id", "applications", nullable=True),
-    _foreign_key_column("key_id", "service_user_keys", nullable=True),
-    _foreign_key_column("secret_id", "service_user_secrets", nullable=True),
-    _foreign_key_column("client_secret_id", "client_secrets", nullable=True),
-    _foreign_key_column("personal_access_token_id", "personal_access_tokens", nullable=True),
-    _foreign_key_column("family_id", "token_families", nullable=True),
+    *_indexed_reference("user_id", "users"),
+    *_indexed_reference("application_id", "applications"),
+    *_indexed_reference("key_id", "service_user_keys"),
+    *_indexed_reference("secret_id", "service_user_secrets"),
+    *_indexed_reference("client_secret_id", "client_secrets"),
+    *_indexed_reference("personal_access_token_id", "personal_access_tokens"),
+    *_indexed_reference("family_id", "token_families"),
     Index(None, "expires_at"),
-    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
-    Index(None, "application_id", **_partial_index("application_id IS NOT NULL")),
-    Index(None, "key_id", **_partial_index("key_id IS NOT NULL")),
-    Index(None, "secret_id", **_partial_index("secret_id IS NOT NULL")),
-    Index(None, "client_secret_id", **_partial_index("client_secret_id IS NOT NULL")),
-    Index(None, "personal_access_token_id", **_partial_index("personal_access_token_id IS NOT NULL")),
-    Index(None, "family_id", **_partial_index("family_id IS NOT NULL")),
     value_lists=("scope", "audience"),
 )
 
@@ -461,9 +454,7 @@ records = _create_table(
     _id_column("plugin"),
     _id_column("kind"),
     Column("key", LargeBinary, primary_key=True),
-    _foreign_key_column("user_id", "users", nullable=True),
-    _foreign_key_column("application_id", "applications", nullable=True),
-    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
-    Index(None, "application_id", **_partial_index("application_id IS NOT NULL")),
+    *_indexed_reference("user_id", "users"),
+    *_indexed_reference("application_id", "applications"),
     Index(None, "expires_at", **_partial_index("expires_at IS NOT NULL")),
 )
