@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 
 import pytest
 
@@ -10,7 +9,6 @@ from identity.domain.applications import ApplicationClient
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
-from identity.storage.contract.page_checks import check_query
 from identity.storage.errors import RowNotFound, StaleRow
 
 
@@ -99,14 +97,6 @@ class ApplicationContract(ContractBase):
             storage.applications.update(replace(application, redirect_uris=("https://thief.example/",), version=1))
         assert on.read.applications.is_registered_origin("https://shop.example")
         assert not on.read.applications.is_registered_origin("https://thief.example")
-
-    def test_applications_page_by_any_part_of_the_name(self, on: StorageHarness) -> None:
-        shop, street, percent = (make.application(on.project, name=name) for name in ("Shop", "Straße", "%"))
-        on.store(shop, street, percent)
-        page = partial(on.read.applications.page, on.project.id)
-        for query, found in (("SHO", shop), ("hop", shop), (shop.id, shop), ("strass", street), ("%", percent)):
-            check_query(page, query, [found])
-        check_query(page, "pp", [])
 
     def test_applications_secrets_are_oldest_first(self, on: StorageHarness) -> None:
         application = on.application

@@ -28,6 +28,11 @@ def failures(storage: Storage, key: str) -> int:
     return storage.attempts.count_failures([key]).get(key, 0)
 
 
+def use(storage: Storage, at: datetime, limit: int, *, key: str = "address") -> datetime | None:
+    """Count a use: None if it is within the limit, else the end of the window."""
+    return storage.attempts.count_use(key, used_at=at, window=WINDOW, limit=limit)
+
+
 class AttemptContract(ContractBase):
     """An attempt is counted before it is made, delays grow up to a limit, and races cannot exceed it."""
 
@@ -158,45 +163,41 @@ class AttemptContract(ContractBase):
     def test_attempts_uses_are_counted_up_to_the_most(self, on: StorageHarness) -> None:
         over_at = NOW + WINDOW
         for at in (NOW, NOW, over_at - SECOND):
-            assert on.write.attempts.count_use("address", used_at=at, window=WINDOW, limit=3) is None
+            assert use(on.write, at, 3) is None
         for at in (NOW, over_at - SECOND):
-            assert on.write.attempts.count_use("address", used_at=at, window=WINDOW, limit=3) == over_at
-        assert on.write.attempts.count_use("other", used_at=NOW, window=WINDOW, limit=1) is None
+            assert use(on.write, at, 3) == over_at
+        assert use(on.write, NOW, 1, key="other") is None
 
     def test_attempts_a_span_begins_with_the_first_use_after_the_last_was_over(self, on: StorageHarness) -> None:
         with on.transaction() as storage:
-            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) is None
-            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) is None
-            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) == NOW + WINDOW
+            assert use(storage, NOW, 2) is None
+            assert use(storage, NOW, 2) is None
+            assert use(storage, NOW, 2) == NOW + WINDOW
         later = NOW + WINDOW
         with on.transaction() as storage:
-            assert storage.attempts.count_use("address", used_at=later, window=WINDOW, limit=2) is None
-            assert storage.attempts.count_use("address", used_at=later + SECOND, window=WINDOW, limit=2) is None
-            assert (
-                storage.attempts.count_use("address", used_at=later + SECOND, window=WINDOW, limit=2) == later + WINDOW
-            )
+            assert use(storage, later, 2) is None
+            assert use(storage, later + SECOND, 2) is None
+            assert use(storage, later + SECOND, 2) == later + WINDOW
         much_later = later + 3 * WINDOW
         with on.transaction() as storage:
-            assert storage.attempts.count_use("address", used_at=much_later, window=WINDOW, limit=1) is None
-            assert (
-                storage.attempts.count_use("address", used_at=much_later, window=WINDOW, limit=1) == much_later + WINDOW
-            )
+            assert use(storage, much_later, 1) is None
+            assert use(storage, much_later, 1) == much_later + WINDOW
 
     def test_attempts_a_use_is_taken_back_within_its_span_alone(self, on: StorageHarness) -> None:
         later = NOW + WINDOW
         with on.transaction() as storage:
             for _ in range(3):
-                assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=1) is None
+                assert use(storage, NOW, 1) is None
                 storage.attempts.release_use("address", released_at=NOW, window=WINDOW)
             storage.attempts.release_use("address", released_at=NOW, window=WINDOW)
             storage.attempts.release_use("other", released_at=NOW, window=WINDOW)
-            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=1) is None
-            assert storage.attempts.count_use("address", used_at=later, window=WINDOW, limit=1) is None
+            assert use(storage, NOW, 1) is None
+            assert use(storage, later, 1) is None
             storage.attempts.release_use("address", released_at=NOW, window=WINDOW)
         with on.transaction() as storage:
-            assert storage.attempts.count_use("address", used_at=later, window=WINDOW, limit=1) == later + WINDOW
+            assert use(storage, later, 1) == later + WINDOW
             storage.attempts.release_use("address", released_at=later + WINDOW - SECOND, window=WINDOW)
-        assert on.write.attempts.count_use("address", used_at=later, window=WINDOW, limit=1) is None
+        assert use(on.write, later, 1) is None
 
     def test_attempts_purge_forgets_known_and_unknown_alike_but_not_who_has_no_next_attempt(
         self, on: StorageHarness
@@ -204,9 +205,9 @@ class AttemptContract(ContractBase):
         before = NOW - SECOND
         keys = {"account": on.human_user.id, "name": None}
         with on.transaction() as storage:
-            storage.attempts.count_use("old address", used_at=before, window=WINDOW, limit=2)
+            use(storage, before, 2, key="old address")
             for at in (before, NOW):
-                storage.attempts.count_use("address", used_at=at, window=WINDOW, limit=2)
+                use(storage, at, 2)
             for key, user_id in keys.items():
                 storage.attempts.reserve(f"old {key}", reserved_at=before, user_id=user_id)
                 for at in (before, NOW):
@@ -217,8 +218,8 @@ class AttemptContract(ContractBase):
         with on.transaction() as storage:
             for key in keys:
                 assert [failures(storage, f"{prefix}{key}") for prefix in ("old ", "", "spent ")] == [0, 2, 100]
-            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) is not None
-            assert storage.attempts.count_use("old address", used_at=NOW, window=WINDOW, limit=1) is None
+            assert use(storage, NOW, 2) is not None
+            assert use(storage, NOW, 1, key="old address") is None
 
     def test_attempts_purge_deletes_no_more_than_the_limit(self, on: StorageHarness) -> None:
         with on.transaction() as storage:
@@ -248,7 +249,7 @@ class AttemptContract(ContractBase):
         assert [answer.allowed for answer in outcomes.values].count(True) == 1
 
     def test_attempts_races_those_that_come_to_nothing_never_make_room_for_more(self, on: StorageHarness) -> None:
-        outcomes = on.race(partial(reserve_and_release_half, at=NOW), 100)
+        outcomes = on.race(reserve_and_release_half, 100)
         assert outcomes.errors == {}
         looked_at = outcomes.values.count(True)
         with on.transaction() as storage:
@@ -260,16 +261,16 @@ class AttemptContract(ContractBase):
         assert looked_at + more <= FREE_ATTEMPTS
 
     def test_attempts_races_successes_never_use_an_address_up(self, on: StorageHarness) -> None:
-        outcomes = on.race(partial(count_and_release, at=NOW), 100)
+        outcomes = on.race(count_and_release, 100)
         assert outcomes.errors == {}
         assert set(outcomes.values) == {None}
         with on.transaction() as storage:
-            answers = [storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=3) for _ in range(4)]
+            answers = [use(storage, NOW, 3) for _ in range(4)]
         assert answers == [None, None, None, NOW + WINDOW], "none is left over, and none too many taken back"
 
     def test_attempts_races_no_more_uses_are_counted_than_the_most(self, on: StorageHarness) -> None:
         for at in (NOW, NOW + WINDOW):
-            outcomes = on.race(partial(count, key="address", at=at, most=20), 100)
+            outcomes = on.race(partial(use_up_to_20, at=at), 100)
             assert outcomes.errors == {}
             assert outcomes.values.count(None) == 20
             assert outcomes.values.count(at + WINDOW) == 80
@@ -282,20 +283,20 @@ def reserve(storage: Storage, number: int, *, key: str, at: datetime, user_id: s
     return storage.attempts.reserve(key, reserved_at=at, user_id=user_id)
 
 
-def count(storage: Storage, number: int, *, key: str, at: datetime, most: int) -> datetime | None:
-    return storage.attempts.count_use(key, used_at=at, window=WINDOW, limit=most)
+def use_up_to_20(storage: Storage, number: int, *, at: datetime) -> datetime | None:
+    return use(storage, at, 20)
 
 
-def reserve_and_release_half(storage: Storage, number: int, *, at: datetime) -> bool:
+def reserve_and_release_half(storage: Storage, number: int) -> bool:
     """Reserve an attempt, and release every second one; True if it counts."""
-    attempt = storage.attempts.reserve("ada", reserved_at=at)
+    attempt = storage.attempts.reserve("ada", reserved_at=NOW)
     if attempt.allowed and number % 2:
-        storage.attempts.release("ada", attempt, released_at=at)
+        storage.attempts.release("ada", attempt, released_at=NOW)
     return attempt.allowed and not number % 2
 
 
-def count_and_release(storage: Storage, number: int, *, at: datetime) -> datetime | None:
-    over_at = storage.attempts.count_use("address", used_at=at, window=WINDOW, limit=1000)
+def count_and_release(storage: Storage, number: int) -> datetime | None:
+    over_at = use(storage, NOW, 1000)
     if over_at is None:
-        storage.attempts.release_use("address", released_at=at, window=WINDOW)
+        storage.attempts.release_use("address", released_at=NOW, window=WINDOW)
     return over_at

@@ -1,7 +1,6 @@
 """Contract of the authorization request store."""
 
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -134,7 +133,7 @@ class AuthorizationRequestContract(ContractBase):
             on.write.authorization_requests.finish(make_id(), NOW, version=1)
 
     def test_requests_races_a_request_is_finished_once(self, on: StorageHarness, pending: PendingAuthorization) -> None:
-        winner = on.race(partial(finish, request_id=pending.id, at=NOW), 100).single_winner(losers="AlreadyUsed")
+        winner = on.race(partial(finish, request_id=pending.id), 100).single_winner(losers="AlreadyUsed")
         assert winner.value == pending
         assert on.read.authorization_requests.find(pending.id) == replace(
             pending, finished_at=NOW + winner.number * SECOND
@@ -143,7 +142,7 @@ class AuthorizationRequestContract(ContractBase):
     def test_requests_races_of_finishing_and_changing_one_version_one_wins(self, on: StorageHarness) -> None:
         for _ in range(4):
             pending = on.store_value(make.pending_authorization())
-            outcomes = on.race(partial(finish_or_update, pending=pending, at=NOW), 24)
+            outcomes = on.race(partial(finish_or_update, pending=pending), 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "StaleRow"}, outcomes.errors
             (winner,) = outcomes.committed
             changed = replace(pending, login_name=str(winner.number), version=2)
@@ -154,16 +153,14 @@ class AuthorizationRequestContract(ContractBase):
 # Race attempts run in other processes, too: they must be module-level functions.
 
 
-def finish(storage: Storage, number: int, *, request_id: str, at: datetime) -> PendingAuthorization:
+def finish(storage: Storage, number: int, *, request_id: str) -> PendingAuthorization:
     """Finish the request at a different time per attempt."""
-    return storage.authorization_requests.finish(request_id, at + number * SECOND, version=1)
+    return storage.authorization_requests.finish(request_id, NOW + number * SECOND, version=1)
 
 
-def finish_or_update(
-    storage: Storage, number: int, *, pending: PendingAuthorization, at: datetime
-) -> PendingAuthorization | None:
+def finish_or_update(storage: Storage, number: int, *, pending: PendingAuthorization) -> PendingAuthorization | None:
     """Finish the request or, every other time, store its next version."""
     if number % 2:
-        return storage.authorization_requests.finish(pending.id, at, version=1)
+        return storage.authorization_requests.finish(pending.id, NOW, version=1)
     storage.authorization_requests.update(replace(pending, login_name=str(number), version=2))
     return None

@@ -6,9 +6,11 @@ to one that does not exist. Keywords override single fields. Defaults are a new 
 
 import dataclasses
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, TypeVar
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Any, Protocol, TypeVar, get_args
 
 from identity.domain.applications import Application, ApplicationType, ClientSecret
 from identity.domain.audit import SYSTEM, AuditEvent
@@ -68,6 +70,40 @@ def build_value(kind: type[KindT], overrides: dict[str, Any], /, **fields: Any) 
         if field.name not in values and needed and field.type in _DEFAULTS:
             values[field.name] = _DEFAULTS[field.type]()
     return kind(**values)
+
+
+def other_values(kind: Any, **overrides: Any) -> dict[str, Any]:
+    """A value for each optional field that differs from its default, and different moments for all fields that hold
+    one: tests with these values include fields that are added later. References and the version are left out."""
+    values = {}
+    for number, field in enumerate(dataclasses.fields(kind)):
+        kinds = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
+        type_ = next(item for item in kinds if item is not NoneType)
+        optional = not (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING)
+        if field.name != "version" and not field.name.endswith("_id") and (optional or type_ is datetime):
+            values[field.name] = _other_value(type_, field.default, number)
+    return values | overrides
+
+
+def _other_value(kind: Any, default: object, number: int) -> Any:
+    if dataclasses.is_dataclass(kind):
+        return kind(**other_values(kind))  # type: ignore[operator]
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return next(item for item in kind if item is not default)
+    values: dict[Any, Any] = {
+        bool: not default,
+        int: number + 2,
+        str: f"Zoë 株🚀\n{number}",
+        bytes: bytes(range(256)),
+        datetime: NOW + number * SECOND,
+        timedelta: number * DAY,
+        frozenset[str]: frozenset({"löwe", "株", "a b"}),
+        tuple[str, ...]: ("https://z.example/cb?x=1&y=ü", "a", str(number)),
+        tuple[Proof, ...]: (Proof("password", ("pwd",), NOW), Proof("ü", (), NOW + SECOND)),
+        Mapping[str, str]: {"state": "ü 株\u2028\U0001f511\x00", "scope": "openid profile", "": ""},
+        Mapping[str, Any]: {"text": "Zoë\n\x00株'\"", "number": 1.5, "list": [1, None, True, {"a": {}}], "": ""},
+    }
+    return values[kind]
 
 
 def parent_ids(**parents: Parent | None) -> dict[str, str]:

@@ -131,6 +131,17 @@ class StorageHarness:
             )
         return self.write.purges.delete(purged, purge_candidates.keys, before, legal_holds=legal_holds)
 
+    def purge_all(self, purged: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = ()) -> int:
+        """Purge what each search finds until the searches end; returns the number deleted."""
+        deleted, cursor = 0, None
+        for _ in range(100):
+            found = self.read.purges.find_candidates(purged, before, limit, legal_holds=legal_holds, cursor=cursor)
+            deleted += self.write.purges.delete(purged, found.keys, before, legal_holds=legal_holds)
+            cursor = found.cursor
+            if cursor is None:
+                return deleted
+        raise AssertionError("the searches do not end")
+
     def race(self, attempt: Attempt, times: int) -> RaceResult:
         """Run the attempt this many times concurrently, over processes if the backend can be shared."""
         if not self.backend.is_concurrent:

@@ -18,6 +18,7 @@ from identity.storage.contract.page_checks import (
     check_active,
     check_insertion,
     check_order,
+    check_query,
     check_removal,
     check_sorts,
     check_ties,
@@ -233,3 +234,14 @@ class ListContract(ContractBase):
             on.store(listing.make(name=name, created_at=NOW + seconds * SECOND, active=active))
         check_sorts(listing.page, listing.case.orders or {}, "ALL")
         check_totals(listing.page, rows=3, active=2)
+
+    @pytest.mark.parametrize("listing", SORTABLE_LISTS, indirect=True)
+    def test_lists_by_any_part_of_the_name(self, on: StorageHarness, listing: ListUnderTest) -> None:
+        rocket, straight, percent = (listing.make(name=name) for name in ("Rocket", "Straße", "%"))
+        on.store(rocket, straight, percent, *listing.case.foreign_rows(on, listing.owner))
+        for query in ("ROCK", "ocket"):
+            check_query(listing.page, query, [rocket])
+        for query in ("strass", straight.id):
+            check_query(listing.page, query, [straight])
+        check_query(listing.page, "%", [percent])
+        check_query(listing.page, "pocket", [])

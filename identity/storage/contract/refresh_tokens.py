@@ -1,7 +1,6 @@
 """Contract of refresh tokens and connected applications."""
 
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,6 @@ from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.errors import AlreadyUsed, RowNotFound
-from identity.storage.stores.purges import PurgeKind
 
 
 class RefreshTokenContract(ContractBase):
@@ -121,19 +119,6 @@ class RefreshTokenContract(ContractBase):
             token, revoked, Subject(inactive, on.organization)
         )
 
-    def test_refresh_tokens_find_presented_tells_that_the_session_has_ended_while_it_is_known(
-        self, on: StorageHarness
-    ) -> None:
-        tokens = [make.refresh_token(on.family, session_id=item) for item in (on.session.id, None, make_id())]
-        on.store(*tokens)
-        on.write.sessions.end(on.session.id, NOW)
-        presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
-        assert [token is not None and token.session_ended for token in presented_refresh_tokens] == [True, False, False]
-        assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
-        presented_refresh_tokens = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
-        assert [item is not None and item.session_ended for item in presented_refresh_tokens] == [False, False, False]
-        assert [token and token.token for token in presented_refresh_tokens] == tokens
-
     def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: StorageHarness, refresh: RefreshToken) -> None:
         first, second, third = (make.refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
         on.write.tokens.rotate_refresh_token(refresh.digest, first, NOW)
@@ -187,7 +172,7 @@ class RefreshTokenContract(ContractBase):
             first = make.refresh_token(on.family, rotated_at=NOW)
             successors = [make.refresh_token(on.family, predecessor_id=first.id) for _ in range(times + 1)]
             on.store(first, successors[-1])
-            outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors, at=NOW), times)
+            outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors), times)
             assert outcomes.errors == {}
             assert outcomes.values == [True] * times, "each puts its own in the place of the one before"
             stored = [on.find_stored(refresh_token) for refresh_token in successors]
@@ -203,7 +188,7 @@ class RefreshTokenContract(ContractBase):
             following = [make.refresh_token(on.family, predecessor_id=successors[-1].id) for _ in range(24)]
             on.store(first, successors[-1])
             attempt = partial(
-                rotate_or_replace_successor, predecessor=first, successors=successors, following=following, at=NOW
+                rotate_or_replace_successor, predecessor=first, successors=successors, following=following
             )
             outcomes = on.race(attempt, 24)
             assert set(outcomes.errors) <= {"AlreadyUsed", "RowNotFound"}, outcomes.errors
@@ -308,10 +293,10 @@ class ConnectionContract(ContractBase):
 
 
 def replace_successor(
-    storage: Storage, number: int, *, predecessor: RefreshToken, successors: list[RefreshToken], at: datetime
+    storage: Storage, number: int, *, predecessor: RefreshToken, successors: list[RefreshToken]
 ) -> bool:
     """Replace the successor with a different one per attempt."""
-    return storage.tokens.replace_successor(predecessor, successors[number], at)
+    return storage.tokens.replace_successor(predecessor, successors[number], NOW)
 
 
 def rotate_or_replace_successor(
@@ -321,10 +306,9 @@ def rotate_or_replace_successor(
     predecessor: RefreshToken,
     successors: list[RefreshToken],
     following: list[RefreshToken],
-    at: datetime,
 ) -> None:
     """Rotate the last successor or, every other time, replace it."""
     if number % 2:
-        storage.tokens.rotate_refresh_token(successors[-1].digest, following[number], at)
+        storage.tokens.rotate_refresh_token(successors[-1].digest, following[number], NOW)
     else:
-        storage.tokens.replace_successor(predecessor, successors[number], at)
+        storage.tokens.replace_successor(predecessor, successors[number], NOW)

@@ -1,7 +1,6 @@
 """Contract of the session store."""
 
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -184,7 +183,7 @@ class SessionContract(ContractBase):
         assert on.read.sessions.find(foreign.id) == foreign
 
     def test_sessions_races_a_session_is_ended_once(self, on: StorageHarness) -> None:
-        outcomes = on.race(partial(end_session, session_id=on.session.id, at=NOW), 50)
+        outcomes = on.race(partial(end_session, session_id=on.session.id), 50)
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1
         (winner,) = (outcome.number for outcome in outcomes.committed if outcome.value)
@@ -213,9 +212,9 @@ class SessionContract(ContractBase):
 # Race attempts run in other processes, too: they must be module-level functions.
 
 
-def end_session(storage: Storage, number: int, *, session_id: str, at: datetime) -> bool:
+def end_session(storage: Storage, number: int, *, session_id: str) -> bool:
     """End the session at a different time per attempt."""
-    return storage.sessions.end(session_id, at + number * SECOND)
+    return storage.sessions.end(session_id, NOW + number * SECOND)
 
 
 def reauthenticate_session(storage: Storage, number: int, *, session: Session, digests: list[bytes]) -> None:

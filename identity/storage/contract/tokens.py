@@ -1,5 +1,6 @@
 """Contract of token families, access tokens and authorization codes."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -11,11 +12,18 @@ from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import AccessToken, PresentedAccessToken
 from identity.domain.users import Subject
+from identity.storage.backend import Storage
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.errors import AlreadyUsed, DuplicateValue, RowNotFound
 from identity.storage.stores.purges import PurgeKind
+
+#: How a code and a refresh token are made for a family, and found.
+SINGLE_USE: dict[str, tuple[Callable[..., Any], Callable[[Storage, bytes], Any]]] = {
+    "code": (make.authorization_code, lambda storage, digest: storage.tokens.find_authorization_code(digest)),
+    "refresh token": (make.refresh_token, lambda storage, digest: storage.tokens.find_refresh_token(digest)),
+}
 
 
 class TokenContract(ContractBase):
@@ -195,25 +203,20 @@ class AuthorizationCodeContract(ContractBase):
             storage.organizations.add(added)
         assert on.unchanged(stray, authorization_code, added) == [added]
 
-    def test_codes_find_tells_that_the_session_has_ended_while_it_is_known(self, on: StorageHarness) -> None:
-        codes = [make.authorization_code(on.family, session_id=item) for item in (on.session.id, None, make_id())]
-        on.store(*codes)
+    @pytest.mark.parametrize("kind", SINGLE_USE)
+    def test_codes_and_refresh_tokens_tell_that_the_session_has_ended_while_it_is_known(
+        self, on: StorageHarness, kind: str
+    ) -> None:
+        create, find = SINGLE_USE[kind]
+        stored = [create(on.family, session_id=item) for item in (on.session.id, None, make_id())]
+        on.store(*stored)
         on.write.sessions.end(on.session.id, NOW)
-        presented_codes = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
-        assert [presented_code is not None and presented_code.session_ended for presented_code in presented_codes] == [
-            True,
-            False,
-            False,
-        ]
-        assert not any(code is not None and code.family.revoked_at for code in presented_codes)
+        presented = [require_found(find(on.read, item.digest)) for item in stored]
+        assert [item.session_ended for item in presented] == [True, False, False]
+        assert [item.family for item in presented] == [on.family] * 3, "nothing is revoked"
         assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
-        presented_codes = [on.read.tokens.find_authorization_code(code.digest) for code in codes]
-        assert [presented_code is not None and presented_code.session_ended for presented_code in presented_codes] == [
-            False,
-            False,
-            False,
-        ]
-        assert [presented_code and presented_code.code for presented_code in presented_codes] == codes
+        assert not any(require_found(find(on.read, item.digest)).session_ended for item in stored)
+        assert on.unchanged(*stored) == stored
 
     def test_codes_second_redemption_reports_code_even_if_expired_and_keeps_transaction_usable(
         self, on: StorageHarness, code: AuthorizationCode

@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
-from identity.domain import authentication
-from identity.domain.domains import DomainProof
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.domains import DomainProof, OrganizationDomain
+from identity.domain.instance import Instance
+from identity.domain.outbox import OutboxMessage
 from identity.domain.permissions import ManagerLevel, ResourceKey
-from identity.domain.users import TokenFormat
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.projects import ProjectRole
+from identity.domain.records import Record
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.service_user_secrets import ServiceUserSecret
+from identity.domain.sessions import PendingAuthorization, Session
+from identity.domain.signing_keys import SigningKey
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.users import PasswordHash, TokenFormat
 from identity.storage.contract import factories as make
-from identity.storage.contract.factories import NOW, SECOND, make_id
+from identity.storage.contract.factories import NOW, SECOND, make_id, other_values
 from identity.storage.contract.harness import ContractBase, StorageHarness, add
 from identity.storage.errors import DuplicateValue, RowNotFound
 from identity.storage.stores.purges import LEGAL_HOLD_KINDS, PurgeKind
@@ -22,17 +32,20 @@ SCOPE = ("openid", "z", "a")
 
 #: One value of each kind with every field set; its parents are stored.
 COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
-    "instance": lambda on: make.instance(on.project),
+    "instance": lambda on: make.instance(on.project, **other_values(Instance)),
     "domain": lambda on: make.organization_domain(on.organization),
-    "domain that counts": lambda on: make.organization_domain(proof=DomainProof.DNS, verified_at=NOW),
-    "role": lambda on: make.project_role(on.project, key="löwe", display_name="Löwe 株", group="Größe"),
-    "password": lambda on: make.password_hash(on.human_user, must_change=True),
+    "domain that counts": lambda on: make.organization_domain(**other_values(OrganizationDomain)),
+    "role": lambda on: make.project_role(on.project, key="löwe", display_name="Löwe 株", **other_values(ProjectRole)),
+    "password": lambda on: make.password_hash(on.human_user, **other_values(PasswordHash)),
     "key": lambda on: make.service_user_key(
-        on.service_user, public_key=bytes(range(256)), expires_at=LAST_MOMENT, last_used_at=NOW + SECOND
+        on.service_user, public_key=bytes(range(256)), **other_values(ServiceUserKey, expires_at=LAST_MOMENT)
     ),
-    "secret": lambda on: make.service_user_secret(on.service_user, digest=bytes(range(32)), last_used_at=NOW + SECOND),
+    "secret": lambda on: make.service_user_secret(on.service_user, **other_values(ServiceUserSecret)),
     "personal access token": lambda on: make.personal_access_token(
-        on.service_user, name="Nächtliche 株", scope=SCOPE, expires_at=LAST_MOMENT, last_used_at=NOW + SECOND
+        on.service_user,
+        name="Nächtliche 株",
+        scope=SCOPE,
+        **other_values(PersonalAccessToken, expires_at=LAST_MOMENT),
     ),
     "personal access token of no scope": lambda on: make.personal_access_token(on.service_user, scope=()),
     **{
@@ -46,96 +59,43 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         for level in ManagerLevel
     },
     "project grant of no role": lambda on: make.project_grant(on.project, on.other_organization, roles=frozenset()),
-    "session": lambda on: make.session(
-        on.human_user,
-        digest=bytes(range(32)),
-        authenticated_at=NOW + SECOND,
-        selected_at=NOW + 2 * SECOND,
-        last_seen_at=NOW + 3 * SECOND,
-        ends_at=NOW + 4 * SECOND,
-        proofs=(authentication.Proof("password", ("pwd",), NOW), authentication.Proof("ü", (), NOW + SECOND)),
-        user_agent="Bröwser/1.0 (株; x86_64)",
-        client_address="2001:db8::1",
-        ended_at=NOW + 5 * SECOND,
-    ),
+    "session": lambda on: make.session(on.human_user, **other_values(Session)),
     "request": lambda on: make.pending_authorization(
-        digest=bytes(range(32)),
-        parameters={"client_id": "shop", "state": "ü 株\u2028\U0001f511\x00", "scope": "openid profile", "": ""},
-        target="/account?x=ü",
-        login_name="ada@acme.example",
-        ui_locales="de-CH fr",
-        user_id=on.human_user.id,
-        authenticated_at=NOW + SECOND,
-        proofs=(authentication.Proof("password", ("pwd",), NOW), authentication.Proof("ü", (), NOW + SECOND)),
-        session_id="gone",
-        done=frozenset({"password_change", "consent"}),
-        finished_at=NOW + 2 * SECOND,
-        version=7,
+        **other_values(PendingAuthorization, user_id=on.human_user.id, session_id="gone", version=7)
     ),
     "bare request": lambda on: make.pending_authorization(parameters={}),
     "family": lambda on: make.token_family(
-        on.human_user,
-        on.application,
-        scope=SCOPE,
-        session_id="session",
-        offline=False,
-        methods=("pwd", "otp"),
-        acr="urn:service:iam:acr:2",
-        authenticated_at=NOW - SECOND,
-        userinfo_claims=("email", "name"),
-        id_token_claims=("nickname",),
-        ends_at=NOW + SECOND,
-        revoked_at=NOW,
+        on.human_user, on.application, scope=SCOPE, **other_values(TokenFamily, session_id="session")
     ),
     "code": lambda on: make.authorization_code(
         on.family,
-        digest=bytes(range(224, 256)),
         redirect_uri="https://shop.example/rück?x=1",
         scope=(*SCOPE, "urn:service:iam:org:project:id:1:aud"),
-        session_id="session",
-        nonce="nönce",
-        code_challenge="E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
-        redeemed_at=NOW + SECOND,
+        **other_values(AuthorizationCode, session_id="session"),
     ),
     "access token": lambda on: make.access_token(
         on.human_user,
         on.application,
         on.family,
-        digest=bytes(range(32)),
         format=TokenFormat.JWT,
         scope=SCOPE,
         audience=("b", "a", "https://identity.example"),
         key_id=on.store_value(make.service_user_key(on.service_user)).id,
         secret_id=on.store_value(make.service_user_secret(on.service_user)).id,
         client_secret_id=on.store_client_secret().id,
-        session_id="session",
-        actors=("z", "a"),
-        revoked_at=NOW + SECOND,
+        **other_values(AccessToken, session_id="session"),
     ),
     "refresh token": lambda on: make.refresh_token(
-        on.family,
-        digest=bytes(range(100, 132)),
-        scope=SCOPE,
-        session_id="session",
-        nonce="nönce",
-        predecessor_id=make_id(),
-        rotated_at=NOW,
-        revoked_at=NOW + SECOND,
+        on.family, scope=SCOPE, **other_values(RefreshToken, session_id="session", predecessor_id=make_id())
     ),
     "signing key": lambda on: make.signing_key(
-        2, algorithm="ES256", sealed_private_key=bytes(range(256)) * 8, active_at=NOW + SECOND
+        2, algorithm="ES256", sealed_private_key=bytes(range(256)) * 8, **other_values(SigningKey)
     ),
-    "message": lambda on: make.outbox_message(kind="logout", sealed=bytes(range(256)), attempts=3),
+    "message": lambda on: make.outbox_message(
+        kind="logout", sealed=bytes(range(256)), **other_values(OutboxMessage, organization_id=make_id())
+    ),
     "record": lambda on: make.record(
-        on.human_user,
-        on.application,
-        plugin="größe",
-        kind="a kind",
-        key=bytes(range(32)),
-        value={"text": "Zoë\n\x00株'\"", "number": 1.5, "list": [1, None, True, {"a": {}}], "": ""},
-        sealed=bytes(range(256)),
-        taken_at=NOW + 2 * SECOND,
-        version=9,
+        on.human_user, on.application, plugin="größe", kind="a kind", **other_values(Record, version=9)
     ),
     "bare record": lambda on: make.record(expires_at=None),
 }
@@ -412,36 +372,14 @@ class ValueContract(ContractBase):
         ]
         on.store(*tokens)
         assert on.read.purges.count_expired(PurgeKind.REFRESH_TOKENS, NOW, 10, legal_holds={on.human_user.id}) == 3
-        deleted, since = 0, None
-        for _ in range(10):
-            purge_candidates = on.read.purges.find_candidates(
-                PurgeKind.REFRESH_TOKENS, NOW, 2, legal_holds={on.human_user.id}, cursor=since
-            )
-            deleted += on.write.purges.delete(
-                PurgeKind.REFRESH_TOKENS, purge_candidates.keys, NOW, legal_holds={on.human_user.id}
-            )
-            since = purge_candidates.cursor
-            if since is None:
-                break
-        assert (deleted, since) == (3, None)
+        assert on.purge_all(PurgeKind.REFRESH_TOKENS, NOW, 2, legal_holds={on.human_user.id}) == 3
         assert on.unchanged(*tokens) == tokens[:3]
 
     def test_values_that_never_are_over_are_passed_over(self, on: StorageHarness) -> None:
-        codes = [
-            make.authorization_code(on.family, expires_at=NOW - 2 * SECOND, redeemed_at=NOW - 2 * SECOND)
-            for _ in range(3)
-        ]
+        old = NOW - 2 * SECOND
+        codes = [make.authorization_code(on.family, expires_at=old, redeemed_at=old) for _ in range(3)]
         on.store(*codes, make.authorization_code(on.family, expires_at=NOW - SECOND))
-        deleted, since = 0, None
-        for _ in range(4):
-            purge_candidates = on.read.purges.find_candidates(PurgeKind.CODES, NOW, 2, cursor=since)
-            deleted, since = (
-                deleted + on.write.purges.delete(PurgeKind.CODES, purge_candidates.keys, NOW),
-                purge_candidates.cursor,
-            )
-            if since is None:
-                break
-        assert (deleted, since) == (1, None)
+        assert on.purge_all(PurgeKind.CODES, NOW, 2) == 1
         assert on.unchanged(*codes) == codes
 
     @pytest.mark.parametrize("purged", sorted(LEGAL_HOLD_KINDS & PURGE_CASES.keys()))
