@@ -1,7 +1,5 @@
 """The server's connection limits, compared with what the processes of this installation may open."""
 
-from collections.abc import Iterator
-
 from sqlalchemy import Connection, text
 
 from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SqlPluginSettings
@@ -24,17 +22,12 @@ _LIMITS = {
 }
 
 
-def read_connection_limits(connection: Connection) -> Iterator[tuple[str, int]]:
-    """Each limit of the server that applies to us. Raises SQLAlchemyError."""
-    found = connection.execute(text(_LIMITS[connection.dialect.name]))
-    return ((str(name), int(value)) for name, value in found.all() if value is not None)
-
-
 def connection_limit_problem(
     connection: Connection, settings: SqlPluginSettings, process_count: int, *, pools: int = 2
 ) -> str | None:
     """A message if the pools of this many processes may exceed the server's limit. Raises SQLAlchemyError."""
-    name, most = min(read_connection_limits(connection), key=lambda item: item[1])
+    found = connection.execute(text(_LIMITS[connection.dialect.name])).all()
+    most, name = min((int(limit), str(name)) for name, limit in found if limit is not None)
     per_process = pools * settings.pool_size
     needed = process_count * per_process
     if needed <= most:

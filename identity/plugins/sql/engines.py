@@ -74,7 +74,7 @@ def is_sqlite_file_missing(settings: SqlPluginSettings) -> bool:
 def open_request_pools(settings: SqlPluginSettings) -> DatabasePools:
     """Pools for requests. Connections are opened when needed. Raises StorageUnavailable if the SQLite file does not
     exist: only a migration creates it."""
-    url = _complete_url(settings)
+    url = _add_password(settings.database_url(), settings)
     if is_sqlite_file_missing(settings):
         raise StorageUnavailable(
             f"There is no database file {url.database}. Is that where the service keeps its data, as"
@@ -126,7 +126,7 @@ def _open_standby(settings: SqlPluginSettings, primary: ConnectionPool) -> Stand
 
 def open_migration_engine(settings: SqlPluginSettings) -> Engine:
     """An engine for migrations, whose connections may run long and yield to others."""
-    url = _complete_url(settings)
+    url = _add_password(settings.database_url(), settings)
     if url.get_backend_name() == SQLITE:
         _create_file(Path(str(url.database)))
         engine = _create_sqlite_engine(url, settings)
@@ -144,7 +144,7 @@ def open_migration_engine(settings: SqlPluginSettings) -> Engine:
 
 def open_inspection_engine(settings: SqlPluginSettings) -> Engine:
     """An engine for inspecting the schema: it blocks no other session, and changes nothing."""
-    url = _complete_url(settings)
+    url = _add_password(settings.database_url(), settings)
     if url.get_backend_name() == SQLITE:
         engine = _create_sqlite_engine(url, settings)
         event.listen(engine, "connect", _set_query_only)
@@ -164,12 +164,8 @@ def _create_pool(
     opens = _connection_factory(engine, connection_class, query_batches)
     wait = settings.pool_timeout.total_seconds()
     # Callers do not wait for a full standby: the primary serves instead.
-    waits = is_connection_limit_reached if connection_class is DatabaseConnection else _is_never_full
+    waits = is_connection_limit_reached if connection_class is DatabaseConnection else lambda _: False
     return pool_class(opens, size=settings.pool_size, wait=wait, is_limit_error=waits)
-
-
-def _is_never_full(_error: BaseException) -> bool:
-    return False
 
 
 def _connection_factory(
@@ -218,12 +214,8 @@ def _log_failure(failure: Any) -> None:
         )
 
 
-def _complete_url(settings: SqlPluginSettings) -> URL:
-    """The URL with the password from its file."""
-    return _add_password(settings.database_url(), settings)
-
-
 def _add_password(url: URL, settings: SqlPluginSettings) -> URL:
+    """The URL with the password from its file."""
     path = settings.password_file
     if path is None:
         return url

@@ -198,11 +198,6 @@ def advance_timestamp(column: ColumnElement[Any]) -> Update:
     return update(table).where(table.c.id == bindparam("row"), or_(column.is_(None), column < at)).values({column: at})
 
 
-def insert_unless_exists(table: Table, *unique: Column[Any]) -> CompiledStatement:
-    """An insert that does nothing if these unique values exist."""
-    return CompiledStatement(Upsert(table, unique))
-
-
 def upsert(
     table: Table,
     *,

@@ -97,18 +97,13 @@ class UserContract(ContractBase):
         second = make.human_user(on.other_organization, user_name="ada", named_at=NOW + SECOND)
         on.store(third, second, first, make.human_user(third, user_name="ada"))
         on.store(make.service_user(on.organization, user_name="bob"), make.human_user(third, user_name="bob"))
-        assert on.read.users.find_by_user_name_alone("ADA", preferred_organization_id=make_id()) == Subject(
-            first, on.organization
-        )
-        assert on.read.users.find_by_user_name_alone("ada", preferred_organization_id=third.id) == Subject(
-            first, on.organization
-        )
-        subject = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
-        assert subject == Subject(second, on.other_organization), "those of one organization come first"
-        assert on.read.users.find_by_user_name_alone("bob", preferred_organization_id=third.id) is None, (
-            "nobody vouches for them"
-        )
-        assert on.read.users.find_by_user_name_alone("nobody", preferred_organization_id=third.id) is None
+        find, other_organization = on.read.users.find_by_user_name_alone, on.other_organization
+        for name, preferred_id in (("ADA", make_id()), ("ada", third.id)):
+            assert find(name, preferred_organization_id=preferred_id) == Subject(first, on.organization)
+        subject = find("ada", preferred_organization_id=other_organization.id)
+        assert subject == Subject(second, other_organization), "those of one organization come first"
+        assert find("bob", preferred_organization_id=third.id) is None, "nobody vouches for them"
+        assert find("nobody", preferred_organization_id=third.id) is None
         assert on.read.users.find_by_login_name("ada") is None, "a login name has a domain"
 
     def test_users_find_by_bare_name_prefers_nobody_who_registered(self, on: StorageHarness) -> None:

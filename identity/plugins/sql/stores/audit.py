@@ -9,11 +9,12 @@ from sqlalchemy import ColumnElement, Select, func, literal_column, or_, select,
 
 from identity.domain.audit import ERASED, UNFILTERED, AuditEvent, AuditFilter
 from identity.plugins.sql.column_codecs import seconds_from_datetime
+from identity.plugins.sql.dialect_statements import Upsert
 from identity.plugins.sql.errors import TransactionConflict
 from identity.plugins.sql.mariadb import MARIADB
 from identity.plugins.sql.paging import PagedSqlStore, merge_first_rows
 from identity.plugins.sql.row_mapping import MappedTable, skip_unreadable
-from identity.plugins.sql.sql_store import insert_unless_exists
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import audit_events as table
 from identity.plugins.sql.tables import users
 from identity.storage.paging import (
@@ -31,7 +32,7 @@ _MAPPED_TABLE = MappedTable[AuditEvent](table)
 #: Positions of the sort columns in a row.
 _CURSOR_POSITIONS = [[column.name for column in _MAPPED_TABLE.columns].index(name) for name in ("sequence", "id")]
 
-_APPEND = insert_unless_exists(table, table.c.once)
+_APPEND = CompiledStatement(Upsert(table, [table.c.once]))
 _ORDER = (table.c.sequence,)
 _LAST_SEQUENCE = select(func.coalesce(func.max(table.c.sequence), 0))
 # MariaDB: every appending transaction shares this lock, from before it gets a number until its end.

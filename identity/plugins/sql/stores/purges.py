@@ -10,7 +10,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Delete,
-    FromClause,
     Select,
     Subquery,
     Table,
@@ -145,10 +144,6 @@ class _PurgeStatements:
         return dict(zip(("since", *self.cursor_parameters), cursor, strict=True))
 
 
-def _select_keys(table: FromClause) -> Select[Any]:
-    return select(*table.primary_key).limit(bindparam("limit"))
-
-
 def _count_rows(rows: Select[Any]) -> Select[Any]:
     return select(func.count()).select_from(rows.subquery())
 
@@ -207,7 +202,9 @@ _PURGES_WITH_LEGAL_HOLDS = {
     for purged, by_column in _LEGAL_HOLD_CONDITIONS.items()
     for whole in (False, True)
 }
-_COUNTS = {purged: _count_rows(_select_keys(over.table)) for purged, over in _RULES.items()}
+_COUNTS = {
+    purged: _count_rows(select(*over.table.primary_key).limit(bindparam("limit"))) for purged, over in _RULES.items()
+}
 _ADVANCE_AUDIT_FLOOR = upsert(
     tables.audit_floor, index_elements=[tables.audit_floor.c.id], update_columns=[tables.audit_floor.c.kept_since]
 )

@@ -8,10 +8,10 @@ from sqlalchemy import bindparam, delete, not_, or_, update
 from identity.domain.attempts import NO_NEXT_ATTEMPT
 from identity.domain.records import Record
 from identity.plugins.sql.column_codecs import seconds_from_datetime
-from identity.plugins.sql.dialect_statements import UpdateReturning
+from identity.plugins.sql.dialect_statements import UpdateReturning, Upsert
 from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.row_mapping import MappedTable, Values
-from identity.plugins.sql.sql_store import SqlStore, insert_unless_exists, upsert
+from identity.plugins.sql.sql_store import SqlStore, upsert
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import records as table
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow, StorageUnavailable
@@ -24,7 +24,7 @@ _KEY_CONDITION = (*_KIND_CONDITION, table.c.key == bindparam("key_is"))
 
 # One statement that inserts the row, or replaces an expired one. It waits for a concurrent insert; a read after a
 # refusal sees that row. A damaged timestamp, which SQLite sorts after all others, counts as expired.
-_ADD = insert_unless_exists(table, *KEY_COLUMNS)
+_ADD = CompiledStatement(Upsert(table, KEY_COLUMNS))
 _REPLACE_EXPIRED = upsert(
     table,
     index_elements=KEY_COLUMNS,

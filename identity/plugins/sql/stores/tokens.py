@@ -62,16 +62,9 @@ def _join_liveness(mapped_table: MappedTable[Any]) -> BatchedLookup:
 
 _ADD_FAMILY = CompiledStatement(UpdateWithInserts(None, families, key="token_families_id"))
 _ADD_FAMILY_WITH_CODE = CompiledStatement(UpdateWithInserts(None, families, codes, key="token_families_id"))
-_REVOKE_FAMILY = (
-    update(families)
-    .where(families.c.id == bindparam("family"), families.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("at"))
-)
-_REVOKE_FAMILIES_FOR_USER = (
-    update(families)
-    .where(families.c.user_id == bindparam("user"), families.c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("at"))
-)
+_REVOKE_FAMILIES = update(families).where(families.c.revoked_at.is_(None)).values(revoked_at=bindparam("at"))
+_REVOKE_FAMILY = _REVOKE_FAMILIES.where(families.c.id == bindparam("family"))
+_REVOKE_FAMILIES_FOR_USER = _REVOKE_FAMILIES.where(families.c.user_id == bindparam("user"))
 _REVOKE_FOR_CLIENT = _REVOKE_FAMILIES_FOR_USER.where(families.c.client_id == bindparam("client"))
 _LAST_REFRESH = (
     select(func.max(refresh.c.issued_at))
