@@ -119,18 +119,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         selected = quick_selection(selected)
     elif not config.getoption("--every-storage"):
         quick = set(quick_selection(selected))
-        selected = [item for item in selected if item in quick or is_usual(item)]
+        selected = [item for item in selected if distance_from_default(item) <= (item in quick)]
     if row := config.getoption("--shows"):
         selected = [item for item in selected if any(row in mark.args for mark in item.iter_markers("shows"))]
     config.hook.pytest_deselected(items=list(set(items).difference(selected)))
     items[:] = selected
 
 
-def is_usual(item: pytest.Item) -> bool:
-    """Whether a test runs on SQLite and through ASGI, or does not run elsewhere."""
+def distance_from_default(item: pytest.Item) -> int:
+    """0 on SQLite and through ASGI, and for tests that do not run there; 1 on another storage or through Pyramid; 2 for
+    both."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    is_usual_storage = parameters.get("storage_name", "sqlite") == "sqlite" or item.get_closest_marker("storages")
-    return bool(is_usual_storage and parameters.get("asgi", True))
+    is_default_storage = parameters.get("storage_name", "sqlite") == "sqlite" or item.get_closest_marker("storages")
+    return (not is_default_storage) + (not parameters.get("asgi", True))
 
 
 def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:
