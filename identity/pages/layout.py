@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from identity.domain.sessions import SignedInAccount
+
 
 @dataclass(frozen=True, kw_only=True)
 class NavigationItem:
@@ -52,14 +54,6 @@ class SignedInUser:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwitchableAccount:
-    """Another account signed in at this browser; ``reference`` grants nothing without the browser's cookies."""
-
-    reference: str
-    login_name: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class PageLayout:
     """``home_path`` is the logo's link; the sign-out form posts to ``sign_out_path``, the account switcher to
     ``switch_path``.
@@ -72,7 +66,7 @@ class PageLayout:
     account_items: tuple[NavigationItem, ...] = ()
     switcher: OrganizationSwitcher | None = None
     switch_path: str = ""
-    other_accounts: tuple[SwitchableAccount, ...] = ()
+    other_accounts: tuple[SignedInAccount, ...] = ()
 
     @property
     def current_label(self) -> str:

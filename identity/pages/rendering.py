@@ -107,13 +107,14 @@ class PageRenderer:
 
     def _template_globals(self, request: Request, language: str) -> dict[str, object]:
         translator = self.catalogs.translator(language)
+        identity: IdentityApplication = self._registry.application
         return {
             "t": translator.gettext,
             "tn": translator.ngettext,
             "listed": translator.format_list,
             "lang": translator.language,
             "language_line": _language_links(request),
-            "distance": partial(_relative_time, self._registry, translator),
+            "distance": lambda moment: format_relative_time(moment, identity.clock(), translator),
             "times": DatetimeFormatter(translator.language, partial(_time_zone, request)),
             "static": self.static.url_path,
             "operator_style": self.operator_style,
@@ -159,11 +160,6 @@ def _language_links(request: Request) -> list[tuple[str, str, str]]:
         (code, Translator.LANGUAGE_NAMES[code], "?" + urlencode([*parameters, (UI_LOCALES_PARAM, code)]))
         for code in LANGUAGES
     ]
-
-
-def _relative_time(registry: Registry, translator: Any, moment: Any) -> str:
-    identity: IdentityApplication = registry.application
-    return format_relative_time(moment, identity.clock(), translator)
 
 
 def _time_zone(request: Request) -> tzinfo | None:

@@ -21,7 +21,6 @@ from identity.pages.layout import (
     OrganizationSwitcher,
     PageLayout,
     SignedInUser,
-    SwitchableAccount,
 )
 from identity.pages.page import Page
 from identity.pages.rendering import ACCOUNT_PATH
@@ -111,6 +110,7 @@ class SignedInPage(Page):
     def _layout(self) -> PageLayout:
         user = self.subject.user
         name = user.display_name if isinstance(user, HumanUser) else user.user_name
+        session_id = self.signed_in_account.session.id
         return PageLayout(
             home_path=self.home_path,
             groups=self.navigation(),
@@ -119,7 +119,7 @@ class SignedInPage(Page):
             account_items=self._account_items(),
             switcher=self.organization_switcher(),
             switch_path=self.SWITCH_PATH,
-            other_accounts=self._other_accounts(),
+            other_accounts=tuple(item for item in self.live_accounts if item.session.id != session_id),
         )
 
     def _account_items(self) -> tuple[NavigationItem, ...]:
@@ -130,13 +130,6 @@ class SignedInPage(Page):
             )
             for entry in self.renderer.menu
             if manages or not entry.requires_manager_role
-        )
-
-    def _other_accounts(self) -> tuple[SwitchableAccount, ...]:
-        return tuple(
-            SwitchableAccount(reference=account.session.id, login_name=account.subject.login_name)
-            for account in self.live_accounts
-            if account.session.id != self.signed_in_account.session.id
         )
 
 

@@ -1,8 +1,6 @@
 """/account/activity: the account's audit events, and a way to report access by others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -26,18 +24,6 @@ _ACTOR_LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class ActivityRow:
-    """An event in the list; ``recovery_path`` reports it as access by others, or is empty."""
-
-    label: Markup
-    note: Markup
-    occurred_at: datetime
-    device: Markup
-    client_address: str
-    recovery_path: str
-
-
 class ActivityPage(AccountPage):
     """One row per event, newest first."""
 
@@ -57,7 +43,7 @@ class ActivityPage(AccountPage):
             "next": "" if cursor is None else f"{ACTIVITY_PATH}?{urlencode({ListParameters.CURSOR: cursor})}",
         }
 
-    def _rows(self, events: Sequence[AuditEvent]) -> list[ActivityRow]:
+    def _rows(self, events: Sequence[AuditEvent]) -> list[dict[str, object]]:
         storage = self.request.services.storage
         clients = {event.actor.client_id for event in events} | {
             event.object_id for event in events if event.object_kind == "application"
@@ -72,7 +58,7 @@ class ActivityPage(AccountPage):
         session = self.request.services.storage.sessions.find(session_id)
         return session.user_agent if session is not None and session.user_id == self.subject.user.id else ""
 
-    def _build_row(self, event: AuditEvent, names: Mapping[str, str], agents: Mapping[str, str]) -> ActivityRow:
+    def _build_row(self, event: AuditEvent, names: Mapping[str, str], agents: Mapping[str, str]) -> dict[str, object]:
         actor, translator = event.actor, self.translator
         is_own = actor.id == self.subject.user.id
         is_own_browser = is_own or actor.kind is ActorKind.ANONYMOUS
@@ -83,14 +69,16 @@ class ActivityPage(AccountPage):
             is_own_browser and event.event == AuditEvent.SIGN_IN_REFUSED and event.object_id == self.subject.user.id
         )
         disowned = refused or (is_own and event.result is Result.SUCCESS)
-        return ActivityRow(
-            label=translator.gettext(EventLabels.EVENTS.get(event.event, event.event)),
-            note=self._describe_event(event, names, is_own=is_own),
-            occurred_at=event.at,
-            device=describe_user_agent(agent, translator) if agent else Markup(),
-            client_address=(actor.client_address or "") if is_own_browser else "",
-            recovery_path=f"{ACCOUNT_RECOVERY_PATH}?{urlencode({EVENT_PARAM: event.id})}" if disowned else "",
-        )
+        recovery_path = f"{ACCOUNT_RECOVERY_PATH}?{urlencode({EVENT_PARAM: event.id})}"
+        return {
+            "label": translator.gettext(EventLabels.EVENTS.get(event.event, event.event)),
+            "note": self._describe_event(event, names, is_own=is_own),
+            "occurred_at": event.at,
+            "device": describe_user_agent(agent, translator) if agent else "",
+            "client_address": (actor.client_address or "") if is_own_browser else "",
+            # Reports the event as access by others.
+            "recovery_path": recovery_path if disowned else "",
+        }
 
     def _describe_event(self, event: AuditEvent, names: Mapping[str, str], *, is_own: bool) -> Markup:
         """The actor if it was another user, the factor, the reason of a refusal, and the application."""

@@ -1,7 +1,6 @@
 """Step 3: the chooser."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyramid.response import Response
 
@@ -11,18 +10,6 @@ from identity.api.sign_in import SignedInAccount, SignInPage
 
 #: The button's value for an account that is not in the list.
 ANOTHER_ACCOUNT = "new"
-
-
-@dataclass(frozen=True)
-class AccountRow:
-    """An account to choose; ``reference`` grants nothing without the browser's cookies."""
-
-    reference: str
-    name: str
-    initials: str
-    login_name: str
-    is_signed_in: bool
-    is_selectable: bool
 
 
 class AccountChooserPage(SignInPage):
@@ -53,14 +40,15 @@ class AccountChooserPage(SignInPage):
 
         return sorted(self.sign_in.accounts, key=sort_key)
 
-    def _build_row(self, account: SignedInAccount) -> AccountRow:
+    def _build_row(self, account: SignedInAccount) -> dict[str, object]:
         user = account.subject.user
         name = user.display_name if isinstance(user, HumanUser) else user.user_name
-        return AccountRow(
-            reference=account.session.id,
-            name=name,
-            initials=Page.initials(name),
-            login_name=account.subject.login_name,
-            is_signed_in=self.sign_in.is_live(account),
-            is_selectable=self.sign_in.matches_organization(account),
-        )
+        return {
+            # It grants nothing without the browser's cookies.
+            "reference": account.session.id,
+            "name": name,
+            "initials": Page.initials(name),
+            "login_name": account.subject.login_name,
+            "is_signed_in": self.sign_in.is_live(account),
+            "is_selectable": self.sign_in.matches_organization(account),
+        }
