@@ -1,7 +1,6 @@
 """Authorization: roles add permissions, deny hooks remove them, the default is no."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -24,7 +23,6 @@ from identity.domain.permissions import (
 )
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, Subject, User
-from identity.services.base import ReadSessionFactory
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
 from identity.storage.paging import PageRequest, ResultPage, single_page
@@ -63,23 +61,15 @@ def merge_roles(before: frozenset[str], roles: Mapping[str, bool]) -> frozenset[
     return (before - roles.keys()) | {role for role, granted in roles.items() if granted}
 
 
+@dataclass(eq=False, repr=False)
 class AccessControl:
     """Authorization checks of one transaction."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        roles: Mapping[str, ManagerRole],
-        deny: DenyHook | None,
-        lookup: Lookup,
-        look: ReadSessionFactory | None = None,
-        instance: Callable[[], Instance | None] = lambda: None,
-    ) -> None:
-        self._storage = storage
-        self._roles = roles
-        self._deny, self._lookup = deny, lookup
-        self._look = look or (lambda: nullcontext(storage))
-        self._instance = instance
+    _storage: Storage
+    _roles: Mapping[str, ManagerRole]
+    _deny: DenyHook | None
+    _lookup: Lookup
+    _instance: Callable[[], Instance | None]
 
     def load_principal(self, subject: Subject) -> Principal:
         """The user as a principal, with their current roles."""

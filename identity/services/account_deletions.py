@@ -1,13 +1,14 @@
 """Account deletion on the user's own request, with two weeks to cancel it."""
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from identity.domain.errors import Conflict, Denied
 from identity.domain.messages import gettext_lazy
 from identity.domain.users import HumanUser, Subject
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import TransactionState, translate_storage_errors
+from identity.services.base import translate_storage_errors
 from identity.services.crud import EntityService
 from identity.services.legal_holds import LegalHoldService
 from identity.services.managers import refuse_last_owner
@@ -26,6 +27,7 @@ _HELD_FOR = timedelta(days=1)
 _AT_ONCE = 100
 
 
+@dataclass(eq=False, repr=False)
 class AccountDeletionService(EntityService[HumanUser]):
     """Until the deletion is due the account is unchanged, but the user is signed out. At the next sign-in they are
     first asked whether to keep the account."""
@@ -33,18 +35,11 @@ class AccountDeletionService(EntityService[HumanUser]):
     kind = "user"
     store = "users"
 
-    def __init__(
-        self,
-        state: TransactionState,
-        access: AccessControl,
-        legal_holds: LegalHoldService,
-        policies: PolicyService,
-        sessions: SessionService,
-        users: UserService,
-    ) -> None:
-        super().__init__(state)
-        self._access, self._legal_holds, self._policies = access, legal_holds, policies
-        self._sessions, self._users = sessions, users
+    _access: AccessControl
+    _legal_holds: LegalHoldService
+    _policies: PolicyService
+    _sessions: SessionService
+    _users: UserService
 
     def is_allowed(self, subject: Subject) -> bool:
         """True if the policy lets users of the organization delete their accounts."""

@@ -1,19 +1,21 @@
 """What users do with their account as a whole."""
 
+from dataclasses import dataclass
+
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import NotFound
 from identity.domain.users import Subject
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.passwords import PasswordService
 from identity.services.sessions import SessionService
 
 
+@dataclass(eq=False, repr=False)
 class AccountRecoveryService(Service):
     """The caller must have authenticated the user, as recently as each method requires."""
 
-    def __init__(self, state: TransactionState, passwords: PasswordService, sessions: SessionService) -> None:
-        super().__init__(state)
-        self._passwords, self._sessions = passwords, sessions
+    _passwords: PasswordService
+    _sessions: SessionService
 
     def get_event(self, subject: Subject, event_id: str) -> AuditEvent:
         """An event of the user's own account. Raises NotFound for all others."""

@@ -1,7 +1,7 @@
 """Applications and their client secrets."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from identity.crypto.secrets import constant_time_equal, new_client_id, new_id, new_token, token_digest
@@ -19,7 +19,7 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import TransactionState, translate_storage_errors
+from identity.services.base import translate_storage_errors
 from identity.services.capabilities import IMPLICIT, Capabilities
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.crud import DeactivatableEntityService
@@ -43,6 +43,7 @@ _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 INSTANCE_WRITE = "instance.write"
 
 
+@dataclass(eq=False, repr=False)
 class ApplicationService(DeactivatableEntityService[Application]):
     """OIDC clients of projects. A deactivated one neither gets nor introspects tokens.
 
@@ -53,16 +54,10 @@ class ApplicationService(DeactivatableEntityService[Application]):
     kind = "application"
     store = "applications"
 
-    def __init__(
-        self,
-        state: TransactionState,
-        access: AccessControl,
-        projects: ProjectService,
-        choices: Capabilities,
-        uses: LastUsedTracker,
-    ) -> None:
-        super().__init__(state)
-        self._access, self._projects, self._choices, self._uses = access, projects, choices, uses
+    _access: AccessControl
+    _projects: ProjectService
+    _choices: Capabilities
+    _uses: LastUsedTracker
 
     def find_client(self, client_id: str) -> ApplicationClient | None:
         """The application with its project and organization, active or not. This does not authenticate the client."""

@@ -14,10 +14,9 @@ from identity.domain.organizations import Organization
 from identity.domain.policies import Policy
 from identity.domain.users import Subject
 from identity.log_formatters import RepeatedMessageFilter
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.domains import OrganizationDomainService
 from identity.services.policies import PolicyService
-from identity.settings import Settings
 
 log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())
@@ -68,6 +67,7 @@ class AttemptReservation:
         return any(key.startswith(_BROWSER) for key, _ in self.counters)
 
 
+@dataclass(eq=False, repr=False)
 class AttemptService(Service):
     """Counts only failures of checked passwords. A refusal does not reveal whether the account exists.
 
@@ -75,11 +75,8 @@ class AttemptService(Service):
     its successive owners, so that a name is not passed on with its failures. The account itself is counted
     separately, over all of its names. Known browsers have their own counters."""
 
-    def __init__(
-        self, state: TransactionState, policies: PolicyService, domains: OrganizationDomainService, settings: Settings
-    ) -> None:
-        super().__init__(state)
-        self._policies, self._domains, self._settings = policies, domains, settings
+    _policies: PolicyService
+    _domains: OrganizationDomainService
 
     def reserve_password_attempt(
         self, login_name: LoginName, subject: Subject | None, browser_id: str | None, *, by_email: bool = False

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
+from identity.crypto.sealing import Sealer
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy
 from identity.services.audit import AuditRecorder, dump_fields
+from identity.settings import Settings
 from identity.storage.backend import Storage
 from identity.storage.errors import DuplicateValue, RowNotFound, StaleRow
 
@@ -17,8 +19,6 @@ Value = TypeVar("Value")
 
 #: Opens a storage for reading; see Services.read_session.
 ReadSessionFactory = Callable[[], AbstractContextManager[Storage]]
-#: Finds the instance; see Services.find_instance.
-InstanceGetter = Callable[[], Instance | None]
 
 
 _CHANGED = gettext_lazy("This was changed in the meantime. Read it again, then repeat your request.")
@@ -48,22 +48,31 @@ def refuse_stale(version: int, expected: int | None) -> None:
         raise Conflict(_CHANGED)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TransactionState:
-    """Shared by the services of one transaction; for ``look`` see Services.read_session."""
+    """Shared by the services of one transaction; for ``look`` see Services.read_session, for ``instance``
+    Services.find_instance."""
 
     storage: Storage
     audit: AuditRecorder
     now: datetime
     look: ReadSessionFactory
+    instance: Callable[[], Instance | None]
+    settings: Settings
+    sealer: Sealer
 
 
+@dataclass(eq=False, repr=False)
 class Service:
-    """Base of the services. ``container`` constructs each with its collaborators."""
+    """Base of the services. Further fields are the collaborators, with which ``container`` constructs each service."""
 
-    def __init__(self, state: TransactionState) -> None:
-        self._storage, self._audit = state.storage, state.audit
-        self._now, self._look = state.now, state.look
+    _state: TransactionState
+
+    def __post_init__(self) -> None:
+        state = self._state
+        self._storage, self._audit, self._now = state.storage, state.audit, state.now
+        self._look, self._instance = state.look, state.instance
+        self._settings, self._sealer = state.settings, state.sealer
 
     def _require_found(self, value: Value | None, kind: str, identifier: str) -> Value:
         if value is None:
@@ -71,7 +80,4 @@ class Service:
         return value
 
     def _record_snapshot(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
-        self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=dump_fields(value))
-
-    def _record_removed(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
         self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=dump_fields(value))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from identity.crypto.secrets import token_digest
@@ -15,7 +15,7 @@ from identity.domain.records import CORE_NAMESPACE, Record
 from identity.services.access_control import Principal
 from identity.services.applications import INSTANCE_WRITE, ApplicationService
 from identity.services.audit import diff_fields
-from identity.services.base import Service, TransactionState, refuse_stale, translate_storage_errors
+from identity.services.base import Service, refuse_stale, translate_storage_errors
 from identity.services.commands.branding import ChangeBranding
 from identity.services.images import SanitizedImage, sanitize_base64_image
 from identity.storage.stores.records import RecordStore
@@ -25,12 +25,11 @@ BrandingOwner = Organization | Application
 _BRANDING = "branding"
 
 
+@dataclass(eq=False, repr=False)
 class BrandingService(Service):
     """One for each organization and each application; an application's values override its organization's."""
 
-    def __init__(self, state: TransactionState, applications: ApplicationService) -> None:
-        super().__init__(state)
-        self._applications = applications
+    _applications: ApplicationService
 
     def own_branding(self, owner: BrandingOwner) -> Branding:
         """The owner's own values, without inherited ones."""

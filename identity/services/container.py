@@ -71,7 +71,6 @@ class Services(ABC):
 
     def __init__(self, process: ProcessState, state: TransactionState) -> None:
         self._process, self._state = process, state
-        self._settings, self._sealer = process.settings, process.sealer
         self.storage, self.now, self.audit = state.storage, state.now, state.audit
 
     @abstractmethod
@@ -101,7 +100,7 @@ class Services(ABC):
 
     def record_service(self, name_space: RecordNamespace) -> RecordService:
         """The records of a plugin, in its own namespace."""
-        return RecordService(self._state, self._sealer, name_space)
+        return RecordService(self._state, name_space.plugin)
 
     @cached_property
     def _core_records(self) -> RecordService:
@@ -118,7 +117,6 @@ class Services(ABC):
             self._process.manager_roles,
             self._process.deny_hook,
             self.lookup,
-            self.read_session,
             self.find_instance,
         )
 
@@ -134,7 +132,6 @@ class Services(ABC):
     def organizations(self) -> OrganizationService:
         return OrganizationService(
             self._state,
-            self.find_instance,
             self.access_control,
             self.domains,
             self.legal_holds,
@@ -144,7 +141,7 @@ class Services(ABC):
 
     @cached_property
     def domains(self) -> OrganizationDomainService:
-        return OrganizationDomainService(self._state, self.access_control, self.find_instance, self._settings)
+        return OrganizationDomainService(self._state, self.access_control)
 
     @cached_property
     def projects(self) -> ProjectService:
@@ -152,7 +149,7 @@ class Services(ABC):
         def add_creator(user_id: str, resource: Resource) -> None:
             self.managers.add_creator(user_id, resource)
 
-        return ProjectService(self._state, self.find_instance, self.access_control, add_creator)
+        return ProjectService(self._state, self.access_control, add_creator)
 
     @cached_property
     def project_grants(self) -> ProjectGrantService:
@@ -190,7 +187,6 @@ class Services(ABC):
             self._process.hasher,
             self.policies,
             self._process.password_blocklist,
-            self._settings,
         )
 
     @cached_property
@@ -209,15 +205,15 @@ class Services(ABC):
 
     @cached_property
     def attempts(self) -> AttemptService:
-        return AttemptService(self._state, self.policies, self.domains, self._settings)
+        return AttemptService(self._state, self.policies, self.domains)
 
     @cached_property
     def login_names(self) -> LoginNameService:
-        return LoginNameService(self._state, self.policies, self.instance_managers, self.find_instance)
+        return LoginNameService(self._state, self.policies, self.instance_managers)
 
     @cached_property
     def known_browsers(self) -> KnownBrowserService:
-        return KnownBrowserService(self._state, self._sealer)
+        return KnownBrowserService(self._state)
 
     @cached_property
     def instance_managers(self) -> InstanceManagerService:
@@ -227,7 +223,6 @@ class Services(ABC):
     def policies(self) -> PolicyService:
         return PolicyService(
             self._state,
-            self._settings,
             self._process.capabilities,
             self.instance_managers,
             self._process.policy_cache,
@@ -248,7 +243,7 @@ class Services(ABC):
 
     @cached_property
     def one_time_links(self) -> OneTimeLinkService:
-        return OneTimeLinkService(self._state, self._sealer, self._settings)
+        return OneTimeLinkService(self._state)
 
     @cached_property
     def mails(self) -> MailService:
@@ -260,25 +255,23 @@ class Services(ABC):
 
     @cached_property
     def outbox(self) -> OutboxService:
-        return OutboxService(self._state, self._sealer, self._process.deliveries, self._note_queued)
+        return OutboxService(self._state, self._process.deliveries, self._note_queued)
 
     @cached_property
     def sessions(self) -> SessionService:
-        return SessionService(self._state, self.instance_managers, self.policies, self._settings)
+        return SessionService(self._state, self.instance_managers, self.policies)
 
     @cached_property
     def sign_ins(self) -> SignInService:
-        return SignInService(self._state, self._settings)
+        return SignInService(self._state)
 
     @cached_property
     def service_users(self) -> ServiceUserService:
         return ServiceUserService(
             self._state,
             self.access_control,
-            self.find_instance,
             self.legal_holds,
             self._process.last_used_tracker,
-            self._settings,
         )
 
     @cached_property
@@ -289,7 +282,7 @@ class Services(ABC):
 
     @cached_property
     def upstream_providers(self) -> UpstreamProviderService:
-        return UpstreamProviderService(self._state, self._sealer, self.access_control, self.instance_managers)
+        return UpstreamProviderService(self._state, self.access_control, self.instance_managers)
 
     @cached_property
     def branding(self) -> BrandingService:
@@ -315,13 +308,11 @@ class Services(ABC):
 
     @cached_property
     def tokens(self) -> TokenService:
-        return TokenService(
-            self._state, self.projects, self._process.key_ring, self._process.last_used_tracker, self._settings
-        )
+        return TokenService(self._state, self.projects, self._process.key_ring, self._process.last_used_tracker)
 
     @cached_property
     def signing_keys(self) -> SigningKeyService:
-        return SigningKeyService(self._state, self._process.key_ring, self._settings)
+        return SigningKeyService(self._state, self._process.key_ring)
 
     @cached_property
     def overview(self) -> OverviewService:
@@ -329,18 +320,16 @@ class Services(ABC):
 
     @cached_property
     def statistics(self) -> StatisticsService:
-        return StatisticsService(
-            self._state, self._process.key_ring, self._settings, self.legal_holds, self._process.deliveries
-        )
+        return StatisticsService(self._state, self._process.key_ring, self.legal_holds, self._process.deliveries)
 
     @cached_property
     def cursors(self) -> CursorService:
-        return CursorService(self._state, self._sealer)
+        return CursorService(self._state)
 
     @cached_property
     def form_tokens(self) -> FormTokenService:
-        return FormTokenService(self._state, self._sealer)
+        return FormTokenService(self._state)
 
     @cached_property
     def idempotency(self) -> IdempotencyService:
-        return IdempotencyService(self._state, self._sealer)
+        return IdempotencyService(self._state)

@@ -3,19 +3,15 @@
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.sealing import UnsealingError
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.storage.paging import PageCursor
 
 
 class CursorService(Service):
     """Each cursor is bound to the name of its list and cannot be used for another."""
-
-    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
-        super().__init__(state)
-        self._sealer = sealer
 
     def encode(self, cursor: PageCursor | None, list_name: str) -> str | None:
         """The cursor as URL-safe text; None for None, which is the end of the list."""

@@ -1,6 +1,6 @@
 """Domains of organizations: requested, proven or asserted, and bound to their first owner."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from identity.crypto.secrets import new_token
 from identity.domain.domains import MAX_DOMAINS, DomainProof, OrganizationDomain
@@ -10,9 +10,8 @@ from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import InstanceGetter, Service, TransactionState, translate_storage_errors
+from identity.services.base import Service, translate_storage_errors
 from identity.services.commands.organizations import AddDomain
-from identity.settings import Settings
 from identity.storage.errors import DuplicateValue, RowNotFound
 
 #: Needed to assert a domain without proof, and to release it.
@@ -30,14 +29,11 @@ _DOMAIN_REQUESTED = gettext_lazy("The organization already has this domain, or i
 _TOO_MANY = gettext_lazy("An organization can have {n} domains. Remove one first.", n=MAX_DOMAINS)
 
 
+@dataclass(eq=False, repr=False)
 class OrganizationDomainService(Service):
     """An effective domain is bound to its organization until it is released."""
 
-    def __init__(
-        self, state: TransactionState, access: AccessControl, instance: InstanceGetter, settings: Settings
-    ) -> None:
-        super().__init__(state)
-        self._access, self._instance, self._settings = access, instance, settings
+    _access: AccessControl
 
     def get(self, organization_id: str, name: str) -> OrganizationDomain:
         """Raises NotFound."""

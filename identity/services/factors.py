@@ -1,6 +1,7 @@
 """Factors: what users have enrolled, for every factor that a plugin offers."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error
 from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.users import HumanUser, Subject
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.records import RecordService
 from identity.services.remembered_browsers import RememberedBrowserService
 
@@ -20,14 +21,12 @@ _KIND = "factor"
 MAX_ENROLMENTS = 20
 
 
+@dataclass(eq=False, repr=False)
 class FactorService(Service):
     """Each enrolment is a sealed record of its user. The factor defines its content."""
 
-    def __init__(
-        self, state: TransactionState, remembered_browsers: RememberedBrowserService, records: RecordService
-    ) -> None:
-        super().__init__(state)
-        self._remembered_browsers, self._records = remembered_browsers, records
+    _remembered_browsers: RememberedBrowserService
+    _records: RecordService
 
     def list_enrolments(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
         """The user's enrolments, of one factor or all, newest first."""

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from identity.crypto import base64url
-from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import new_id, token_digest
 from identity.domain.records import CORE_NAMESPACE, Record
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 
 _KIND = "ticket"
 
@@ -17,10 +17,6 @@ _KIND = "ticket"
 class FormTokenService(Service):
     """Each is sealed for one purpose, which names what it is bound to: a page, a sign-in, a user. So it can be neither
     forged nor read, and viewing a page writes nothing."""
-
-    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
-        super().__init__(state)
-        self._sealer = sealer
 
     def issue(self, purpose: str, content: Mapping[str, Any], lifetime: timedelta) -> str:
         """A token for a form that carries the content and is valid for this time."""

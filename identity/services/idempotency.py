@@ -2,15 +2,14 @@
 
 import logging
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from identity.cached_property import cached_property
-from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import token_digest
 from identity.domain.errors import Conflict
 from identity.domain.records import CORE_NAMESPACE, Record
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 
 log = logging.getLogger(__name__)
 
@@ -29,24 +28,18 @@ class StoredResponse:
         return f"Kept(status={self.status!r})"
 
 
+@dataclass(eq=False, repr=False)
 class IdempotencyService(Service):
     """Keys belong to their principal; responses are stored sealed. Never store a response with a secret that is shown
     once. Key and response are written in the transaction of the request: after an abort you can retry with the same
     key."""
 
-    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
-        super().__init__(state)
-        self._sealer = sealer
-
     #: The record of the last claimed key. A later transaction of the same request takes it over.
-    claimed_record: Record | None = None
+    claimed_record: Record | None = field(default=None, init=False)
     #: The keys that earlier runs of this request have committed, so that it does not conflict with itself.
-    own_keys: Set[bytes] = frozenset()
-
-    @cached_property
-    def claimed_keys(self) -> set[bytes]:
-        """The digests of all keys claimed in this transaction."""
-        return set()
+    own_keys: Set[bytes] = field(default=frozenset(), init=False)
+    #: The digests of all keys claimed in this transaction.
+    claimed_keys: set[bytes] = field(default_factory=set, init=False)
 
     def claim_key(self, principal_id: str, key: str, request: bytes) -> StoredResponse | None:
         """Claim the key for this request, whose method, path and body are ``request``. None for the first request with

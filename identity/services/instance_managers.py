@@ -1,20 +1,20 @@
 """Users with a manager role at the instance, whom organizations do not control."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from identity.domain.permissions import INSTANCE_KEY
 from identity.domain.users import EmailVerifier, HumanUser
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.storage.paging import iterate_rows
 
 
+@dataclass(eq=False, repr=False)
 class InstanceManagerService(Service):
     """Users with any role at the instance. Ask only if the answer matters: ``PolicyService.subject_policy`` does so if
     the organization's rules differ from the instance's. Answers are cached for the transaction."""
 
-    def __init__(self, state: TransactionState) -> None:
-        super().__init__(state)
-        self._known: dict[str, bool] = {}
+    _known: dict[str, bool] = field(default_factory=dict, init=False)
 
     def is_instance_manager(self, user_id: str) -> bool:
         if user_id not in self._known:

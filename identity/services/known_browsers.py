@@ -4,9 +4,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import timedelta
 
-from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import new_id
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 
 #: How long a browser is known after a sign-in.
 KNOWN_BROWSER_LIFETIME = timedelta(days=90)
@@ -15,10 +15,6 @@ KNOWN_BROWSER_LIFETIME = timedelta(days=90)
 class KnownBrowserService(Service):
     """The browser's token is sealed for one account and one password: it cannot be forged, and a new password ends it.
     It grants no access. Only the browser's failures are stored, under its id."""
-
-    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
-        super().__init__(state)
-        self._sealer = sealer
 
     def remember(self, user_id: str) -> tuple[str, str]:
         """The id of a browser at which the user has just signed in, and its token."""

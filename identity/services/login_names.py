@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from identity.domain.email_addresses import email_domain
 from identity.domain.login_names import LoginName
 from identity.domain.users import HumanUser, Subject
-from identity.services.base import InstanceGetter, Service, TransactionState
+from identity.services.base import Service
 from identity.services.instance_managers import InstanceManagerService
 from identity.services.policies import PolicyService
 
@@ -30,18 +30,12 @@ class ResolvedLogin:
     is_barred: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class LoginNameService(Service):
     """An existing login name takes precedence, active or not; email addresses are tried only without one."""
 
-    def __init__(
-        self,
-        state: TransactionState,
-        policies: PolicyService,
-        holders: InstanceManagerService,
-        instance: InstanceGetter,
-    ) -> None:
-        super().__init__(state)
-        self._policies, self._holders, self._instance = policies, holders, instance
+    _policies: PolicyService
+    _holders: InstanceManagerService
 
     def resolve(self, login_name: LoginName) -> ResolvedLogin:
         """The user with this login name or email address."""

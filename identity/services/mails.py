@@ -10,7 +10,7 @@ from identity.crypto.secrets import token_digest
 from identity.domain.attempts import MAIL_WINDOW, MAX_MAILS_PER_ADDRESS
 from identity.domain.email_addresses import email_key
 from identity.domain.names import name_key
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.outbox import Delivery, OutboxService
 
 MAIL_KIND = "mail"
@@ -103,12 +103,12 @@ def parse_queued(content: bytes) -> Mail | Notification | PasswordResetMail:
     return Notification(**members | {"languages": tuple(members["languages"])})
 
 
+@dataclass(eq=False, repr=False)
 class MailService(Service):
     """Queues mails in the outbox, within the rate limit of each address."""
 
-    def __init__(self, state: TransactionState, outbox: OutboxService, deliveries: Mapping[str, Delivery]) -> None:
-        super().__init__(state)
-        self._outbox, self._deliveries = outbox, deliveries
+    _outbox: OutboxService
+    _deliveries: Mapping[str, Delivery]
 
     @property
     def is_enabled(self) -> bool:

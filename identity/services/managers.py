@@ -1,6 +1,7 @@
 """Managers: give, change and take manager roles."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from identity.domain.authentication import Proof
 from identity.domain.errors import Conflict, Invalid, NotFound
@@ -10,8 +11,7 @@ from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, Resource
 from identity.domain.policies import SecondFactorRule
 from identity.domain.projects import ProjectGrant
 from identity.domain.users import HumanUser, Subject
-from identity.services.access_control import AccessControl, Principal, merge_roles
-from identity.services.base import TransactionState
+from identity.services.access_control import Principal, merge_roles
 from identity.services.capabilities import Capabilities
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.factors import FactorService
@@ -37,6 +37,7 @@ _NO_WAY = gettext_lazy(
 _KNOWN = gettext_lazy("Somebody else knows this person's password. They must sign in and choose their own first.")
 
 
+@dataclass(eq=False, repr=False)
 class ManagerService(GrantAuditedService[Manager]):
     """Managers cannot grant more permissions than they hold, and the last IAM_OWNER stays. A user who gets their
     first role at the instance must be able to sign in by the instance's rules. Sessions and tokens obtained by
@@ -50,21 +51,13 @@ class ManagerService(GrantAuditedService[Manager]):
     personal_fields = frozenset({"id", "user_id"})
     is_visible_to_both = False
 
-    def __init__(
-        self,
-        state: TransactionState,
-        access: AccessControl,
-        choices: Capabilities,
-        factors: FactorService,
-        holders: InstanceManagerService,
-        policies: PolicyService,
-        sessions: SessionService,
-        roles: Mapping[str, ManagerRole],
-        has_way: Callable[[Subject, Callable[[str], bool]], bool],
-    ) -> None:
-        super().__init__(state, access)
-        self._choices, self._factors, self._holders, self._policies = choices, factors, holders, policies
-        self._sessions, self._roles, self._has_way = sessions, roles, has_way
+    _choices: Capabilities
+    _factors: FactorService
+    _holders: InstanceManagerService
+    _policies: PolicyService
+    _sessions: SessionService
+    _roles: Mapping[str, ManagerRole]
+    _has_way: Callable[[Subject, Callable[[str], bool]], bool]
 
     def page(
         self, resource: Resource, request: PageRequest = FIRST_PAGE, *, principal: Principal

@@ -5,10 +5,11 @@ background jobs all notify alike. The text is rendered when the mail is sent.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from identity.domain.audit import AuditEvent
 from identity.domain.users import HumanUser, Profile
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.mails import MailService, Notification
 
 #: Template values derived from the event's detail; None where no mail is sent.
@@ -76,12 +77,12 @@ _REMOVED = "user.removed"
 NOTIFIED_EVENTS = frozenset(_TEMPLATES_BY_EVENT) | _ADDRESSES | {_REMOVED}
 
 
+@dataclass(eq=False, repr=False)
 class NotificationService(Service):
     """Rate limits count each kind separately, so that no kind hides another. Exceeding one never blocks the action."""
 
-    def __init__(self, state: TransactionState, mails: MailService, language: Callable[[], str]) -> None:
-        super().__init__(state)
-        self._mails, self._language = mails, language
+    _mails: MailService
+    _language: Callable[[], str]
 
     def notify(self, event: AuditEvent) -> None:
         """Mail the person the event is about if it is one of NOTIFIED_EVENTS. Does nothing where mail is disabled or

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 
-from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import new_token, token_digest
 from identity.domain.errors import DomainError
 from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.users import HumanUser
-from identity.services.base import Service, TransactionState, translate_storage_errors
-from identity.settings import Settings
+from identity.services.base import Service, translate_storage_errors
 from identity.storage.errors import AlreadyUsed, RowNotFound
 
 log = logging.getLogger(__name__)
@@ -54,10 +53,6 @@ class OneTimeLinkService(Service):
     A link proves that the user reads a mailbox only if it was mailed there and shown nowhere else. A caller of
     ``issue`` with ``recipient`` must put the link into a mail to exactly that address and nowhere else.
     """
-
-    def __init__(self, state: TransactionState, sealer: Sealer, settings: Settings) -> None:
-        super().__init__(state)
-        self._sealer, self._settings = sealer, settings
 
     def issue(
         self,

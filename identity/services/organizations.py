@@ -1,5 +1,7 @@
 """Create, change, deactivate, reactivate and remove organizations."""
 
+from dataclasses import dataclass
+
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager
@@ -7,7 +9,6 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import InstanceGetter, TransactionState
 from identity.services.branding import delete_branding
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.crud import DeactivatableEntityService
@@ -21,6 +22,7 @@ from identity.services.upstream_providers import UpstreamProviderService
 _DUPLICATE_MESSAGES = {"primary_domain": gettext_lazy("Another organization has this primary domain. Choose another.")}
 
 
+@dataclass(eq=False, repr=False)
 class OrganizationService(DeactivatableEntityService[Organization]):
     """Organizations of the instance.
 
@@ -32,19 +34,11 @@ class OrganizationService(DeactivatableEntityService[Organization]):
     store = "organizations"
     duplicate_messages = _DUPLICATE_MESSAGES
 
-    def __init__(
-        self,
-        state: TransactionState,
-        instance: InstanceGetter,
-        access: AccessControl,
-        domains: OrganizationDomainService,
-        legal_holds: LegalHoldService,
-        policies: PolicyService,
-        upstream_providers: UpstreamProviderService,
-    ) -> None:
-        super().__init__(state)
-        self._instance, self._access, self._domains, self._legal_holds = instance, access, domains, legal_holds
-        self._policies, self._upstream_providers = policies, upstream_providers
+    _access: AccessControl
+    _domains: OrganizationDomainService
+    _legal_holds: LegalHoldService
+    _policies: PolicyService
+    _upstream_providers: UpstreamProviderService
 
     def create(
         self, command: CreateOrganization, *, principal: Principal | None = None, id: str | None = None

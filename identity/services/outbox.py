@@ -5,13 +5,13 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
 from identity.domain.audit import AuditEvent
 from identity.domain.outbox import OutboxBacklog, OutboxMessage
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.storage.errors import RowNotFound
 
 log = logging.getLogger(__name__)
@@ -68,18 +68,12 @@ class Delivery(ABC):
         return timedelta(seconds=round(longest.total_seconds() * share))
 
 
+@dataclass(eq=False, repr=False)
 class OutboxService(Service):
     """Queues messages, and gives senders what they need to deliver them."""
 
-    def __init__(
-        self,
-        state: TransactionState,
-        sealer: Sealer,
-        deliveries: Mapping[str, Delivery],
-        on_queue: Callable[[str], None],
-    ) -> None:
-        super().__init__(state)
-        self._sealer, self._deliveries, self._on_queue = sealer, deliveries, on_queue
+    _deliveries: Mapping[str, Delivery]
+    _on_queue: Callable[[str], None]
 
     def queue(
         self,

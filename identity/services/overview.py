@@ -13,7 +13,7 @@ from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.signing_keys import SigningKeyService
 from identity.storage.paging import MAX_PAGE_ROWS, PageRequest
 from identity.storage.stores.users import UserKind
@@ -65,12 +65,12 @@ class GettingStarted:
     manager: bool
 
 
+@dataclass(eq=False, repr=False)
 class OverviewService(Service):
     """Short lists, each read from an index, for one organization or for the instance."""
 
-    def __init__(self, state: TransactionState, access: AccessControl, signing_keys: SigningKeyService) -> None:
-        super().__init__(state)
-        self._access, self._signing_keys = access, signing_keys
+    _access: AccessControl
+    _signing_keys: SigningKeyService
 
     def list_expiring(self, organization_id: str | None, *, principal: Principal) -> tuple[ExpiringCredential, ...]:
         """What expires within 30 days, soonest first, at most 50, except what a plugin hides from ``principal``. Keys

@@ -16,7 +16,7 @@ from identity.fair_semaphore import assign_organization
 from identity.password_hashing import PasswordHasher
 from identity.services.attempts import ACCOUNT_LIMIT_REASON, AttemptReservation, AttemptService
 from identity.services.audit import diff_fields
-from identity.services.base import Service, TransactionState, translate_storage_errors
+from identity.services.base import Service, translate_storage_errors
 from identity.services.instance_managers import InstanceManagerService
 from identity.services.known_browsers import KnownBrowserService
 from identity.services.login_names import LoginNameService, ResolvedLogin
@@ -24,7 +24,6 @@ from identity.services.name_conflicts import is_login_name_of_other_user
 from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind, OneTimeLinkService, link_recipient
 from identity.services.policies import PolicyService
 from identity.services.sessions import SessionService
-from identity.settings import Settings
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL
 
 LONGEST_PASSWORD = 256
@@ -47,27 +46,19 @@ class PasswordAttempt:
     failure_reason: str
 
 
+@dataclass(eq=False, repr=False)
 class PasswordService(Service):
     """Hashing is expensive and happens between transactions, so that no lock is held meanwhile."""
 
-    def __init__(
-        self,
-        state: TransactionState,
-        attempts: AttemptService,
-        holders: InstanceManagerService,
-        login_names: LoginNameService,
-        known_browsers: KnownBrowserService,
-        sessions: SessionService,
-        links: OneTimeLinkService,
-        hasher: PasswordHasher,
-        policies: PolicyService,
-        known_bad: Container[str],
-        settings: Settings,
-    ) -> None:
-        super().__init__(state)
-        self._attempts, self._holders, self._login_names = attempts, holders, login_names
-        self._known_browsers, self._sessions, self._links = known_browsers, sessions, links
-        self._hasher, self._policies, self._password_blocklist, self._settings = hasher, policies, known_bad, settings
+    _attempts: AttemptService
+    _holders: InstanceManagerService
+    _login_names: LoginNameService
+    _known_browsers: KnownBrowserService
+    _sessions: SessionService
+    _links: OneTimeLinkService
+    _hasher: PasswordHasher
+    _policies: PolicyService
+    _password_blocklist: Container[str]
 
     def min_length(self, owner: Subject | Organization) -> int:
         """Minimum password length for the person, or for new people in the organization."""

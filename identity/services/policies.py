@@ -29,12 +29,11 @@ from identity.domain.policies import (
 from identity.domain.records import Record
 from identity.domain.users import HumanUser, Subject
 from identity.services.audit import diff_fields
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.capabilities import Capabilities
 from identity.services.commands.policies import ChangePolicy
 from identity.services.instance_managers import InstanceManagerService
 from identity.services.records import RecordService
-from identity.settings import Settings
 
 #: Owner id of the instance's policy.
 INSTANCE_OWNER_ID = "instance"
@@ -81,28 +80,21 @@ class StoredPolicy:
     rule_authorship: Mapping[str, tuple[datetime, str | None]] = field(default_factory=dict)
 
 
+@dataclass(eq=False, repr=False)
 class PolicyService(Service):
     """Rules of the instance replace those of the ini file. Rules of an organization can only be stricter. Users with a
     role at the instance get only ``second_factor`` and ``consent`` from their organization; the rest comes from the
     instance, so that no manager of their organization can lock them out."""
 
-    def __init__(
-        self,
-        state: TransactionState,
-        settings: Settings,
-        choices: Capabilities,
-        holders: InstanceManagerService,
-        policy_cache: PolicyCache,
-        records: RecordService,
-    ) -> None:
-        super().__init__(state)
-        self._settings, self._choices, self._holders = settings, choices, holders
-        self._policy_cache, self._records = policy_cache, records
-        self._changed = False
-        self._is_supposed = False
-        self._version: int | None = None
-        # One request asks for them several times.
-        self._effective_policies: dict[str, Policy] = {}
+    _choices: Capabilities
+    _holders: InstanceManagerService
+    _policy_cache: PolicyCache
+    _records: RecordService
+    _changed: bool = field(default=False, init=False)
+    _is_supposed: bool = field(default=False, init=False)
+    _version: int | None = field(default=None, init=False)
+    #: One request asks for them several times.
+    _effective_policies: dict[str, Policy] = field(default_factory=dict, init=False)
 
     @property
     def configured_policy(self) -> Policy:

@@ -1,17 +1,18 @@
 """Audit events about project grants, for both organizations."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from identity.domain.audit import OTHER_ORGANIZATION, Actor
 from identity.domain.projects import ProjectGrant
 from identity.services.access_control import AccessControl
-from identity.services.base import TransactionState
 from identity.services.crud import EntityService
 
 EntityT = TypeVar("EntityT")
 
 
+@dataclass(eq=False, repr=False)
 class GrantAuditedService(EntityService[EntityT]):
     """Service of entities that belong to a project grant, or may. Each side's audit trail gets its own event. The event
     for the other side is written without personal data, so that no page, API, export or filter can reveal it later."""
@@ -21,9 +22,7 @@ class GrantAuditedService(EntityService[EntityT]):
     #: False if only its own side may know the entity.
     is_visible_to_both: ClassVar[bool] = True
 
-    def __init__(self, state: TransactionState, access: AccessControl) -> None:
-        super().__init__(state)
-        self._access = access
+    _access: AccessControl
 
     def _project_grant(self, entity: Any) -> ProjectGrant | None:
         """The project grant that the entity is or belongs to; None if there is none."""

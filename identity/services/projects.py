@@ -1,7 +1,7 @@
 """Projects and their roles."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from identity.domain.applications import ApplicationClient
@@ -13,7 +13,7 @@ from identity.domain.projects import Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access_control import AccessControl, Principal
 from identity.services.audit import diff_fields, dump_fields
-from identity.services.base import InstanceGetter, TransactionState, refuse_stale, translate_storage_errors
+from identity.services.base import refuse_stale, translate_storage_errors
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
 from identity.services.crud import DeactivatableEntityService
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, single_page
@@ -23,6 +23,7 @@ from identity.storage.stores.projects import PROJECT_SORT_KEYS
 _CLOCKS_APART = timedelta(seconds=30)
 
 
+@dataclass(eq=False, repr=False)
 class ProjectService(DeactivatableEntityService[Project]):
     """Projects of organizations. The applications of a deactivated project stop working. The service's own project
     stays."""
@@ -30,15 +31,8 @@ class ProjectService(DeactivatableEntityService[Project]):
     kind = "project"
     store = "projects"
 
-    def __init__(
-        self,
-        state: TransactionState,
-        instance: InstanceGetter,
-        access: AccessControl,
-        add_creator: Callable[[str, Resource], object],
-    ) -> None:
-        super().__init__(state)
-        self._instance, self._access, self._add_creator = instance, access, add_creator
+    _access: AccessControl
+    _add_creator: Callable[[str, Resource], object]
 
     def page(
         self, organization_id: str, request: PageRequest = FIRST_PAGE, *, principal: Principal

@@ -4,14 +4,14 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import token_digest
-from identity.domain.records import Record, RecordNamespace
-from identity.services.base import Service, TransactionState, translate_storage_errors
+from identity.domain.records import Record
+from identity.services.base import Service, translate_storage_errors
 from identity.storage.errors import AlreadyUsed, RowNotFound, UnreadableRow
 
 log = logging.getLogger(__name__)
@@ -22,14 +22,13 @@ MAX_VALUE_BYTES = 64 * 1024
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
+@dataclass(eq=False, repr=False)
 class RecordService(Service):
     """JSON objects of one plugin, by kind and key. A key is any text; only its digest is stored. Expired records are
     not found. A kind consists of lower-case letters, digits and underscores. An invalid kind, and a value that is not a
     JSON object or exceeds 64 KiB, raises ValueError."""
 
-    def __init__(self, state: TransactionState, sealer: Sealer, name_space: RecordNamespace) -> None:
-        super().__init__(state)
-        self._sealer, self._plugin = sealer, name_space.plugin
+    _plugin: str
 
     def add(
         self,

@@ -10,7 +10,7 @@ from identity.domain.names import user_name_error
 from identity.domain.organizations import Organization
 from identity.domain.policies import RegistrationRule
 from identity.domain.users import EmailVerifier, HumanUser, PasswordHash, Profile, Subject
-from identity.services.base import Service, TransactionState, translate_storage_errors
+from identity.services.base import Service, translate_storage_errors
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.mails import MailService
@@ -52,16 +52,15 @@ class PendingRegistration:
     sign_in_id: str
 
 
+@dataclass(eq=False, repr=False)
 class RegistrationService(Service):
     """A registered person has no rights and no project roles. Where mail can be sent, the link in a mail creates the
     account, so that registration does not reveal known addresses and names, and every address is verified. Otherwise
     the account is created at once with an unverified address."""
 
-    def __init__(
-        self, state: TransactionState, links: OneTimeLinkService, mails: MailService, policies: PolicyService
-    ) -> None:
-        super().__init__(state)
-        self._links, self._mails, self._policies = links, mails, policies
+    _links: OneTimeLinkService
+    _mails: MailService
+    _policies: PolicyService
 
     def is_open(self, organization: Organization) -> bool:
         """True if at least some people can register in the organization."""

@@ -8,7 +8,7 @@ from identity.crypto.secrets import new_id, new_token
 from identity.domain.errors import NotFound
 from identity.domain.records import CORE_NAMESPACE
 from identity.domain.users import Subject
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.records import RecordService
 
 RECORD_KIND = "remembered_browser"
@@ -26,13 +26,12 @@ class RememberedBrowser:
     ends_at: datetime | None
 
 
+@dataclass(eq=False, repr=False)
 class RememberedBrowserService(Service):
     """A browser presents one secret per person. Its digest is kept until it expires, is revoked, or the person's
     password or factors change."""
 
-    def __init__(self, state: TransactionState, records: RecordService) -> None:
-        super().__init__(state)
-        self._records = records
+    _records: RecordService
 
     def remember(self, subject: Subject, user_agent: str, lifetime: timedelta) -> tuple[str, str]:
         """The id of the browser, and the secret that it presents from now on. Raises NotFound."""

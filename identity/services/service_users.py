@@ -1,6 +1,7 @@
 """Service users, their keys, secrets and personal access tokens."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey, parse_rsa_public_key
@@ -18,7 +19,7 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.tokens import AccessToken
 from identity.domain.users import ServiceUser, Subject, TokenFormat
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import InstanceGetter, TransactionState, translate_storage_errors
+from identity.services.base import translate_storage_errors
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
     AddServiceUserKey,
@@ -31,7 +32,6 @@ from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.legal_holds import LegalHoldService
 from identity.services.managers import refuse_last_owner
 from identity.services.name_conflicts import refuse_conflicting_login_name
-from identity.settings import Settings
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
 _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
@@ -49,6 +49,7 @@ _EXPIRING_AT_ONCE = 1000
 _NO_SECRET = token_digest("no secret has this digest")
 
 
+@dataclass(eq=False, repr=False)
 class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     """Accounts for programs (service description §2.1), their keys (§2.2), and secrets and personal access tokens for
     programs that cannot sign. No credential of a deactivated service user works. The last IAM_OWNER stays."""
@@ -57,18 +58,9 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     store = "users"
     duplicate_messages = _DUPLICATE_MESSAGES
 
-    def __init__(
-        self,
-        state: TransactionState,
-        access: AccessControl,
-        instance: InstanceGetter,
-        legal_holds: LegalHoldService,
-        uses: LastUsedTracker,
-        settings: Settings,
-    ) -> None:
-        super().__init__(state)
-        self._access, self._instance, self._legal_holds, self._uses = access, instance, legal_holds, uses
-        self._settings = settings
+    _access: AccessControl
+    _legal_holds: LegalHoldService
+    _uses: LastUsedTracker
 
     @property
     def default_expiration(self) -> datetime:
@@ -144,7 +136,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         key = self.get_key(user_id, key_id)
         with translate_storage_errors("key", key_id):
             self._storage.credentials.delete(ServiceUserKey, user_id, key_id)
-        self._record_removed("service_user_key.removed", "service_user_key", key, user.organization_id)
+        self._record_snapshot("service_user_key.removed", "service_user_key", key, user.organization_id)
 
     def find_signing_key(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         """The live key with its active service user and organization; None if any of them is not usable."""
@@ -182,7 +174,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         secret = self._require_found(live.get(secret_id), "secret", secret_id)
         with translate_storage_errors("secret", secret_id):
             self._storage.credentials.delete(ServiceUserSecret, user_id, secret_id)
-        self._record_removed("service_user_secret.removed", "service_user_secret", secret, user.organization_id)
+        self._record_snapshot("service_user_secret.removed", "service_user_secret", secret, user.organization_id)
 
     def authenticate(self, user_id: str, secret: str) -> ServiceUserClient | None:
         """The active service user with this secret; None otherwise. Both take the same time."""
@@ -253,7 +245,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         token = self._require_found(personal_access_token, "personal access token", token_id)
         with translate_storage_errors("personal access token", token_id):
             self._storage.credentials.delete(PersonalAccessToken, user_id, token_id)
-        self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
+        self._record_snapshot("personal_access_token.removed", "personal_access_token", token, user.organization_id)
 
     def new_assertion_record(self, user_id: str, jti: str, until: datetime) -> Record:
         key = token_digest(f"{user_id}\n{jti}")

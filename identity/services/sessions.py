@@ -1,7 +1,7 @@
 """Sessions: start, find, touch and end them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_id, new_token, token_digest
@@ -11,12 +11,11 @@ from identity.domain.policies import Policy
 from identity.domain.records import CORE_NAMESPACE
 from identity.domain.sessions import EndedSessionCount, Session, SignedInAccount
 from identity.domain.users import HumanUser, Subject
-from identity.services.base import Service, TransactionState, translate_storage_errors
+from identity.services.base import Service, translate_storage_errors
 from identity.services.instance_managers import InstanceManagerService
 from identity.services.one_time_links import OneTimeLinkKind
 from identity.services.policies import INSTANCE_OWNER_ID, PolicyService
 from identity.services.remembered_browsers import RECORD_KIND as REMEMBERED_BROWSER
-from identity.settings import Settings
 from identity.storage.errors import RowNotFound
 
 _LAST_SEEN_STEP = timedelta(minutes=1)
@@ -25,14 +24,12 @@ _LONGEST_USER_AGENT = 500
 _MOST_LOOKED_AT = 5000
 
 
+@dataclass(eq=False, repr=False)
 class SessionService(Service):
     """A session belongs to one person at one browser, which presents its secret in a cookie."""
 
-    def __init__(
-        self, state: TransactionState, holders: InstanceManagerService, policies: PolicyService, settings: Settings
-    ) -> None:
-        super().__init__(state)
-        self._holders, self._policies, self._settings = holders, policies, settings
+    _holders: InstanceManagerService
+    _policies: PolicyService
 
     def list_by_secrets(self, secrets: Collection[str]) -> tuple[SignedInAccount, ...]:
         """The sessions for the secrets that a browser presents, last selected first; includes expired but not ended

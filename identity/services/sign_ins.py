@@ -9,8 +9,7 @@ from identity.domain.authentication import Proof
 from identity.domain.errors import Conflict, DomainError
 from identity.domain.sessions import PendingAuthorization, SignedInAccount
 from identity.domain.users import Subject
-from identity.services.base import Service, TransactionState
-from identity.settings import Settings
+from identity.services.base import Service
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 
 _TRIES = 3
@@ -49,10 +48,6 @@ class StaleSignIn(SignInUnavailable):
 
 class SignInService(Service):
     """Each change applies to the newest version, so that two tabs of one sign-in do not conflict."""
-
-    def __init__(self, state: TransactionState, settings: Settings) -> None:
-        super().__init__(state)
-        self._settings = settings
 
     @property
     def lifetime(self) -> timedelta:

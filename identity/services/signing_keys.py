@@ -13,8 +13,7 @@ from identity.crypto.secrets import new_id
 from identity.domain.errors import NotFound
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
 from identity.log_formatters import RepeatedMessageFilter
-from identity.services.base import ReadSessionFactory, Service, TransactionState
-from identity.settings import Settings
+from identity.services.base import ReadSessionFactory, Service
 from identity.storage.backend import Storage
 from identity.storage.errors import DuplicateValue, RowNotFound, StorageUnavailable
 
@@ -166,12 +165,11 @@ class KeyRing:
             return False
 
 
+@dataclass(eq=False, repr=False)
 class SigningKeyService(Service):
     """Signing keys within one request or job."""
 
-    def __init__(self, state: TransactionState, ring: KeyRing, settings: Settings) -> None:
-        super().__init__(state)
-        self._ring, self._settings = ring, settings
+    _ring: KeyRing
 
     def schedule(self) -> KeySchedule:
         """All keys and the schedule derived from them, at most CACHE_AGE old. Raises StorageUnavailable."""

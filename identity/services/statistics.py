@@ -9,13 +9,12 @@ from identity.domain.outbox import OutboxBacklog
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import CORE_NAMESPACE
 from identity.domain.service_user_keys import ServiceUserKey
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.legal_holds import LegalHoldService
 from identity.services.outbox import Delivery
 from identity.services.purge import count_overdue, purge_cutoff
 from identity.services.service_users import EXPIRING_KEYS_JOB, EXPIRY_WARNING_DAYS
 from identity.services.signing_keys import KeyRing
-from identity.settings import Settings
 from identity.storage.errors import UnreadableRow
 from identity.storage.stores.credentials import ExpiringCredentialT
 from identity.storage.stores.purges import PurgeKind
@@ -47,20 +46,13 @@ class StorageStatistics:
     expiring_counts: Mapping[str, int]
 
 
+@dataclass(eq=False, repr=False)
 class StatisticsService(Service):
     """Counts by index, up to a limit, so that the cost does not grow with the data."""
 
-    def __init__(
-        self,
-        state: TransactionState,
-        ring: KeyRing,
-        settings: Settings,
-        legal_holds: LegalHoldService,
-        deliveries: Mapping[str, Delivery],
-    ) -> None:
-        super().__init__(state)
-        self._ring, self._settings, self._legal_holds = ring, settings, legal_holds
-        self._deliveries = deliveries
+    _ring: KeyRing
+    _legal_holds: LegalHoldService
+    _deliveries: Mapping[str, Delivery]
 
     def collect(self) -> StorageStatistics:
         """Raises StorageUnavailable."""

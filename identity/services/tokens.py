@@ -1,7 +1,7 @@
 """Store, find, redeem, rotate and revoke codes and tokens."""
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from identity.crypto.jwt import unverified_key_id
 from identity.crypto.secrets import token_digest
@@ -13,11 +13,10 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import Record
 from identity.domain.tokens import AccessToken, PresentedAccessToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
-from identity.services.base import Service, TransactionState
+from identity.services.base import Service
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
 from identity.services.signing_keys import KeyRing
-from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, RowNotFound
 
 
@@ -31,19 +30,13 @@ class NotRedeemable(DomainError):
     """The code or refresh token cannot be used; nothing changed."""
 
 
+@dataclass(eq=False, repr=False)
 class TokenService(Service):
     """Tokens are looked up by digest: a token with one altered character was never issued."""
 
-    def __init__(
-        self,
-        state: TransactionState,
-        projects: ProjectService,
-        ring: KeyRing,
-        uses: LastUsedTracker,
-        settings: Settings,
-    ) -> None:
-        super().__init__(state)
-        self._projects, self._ring, self._uses, self._settings = projects, ring, uses, settings
+    _projects: ProjectService
+    _ring: KeyRing
+    _uses: LastUsedTracker
 
     def store_access_token(self, token: AccessToken, used: Record | None = None) -> None:
         """Store an access token as the last write of the transaction. The row itself is the record: there is no audit

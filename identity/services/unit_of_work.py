@@ -33,7 +33,10 @@ class UnitOfWork(Services):
     ) -> None:
         storage = DeferredStorage(open_storage)
         audit = AuditRecorder(storage, now, actor, on_first_record=self.schedule_after_commit, on_record=self._on_event)
-        super().__init__(process, TransactionState(storage, audit, now, self.read_session))
+        state = TransactionState(
+            storage, audit, now, self.read_session, self.find_instance, process.settings, process.sealer
+        )
+        super().__init__(process, state)
         self._look = read_session_factory
         #: Called at the first change or queued message, to schedule the work after the commit.
         self.on_after_commit_needed: Callable[[], None] | None = None

@@ -1,10 +1,10 @@
 """Upstream identity providers at which people can sign in, and the client secrets used there."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from identity.crypto.jwk_sets import EcPrivateKey
 from identity.crypto.rsa_keys import InvalidKey
-from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import constant_time_equal
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
@@ -12,7 +12,6 @@ from identity.domain.permissions import Resource
 from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_error_for_kind
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import TransactionState
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.crud import DeactivatableEntityService
 from identity.services.instance_managers import InstanceManagerService
@@ -23,6 +22,7 @@ from identity.storage.paging import iterate_rows
 INSTANCE_WRITE = "instance.write"
 
 
+@dataclass(eq=False, repr=False)
 class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
     """Identity providers of organizations. A deactivated one cannot be used to sign in.
 
@@ -35,11 +35,8 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
     kind = "upstream_provider"
     store = "upstream_providers"
 
-    def __init__(
-        self, state: TransactionState, sealer: Sealer, access: AccessControl, holders: InstanceManagerService
-    ) -> None:
-        super().__init__(state)
-        self._sealer, self._access, self._holders = sealer, access, holders
+    _access: AccessControl
+    _holders: InstanceManagerService
 
     def serves_subject(self, provider: UpstreamProvider, subject: Subject) -> bool:
         """True if the person may link an account at the provider and sign in with it: one of their organization or for

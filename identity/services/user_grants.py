@@ -1,14 +1,14 @@
 """User grants: project roles of users."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import User
-from identity.services.access_control import AccessControl, Principal, merge_roles
-from identity.services.base import TransactionState
+from identity.services.access_control import Principal, merge_roles
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.crud import DeactivatableEntityService
 from identity.services.project_grant_audit import GrantAuditedService
@@ -21,6 +21,7 @@ _NO_PROJECT = gettext_lazy("There is no such project.")
 _DUPLICATE_MESSAGES = {"user_id": gettext_lazy("This user already has a grant of the project. Change its roles.")}
 
 
+@dataclass(eq=False, repr=False)
 class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityService[UserGrant]):
     """A user of the project's own organization gets a direct grant, any other user one derived from a project grant."""
 
@@ -29,9 +30,7 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
     duplicate_messages = _DUPLICATE_MESSAGES
     personal_fields = frozenset({"user_id"})
 
-    def __init__(self, state: TransactionState, access: AccessControl, project_grants: ProjectGrantService) -> None:
-        super().__init__(state, access)
-        self._project_grants = project_grants
+    _project_grants: ProjectGrantService
 
     def grant_resource(self, grant: UserGrant) -> Resource:
         """The resource of the grant's permissions: the project, or the project grant it derives from. Raises

@@ -15,7 +15,7 @@ from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
 from identity.services.access_control import AccessControl, Principal
 from identity.services.attempts import AttemptService, policy_limits
 from identity.services.audit import dump_fields
-from identity.services.base import TransactionState, translate_storage_errors
+from identity.services.base import translate_storage_errors
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import ConsentService
 from identity.services.crud import DeactivatableEntityService
@@ -62,6 +62,7 @@ class ImportedUser:
     id: str | None
 
 
+@dataclass(eq=False, repr=False)
 class UserService(DeactivatableEntityService[HumanUser]):
     """Users' accounts. A deactivated one cannot sign in, and the last active IAM_OWNER stays. Deleting an account
     removes personal data from its audit events."""
@@ -70,23 +71,15 @@ class UserService(DeactivatableEntityService[HumanUser]):
     store = "users"
     duplicate_messages = _DUPLICATE_MESSAGES
 
-    def __init__(
-        self,
-        state: TransactionState,
-        attempts: AttemptService,
-        factors: FactorService,
-        legal_holds: LegalHoldService,
-        passwords: PasswordService,
-        links: OneTimeLinkService,
-        policies: PolicyService,
-        sessions: SessionService,
-        consents: ConsentService,
-        access: AccessControl,
-    ) -> None:
-        super().__init__(state)
-        self._attempts, self._factors, self._legal_holds = attempts, factors, legal_holds
-        self._passwords, self._links, self._policies, self._sessions = passwords, links, policies, sessions
-        self._consents, self._access = consents, access
+    _attempts: AttemptService
+    _factors: FactorService
+    _legal_holds: LegalHoldService
+    _passwords: PasswordService
+    _links: OneTimeLinkService
+    _policies: PolicyService
+    _sessions: SessionService
+    _consents: ConsentService
+    _access: AccessControl
 
     def get(self, id: str) -> HumanUser:
         user = self._store.find(id)
