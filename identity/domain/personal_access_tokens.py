@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from identity.domain.entity import create_only, entity, read_only, versioned
-from identity.domain.expirations import NEVER
+from identity.domain.expirations import Expiring
 from identity.domain.names import display_name_error
 
 
 @entity
-class PersonalAccessToken:
+class PersonalAccessToken(Expiring):
     """A token of a service user that its program presents directly, without the token endpoint. An AccessToken that
     names it makes it usable, and is deleted with it."""
 
@@ -19,11 +19,3 @@ class PersonalAccessToken:
     created_at: datetime = versioned()
     expires_at: datetime = read_only()
     last_used_at: datetime | None = read_only(default=None)
-
-    def is_live(self, now: datetime) -> bool:
-        """True until the expiration date, exclusive."""
-        return now < self.expires_at
-
-    @property
-    def never_expires(self) -> bool:
-        return self.expires_at == NEVER

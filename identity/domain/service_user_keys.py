@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from identity.domain.entity import entity, internal, read_only, versioned
 from identity.domain.errors import Invalid
-from identity.domain.expirations import NEVER
+from identity.domain.expirations import Expiring
 
 
 @entity
-class ServiceUserKey:
+class ServiceUserKey(Expiring):
     """The public key of a service user; ``public_key`` is DER (SubjectPublicKeyInfo)."""
 
     id: str = read_only()
@@ -20,14 +20,6 @@ class ServiceUserKey:
     created_at: datetime = versioned()
     expires_at: datetime = read_only()
     last_used_at: datetime | None = read_only(default=None)
-
-    def is_live(self, now: datetime) -> bool:
-        """True until the expiration date, exclusive."""
-        return now < self.expires_at
-
-    @property
-    def never_expires(self) -> bool:
-        return self.expires_at == NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,7 @@ class AccountRecoveryService(Service):
         return event
 
     def record_export(self, subject: Subject) -> None:
-        user_id = subject.user.id
-        self._audit.record("user.exported", kind="user", id=user_id, organization_id=subject.organization.id)
+        self._record_about("user.exported", subject)
 
     def report_compromise(self, subject: Subject, *, event_id: str = "") -> None:
         """Sign out everywhere because the account is compromised; ``event_id`` names the suspicious event.
@@ -36,13 +35,6 @@ class AccountRecoveryService(Service):
         NotFound as ``get_event`` does."""
         if event_id:
             self.get_event(subject, event_id)
-        user_id = subject.user.id
         self._sessions.revoke_access(subject)
-        self._passwords.require_change(user_id)
-        self._audit.record(
-            "user.reported",
-            kind="user",
-            id=user_id,
-            organization_id=subject.organization.id,
-            detail={"event_id": event_id} if event_id else {},
-        )
+        self._passwords.require_change(subject.user.id)
+        self._record_about("user.reported", subject, {"event_id": event_id} if event_id else {})

@@ -16,7 +16,7 @@ from identity.domain.applications import (
 )
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import Resource
+from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.projects import Project
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import translate_storage_errors
@@ -38,9 +38,6 @@ _METHODS: Mapping[ApplicationType, str] = {
 }
 
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
-
-#: Needed to decide for users of other organizations.
-INSTANCE_WRITE = "instance.write"
 
 
 @dataclass(eq=False, repr=False)

@@ -10,6 +10,7 @@ from identity.crypto.sealing import Sealer
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy
+from identity.domain.users import Subject
 from identity.services.audit import AuditRecorder, dump_fields
 from identity.settings import Settings
 from identity.storage.backend import Storage
@@ -21,7 +22,7 @@ Value = TypeVar("Value")
 ReadSessionFactory = Callable[[], AbstractContextManager[Storage]]
 
 
-_CHANGED = gettext_lazy("This was changed in the meantime. Read it again, then repeat your request.")
+CHANGED_MEANWHILE = gettext_lazy("This was changed in the meantime. Read it again, then repeat your request.")
 _VALUE_TAKEN = gettext_lazy("This value is already in use.")
 
 
@@ -36,7 +37,7 @@ def translate_storage_errors(
     except RowNotFound:
         raise NotFound(kind, identifier) from None
     except StaleRow:
-        raise Conflict(_CHANGED) from None
+        raise Conflict(CHANGED_MEANWHILE) from None
     except DuplicateValue as taken_field:
         sentence = (duplicate_messages or {}).get(taken_field.field, _VALUE_TAKEN)
         raise Invalid({taken_field.field: sentence}) from None
@@ -45,7 +46,7 @@ def translate_storage_errors(
 def refuse_stale(version: int, expected: int | None) -> None:
     """Raise Conflict unless the version matches the expected one, if any."""
     if expected is not None and version != expected:
-        raise Conflict(_CHANGED)
+        raise Conflict(CHANGED_MEANWHILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +82,13 @@ class Service:
 
     def _record_snapshot(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
         self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=dump_fields(value))
+
+    def _get_subject(self, user_id: str) -> Subject:
+        """The user with their organization. Raises NotFound."""
+        return self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
+
+    def _record_about(self, event: str, subject: Subject, detail: Mapping[str, object] | None = None) -> None:
+        """Record an event of the user's account."""
+        self._audit.record(
+            event, kind="user", id=subject.user.id, organization_id=subject.organization.id, detail=detail
+        )

@@ -11,9 +11,10 @@ from identity.domain.branding import DEFAULT_BRANDING, LOGO_FIELDS, TEXT_FIELDS,
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_WRITE
 from identity.domain.records import CORE_NAMESPACE, Record
 from identity.services.access_control import Principal
-from identity.services.applications import INSTANCE_WRITE, ApplicationService
+from identity.services.applications import ApplicationService
 from identity.services.audit import diff_fields
 from identity.services.base import Service, refuse_stale, translate_storage_errors
 from identity.services.commands.branding import ChangeBranding

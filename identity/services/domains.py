@@ -8,14 +8,11 @@ from identity.domain.errors import Conflict, Denied, Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import domain_from_name
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource
+from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import Service, translate_storage_errors
 from identity.services.commands.organizations import AddDomain
 from identity.storage.errors import DuplicateValue, RowNotFound
-
-#: Needed to assert a domain without proof, and to release it.
-ASSERT_PERMISSION = "instance.write"
 
 _KIND = "domain"
 _FEW = 10
@@ -58,7 +55,7 @@ class OrganizationDomainService(Service):
 
     def can_assert(self, principal: Principal | None) -> bool:
         """True if the caller may assert a domain without proof."""
-        return principal is not None and self._access.is_permitted(principal, ASSERT_PERMISSION, Resource.INSTANCE)
+        return principal is not None and self._access.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE)
 
     def add(self, organization_id: str, command: AddDomain) -> OrganizationDomain:
         """Add a domain that waits for its proof; one in the service's own namespace is effective at once. Whether
@@ -165,7 +162,7 @@ class OrganizationDomainService(Service):
         if not self.can_assert(principal):
             raise Denied(
                 gettext_lazy("Only instance managers can assert or release a domain."),
-                permission=ASSERT_PERMISSION,
+                permission=INSTANCE_WRITE,
             )
 
     def _new(self, organization_id: str, name: str) -> OrganizationDomain:

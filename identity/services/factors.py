@@ -97,17 +97,17 @@ class FactorService(Service):
 
     def remove_all(self, user_id: str) -> int:
         """Remove all of a user's enrolments, without reading them; returns their number. Raises NotFound."""
-        subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
+        subject = self._get_subject(user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
         removed = self._records.delete_by_owner(_KIND, user_id=user_id)
         self._remembered_browsers.forget_all(user_id)
         if removed:
-            self._record("factor.reset", subject, {"factors": removed})
+            self._record_about("factor.reset", subject, {"factors": removed})
         return removed
 
     def record_suspected_clone(self, subject: Subject, enrolment: Enrolment) -> None:
-        self._record("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
+        self._record_about("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
 
     def record_backup_code_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
         """Record that a backup code was used, and how many are left."""
@@ -120,12 +120,7 @@ class FactorService(Service):
     def _record_event(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
         """Record an event with the user as its actor, even if they are not signed in yet."""
         with self._audit.acting_as(subject.user.id):
-            self._record(event, subject, detail)
-
-    def _record(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
-        self._audit.record(
-            event, kind="user", id=subject.user.id, organization_id=subject.organization.id, detail=dict(detail)
-        )
+            self._record_about(event, subject, detail)
 
 
 def _key(factor: str, key: str) -> str:

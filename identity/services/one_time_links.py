@@ -10,7 +10,7 @@ from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import new_token, token_digest
 from identity.domain.errors import DomainError
 from identity.domain.records import CORE_NAMESPACE, Record
-from identity.domain.users import HumanUser
+from identity.domain.users import HumanUser, Subject
 from identity.services.base import Service, translate_storage_errors
 from identity.storage.errors import AlreadyUsed, RowNotFound
 
@@ -105,6 +105,13 @@ class OneTimeLinkService(Service):
         except (AlreadyUsed, RowNotFound):
             raise InvalidOneTimeLink from None
         return used.user_id, self._content(used)
+
+    def get_owner(self, user_id: str | None) -> Subject:
+        """The active person whose link it is. Raises InvalidOneTimeLink."""
+        subject = None if user_id is None else self._storage.users.find_subject(user_id)
+        if subject is None or not subject.is_active or not isinstance(subject.user, HumanUser):
+            raise InvalidOneTimeLink
+        return subject
 
     def revoke_all(self, kind: OneTimeLinkKind, user_id: str) -> None:
         """Make the user's links of this kind stop working."""

@@ -22,7 +22,7 @@ from identity.crypto.rsa_keys import RsaPublicKey
 from identity.domain.errors import Denied
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource, ResourceKey, project_grant_resource, project_resource
+from identity.domain.permissions import INSTANCE_WRITE, Resource, ResourceKey, project_grant_resource, project_resource
 from identity.domain.policies import policy_to_json
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
@@ -70,9 +70,6 @@ _READS = (
     "project_manager.read",
     "project_grant_manager.read",
 )
-
-#: With preserved ids, existing tokens and audit events refer to the imported users and applications.
-PRESERVE_IDS_PERMISSION = "instance.write"
 
 
 #: Lists of unbounded length, by their paths in the document.
@@ -173,12 +170,9 @@ class OrganizationTransfer:
         then. Raises Denied if the principal may not create all of it, would grant roles beyond their own, or wants
         to keep ids without instance.write."""
         keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
-        if keeps and not self._services.access_control.is_permitted(
-            principal, PRESERVE_IDS_PERMISSION, Resource.INSTANCE
-        ):
-            raise Denied(
-                "Only who manages the instance can keep ids. Import with new ids.", permission=PRESERVE_IDS_PERMISSION
-            )
+        # Existing tokens and audit events then refer to the imported users and applications.
+        if keeps and not self._services.access_control.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE):
+            raise Denied("Only who manages the instance can keep ids. Import with new ids.", permission=INSTANCE_WRITE)
         build = Reconciler(
             self._services, document.parse_report, principal=principal, fresh=True, keep_ids=keeps, progress=progress
         )

@@ -21,7 +21,7 @@ from identity.services.instance_managers import InstanceManagerService
 from identity.services.known_browsers import KnownBrowserService
 from identity.services.login_names import LoginNameService, ResolvedLogin
 from identity.services.name_conflicts import is_login_name_of_other_user
-from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind, OneTimeLinkService, link_recipient
+from identity.services.one_time_links import OneTimeLinkKind, OneTimeLinkService, link_recipient
 from identity.services.policies import PolicyService
 from identity.services.sessions import SessionService
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL
@@ -194,13 +194,13 @@ class PasswordService(Service):
         """Set and return a random password. It must be changed at the first sign-in unless the policy says otherwise.
         The former password stops working, and everything opened as this person ends, as by
         ``SessionService.revoke_access``. Raises NotFound."""
-        subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
+        subject = self._get_subject(user_id)
         password = new_password()
         must_change = self.requires_change_after_reset(subject)
         self._store(user_id, self._hasher.hash(password), must_change=must_change, changed_at=self._now)
         self._attempts.reset(subject)
         self._sessions.revoke_access(subject)
-        self._audit.record("password.set", kind="user", id=user_id, organization_id=subject.organization.id)
+        self._record_about("password.set", subject)
         return password
 
     def require_change(self, user_id: str) -> None:
@@ -216,14 +216,14 @@ class PasswordService(Service):
         """Issue a single-use link to choose a new password; earlier ones stop working. Nothing else changes until it is
         used. With ``mailed_to`` it goes only to that address, and using it proves that the person reads the mailbox.
         Raises NotFound."""
-        subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
+        subject = self._get_subject(user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
         lifetime = self.reset_link_lifetime(user_id)
         link = self._links.issue(
             OneTimeLinkKind.PASSWORD_RESET, user=subject.user, lifetime=lifetime, recipient=mailed_to
         )
-        self._audit.record("password.link_issued", kind="user", id=user_id, organization_id=subject.organization.id)
+        self._record_about("password.link_issued", subject)
         return link
 
     def reset_link_lifetime(self, user_id: str) -> timedelta:
@@ -291,13 +291,13 @@ class PasswordService(Service):
     def find_by_reset_link(self, code: str) -> Subject:
         """Whose password the link resets, without redeeming it. Raises InvalidOneTimeLink."""
         owner, _ = self._links.read(OneTimeLinkKind.PASSWORD_RESET, code)
-        return self._owner(owner)
+        return self._links.get_owner(owner)
 
     def reset(self, code: str, hashed: str) -> Subject:
         """Redeem the link and store the new password's hash. Raises InvalidOneTimeLink. Someone else may have known the
         former password: everything opened with it ends, whatever the settings."""
         owner, content = self._links.redeem(OneTimeLinkKind.PASSWORD_RESET, code)
-        subject = self._owner(owner)
+        subject = self._links.get_owner(owner)
         self._change(subject, hashed, keep=None, applications=True)
         self._prove_address(subject, link_recipient(content))
         return subject
@@ -337,13 +337,7 @@ class PasswordService(Service):
         self._attempts.reset(subject)
         with self._audit.acting_as(user_id):
             self._sessions.revoke_access(subject, except_session=keep, applications=applications)
-            self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
-
-    def _owner(self, user_id: str | None) -> Subject:
-        subject = None if user_id is None else self._storage.users.find_subject(user_id)
-        if subject is None or not subject.is_active:
-            raise InvalidOneTimeLink
-        return subject
+            self._record_about("password.changed", subject)
 
     def _store(self, user_id: str, hashed: str, *, must_change: bool, changed_at: datetime) -> None:
         with translate_storage_errors("user", user_id):

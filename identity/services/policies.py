@@ -29,7 +29,7 @@ from identity.domain.policies import (
 from identity.domain.records import Record
 from identity.domain.users import HumanUser, Subject
 from identity.services.audit import diff_fields
-from identity.services.base import Service
+from identity.services.base import CHANGED_MEANWHILE, Service, refuse_stale
 from identity.services.capabilities import Capabilities
 from identity.services.commands.policies import ChangePolicy
 from identity.services.instance_managers import InstanceManagerService
@@ -43,7 +43,6 @@ _NOBODY = gettext_lazy(
     "These rules would lock everyone out. Leave at least one sign-in method that this "
     "service offers, and a second factor if one is required."
 )
-_CHANGED = gettext_lazy("This was changed in the meantime. Read it again, then repeat your request.")
 #: How long a process caches a policy even if its version has not changed: during an upgrade, the previous release may
 #: change policies without increasing the version.
 _FRESH = timedelta(seconds=5)
@@ -267,8 +266,7 @@ class PolicyService(Service):
         allows more than the instance does or a sign-in method is unknown; Conflict if the rules no longer have this
         version."""
         before, record = self.get_stored_policy(owner), self._records.find(_KIND, owner)
-        if version is not None and version != before.version:
-            raise Conflict(_CHANGED)
+        refuse_stale(before.version, version)
         policy = self.amend_policy(owner, command)
         if policy == before.policy:
             return before
@@ -407,7 +405,7 @@ class PolicyService(Service):
         if record is not None:
             self._records.replace(record, value)
         elif self._records.add(_KIND, owner, value) is not None:
-            raise Conflict(_CHANGED)
+            raise Conflict(CHANGED_MEANWHILE)
 
     def _mark_changed(self) -> None:
         self._changed = True

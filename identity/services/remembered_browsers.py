@@ -43,7 +43,7 @@ class RememberedBrowserService(Service):
         }
         ends_at = self._now + lifetime
         self._records.add(RECORD_KIND, _key(id_, secret), value, user_id=subject.user.id, expires_at=ends_at)
-        self._record_event("browser.remembered", subject)
+        self._record_about("browser.remembered", subject)
         return id_, secret
 
     def remembered_since(self, user_id: str, presented: Mapping[str, str], max_age: timedelta) -> datetime | None:
@@ -74,16 +74,13 @@ class RememberedBrowserService(Service):
             if record.value["id"] == browser_id and self._storage.records.delete(
                 CORE_NAMESPACE, RECORD_KIND, record.key
             ):
-                self._record_event("browser.forgotten", subject)
+                self._record_about("browser.forgotten", subject)
                 return
         raise NotFound("browser", browser_id)
 
     def forget_all(self, user_id: str) -> int:
         """Ask for a second factor everywhere; returns the number of browsers forgotten."""
         return self._records.delete_by_owner(RECORD_KIND, user_id=user_id)
-
-    def _record_event(self, event: str, subject: Subject) -> None:
-        self._audit.record(event, kind="user", id=subject.user.id, organization_id=subject.organization.id)
 
 
 def _key(browser_id: str, secret: str) -> str:

@@ -34,7 +34,6 @@ from identity.services.managers import refuse_last_owner
 from identity.services.name_conflicts import refuse_conflicting_login_name
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
-_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
 _LAST_USED_STEP = timedelta(minutes=1)
 
 _OPENID = "openid"
@@ -47,6 +46,7 @@ _EXPIRING_AT_ONCE = 1000
 
 #: Compared if there is no such service user, so that an unknown id takes as long as a wrong secret.
 _NO_SECRET = token_digest("no secret has this digest")
+_DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
 
 
 @dataclass(eq=False, repr=False)

@@ -44,14 +44,7 @@ class SessionService(Service):
 
     def find_current(self, secrets: Collection[str]) -> SignedInAccount | None:
         """The session that the service's own pages use: the live one that was selected last."""
-        return next(
-            (
-                account
-                for account in self.list_by_secrets(secrets)
-                if self.is_live(account) and self.satisfies_policy(account)
-            ),
-            None,
-        )
+        return next(filter(self._continues, self.list_by_secrets(secrets)), None)
 
     def satisfies_policy(self, account: SignedInAccount) -> bool:
         """True if the session's proofs satisfy the person's policy now."""
@@ -65,9 +58,9 @@ class SessionService(Service):
                 None if owner == INSTANCE_OWNER_ID else owner, self._now, _MOST_LOOKED_AT
             )
         self._holders.prefetch({account.subject.user.id for account in accounts})
-        going_on = [account for account in accounts if self.is_live(account) and self.satisfies_policy(account)]
+        going_on = [account for account in accounts if self._continues(account)]
         with self._policies.overridden_policy(owner, policy):
-            ended = [account for account in going_on if not (self.is_live(account) and self.satisfies_policy(account))]
+            ended = [account for account in going_on if not self._continues(account)]
         current_id = self._audit.actor.session_id
         return EndedSessionCount(
             sessions=len(ended),
@@ -98,7 +91,7 @@ class SessionService(Service):
             if account.subject.user.id != subject.user.id:
                 continue
             if self.is_live(account):
-                again = self._renew_session(account, secret, proofs, at, client_id)
+                again = self._store_proofs(account, secret, proofs, at, self.new_session_end(subject), client_id)
                 if again is not None:
                     self._leave_others(subject, again)
                     return SignedInAccount(again, subject), secret
@@ -190,13 +183,7 @@ class SessionService(Service):
         self._storage.authorization_requests.reset_for_user(subject.user.id, except_id=except_session)
         ended = self._storage.sessions.end_for_user(subject.user.id, self._now, except_id=except_session)
         if ended:
-            self._audit.record(
-                "session.ended",
-                kind="user",
-                id=subject.user.id,
-                organization_id=subject.organization.id,
-                detail={"sessions": ended},
-            )
+            self._record_about("session.ended", subject, {"sessions": ended})
         return ended
 
     def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> None:
@@ -216,16 +203,13 @@ class SessionService(Service):
             policy.session_max_age or settings.session_max_age,
         )
 
+    def _continues(self, account: SignedInAccount) -> bool:
+        return self.is_live(account) and self.satisfies_policy(account)
+
     def _leave_others(self, subject: Subject, session: Session) -> None:
         """End the other sessions of a user who may have only one."""
         if self._policies.subject_policy(subject).single_session:
             self.end_all(subject, except_session=session.id)
-
-    def _renew_session(
-        self, account: SignedInAccount, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
-    ) -> Session | None:
-        """The session after another sign-in; None if it was ended meanwhile."""
-        return self._store_proofs(account, secret, proofs, at, self.new_session_end(account.subject), client_id)
 
     def _store_proofs(
         self,
@@ -236,6 +220,7 @@ class SessionService(Service):
         ends_at: datetime,
         client_id: str | None,
     ) -> Session | None:
+        """The session with these proofs and a new secret; None if it was ended meanwhile."""
         again = replace(
             account.session,
             digest=token_digest(secret),
@@ -261,12 +246,7 @@ class SessionService(Service):
         client_id: str | None = None,
         about: Mapping[str, object] | None = None,
     ) -> None:
-        session, user_id = account.session, account.subject.user.id
-        with self._audit.acting_as(user_id, client_id=client_id, session_id=session.id):
-            self._audit.record(
-                event,
-                kind="user",
-                id=user_id,
-                organization_id=account.subject.organization.id,
-                detail={"session_id": session.id, "methods": list(session.amr_methods), **(about or {})},
-            )
+        session = account.session
+        with self._audit.acting_as(account.subject.user.id, client_id=client_id, session_id=session.id):
+            detail = {"session_id": session.id, "methods": list(session.amr_methods), **(about or {})}
+            self._record_about(event, account.subject, detail)

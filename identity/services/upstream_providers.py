@@ -8,7 +8,7 @@ from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import constant_time_equal
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
-from identity.domain.permissions import Resource
+from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_error_for_kind
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl, Principal
@@ -17,9 +17,6 @@ from identity.services.crud import DeactivatableEntityService
 from identity.services.instance_managers import InstanceManagerService
 from identity.storage.errors import UnreadableRow
 from identity.storage.paging import iterate_rows
-
-#: Permission to manage providers for all organizations.
-INSTANCE_WRITE = "instance.write"
 
 
 @dataclass(eq=False, repr=False)

@@ -147,7 +147,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def deactivate(self, id: str, *, principal: Principal) -> HumanUser:
         """Also ends all sessions and tokens permanently."""
         after = super().deactivate(id, principal=principal)
-        self._sessions.revoke_access(self._subject(id))
+        self._sessions.revoke_access(self._get_subject(id))
         return after
 
     def reactivate(self, id: str, *, principal: Principal) -> HumanUser:
@@ -156,7 +156,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         after = super().reactivate(id, principal=principal)
         if not before.active:
             # A sign-in that raced with the deactivation may have left a session.
-            self._sessions.revoke_access(self._subject(id))
+            self._sessions.revoke_access(self._get_subject(id))
         return after
 
     def unlock(self, user_id: str, *, principal: Principal) -> HumanUser:
@@ -164,7 +164,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         Denied."""
         user = self._get_authorized(user_id, principal)
         if self.count_failed_attempts(user_id):
-            self._attempts.reset(self._subject(user_id))
+            self._attempts.reset(self._get_subject(user_id))
             self._audit.record("user.unlocked", kind="user", id=user_id, organization_id=user.organization_id)
         return user
 
@@ -176,7 +176,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
 
     def count_failed_attempts(self, user_id: str) -> int:
         """Consecutive wrong passwords at browsers that the account does not know. Raises NotFound."""
-        return self._attempts.count_failures([self._subject(user_id)])[user_id]
+        return self._attempts.count_failures([self._get_subject(user_id)])[user_id]
 
     def list_locked_ids(self, users: Sequence[HumanUser], organization: Organization) -> frozenset[str]:
         """Ids of the users whose passwords are accepted only at browsers that they have signed in at before."""
@@ -210,12 +210,12 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def end_session(self, user_id: str, session_id: str, *, principal: Principal) -> None:
         """Raises NotFound, Denied."""
         self._get_authorized(user_id, principal)
-        self._sessions.end_by_id(self._subject(user_id), session_id)
+        self._sessions.end_by_id(self._get_subject(user_id), session_id)
 
     def end_sessions(self, user_id: str, *, principal: Principal) -> int:
         """Sign the person out everywhere; returns the number of sessions ended. Raises NotFound, Denied."""
         self._get_authorized(user_id, principal)
-        return self._sessions.end_all(self._subject(user_id))
+        return self._sessions.end_all(self._get_subject(user_id))
 
     def user_states(self, users: Sequence[HumanUser]) -> Mapping[str, UserState]:
         """State of each account by user id."""
@@ -276,7 +276,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def find_by_email_link(self, code: str) -> tuple[Subject, str]:
         """Whose address the link verifies, and which, without redeeming it. Raises InvalidOneTimeLink."""
         owner, content = self._links.read(OneTimeLinkKind.EMAIL_CHANGE, code)
-        return self._owner(owner), content["email"]
+        return self._links.get_owner(owner), content["email"]
 
     def verify_email(self, code: str, user_id: str) -> HumanUser:
         """Set the address that the link verifies. The person is signed in. Raises InvalidOneTimeLink, also for a link
@@ -284,7 +284,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         owner, content = self._links.redeem(OneTimeLinkKind.EMAIL_CHANGE, code)
         if owner != user_id:
             raise InvalidOneTimeLink
-        before = self.get(self._owner(owner).user.id)
+        before = self.get(self._links.get_owner(owner).user.id)
         profile = replace(before.profile, email=content["email"], email_verified=True)
         after = self._next_version(
             before,
@@ -308,9 +308,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
             client = self._storage.applications.find_client(consent.application_id)
             if client is not None:
                 holders[client.id] = merge_consent(consent, client, holders.get(client.id))
-        return tuple(
-            sorted(holders.values(), key=lambda connected_application: connected_application.last_used_at, reverse=True)
-        )
+        return tuple(sorted(holders.values(), key=lambda application: application.last_used_at, reverse=True))
 
     def disconnect_application(self, subject: Subject, client_id: str) -> None:
         """Revoke an application's tokens and consent of the person. Raises NotFound if there is neither."""
@@ -332,7 +330,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         self._get_authorized(user_id, principal)
         if client_id not in {application.client.id for application in self.list_connected_applications(user_id)}:
             raise NotFound("application", client_id)
-        self.disconnect_application(self._subject(user_id), client_id)
+        self.disconnect_application(self._get_subject(user_id), client_id)
 
     def _new(self, organization_id: str, person: ImportedUser) -> HumanUser:
         return self._new_entity(
@@ -369,9 +367,6 @@ class UserService(DeactivatableEntityService[HumanUser]):
         if not user.active:
             raise Conflict("This user is deactivated and cannot sign in. Reactivate it first.")
 
-    def _subject(self, user_id: str) -> Subject:
-        return self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
-
     def _change(self, before: HumanUser, after: HumanUser) -> HumanUser:
         if after.profile.email != before.profile.email:
             refuse_conflicting_email(self._storage, after)
@@ -384,12 +379,6 @@ class UserService(DeactivatableEntityService[HumanUser]):
         """Revoke links that were mailed to a former address or would set one."""
         for kind in (OneTimeLinkKind.EMAIL_CHANGE, OneTimeLinkKind.PASSWORD_RESET):
             self._links.revoke_all(kind, user_id)
-
-    def _owner(self, user_id: str | None) -> Subject:
-        subject = None if user_id is None else self._storage.users.find_subject(user_id)
-        if subject is None or not subject.is_active or not isinstance(subject.user, HumanUser):
-            raise InvalidOneTimeLink
-        return subject
 
 
 def _state(user: HumanUser, must_change: bool | None) -> UserState:

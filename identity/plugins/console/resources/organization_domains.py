@@ -9,6 +9,7 @@ from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
 from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_WRITE
 from identity.http.domain_verification import verify_domain
 from identity.pages.forms import Form
 from identity.pages.page import FormRedisplay
@@ -21,7 +22,6 @@ from identity.plugins.console.page_sections import Descriptions, TableSection
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages
 from identity.plugins.console.resource_types import ORGANIZATION, ResourcePage, ResourceType
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
-from identity.services.domains import ASSERT_PERMISSION
 
 #: To add, verify, remove and make primary.
 WRITE_PERMISSION = "organization_domain.write"
@@ -164,7 +164,7 @@ _VERIFY = Action[OrganizationDomain](
 
 _ASSERT = Action[OrganizationDomain](
     path="/assert",
-    permission=ASSERT_PERMISSION,
+    permission=INSTANCE_WRITE,
     run=lambda page, domain: page.services.domains.assert_domain(
         _organization(page).id, domain.name, principal=page.principal
     ),

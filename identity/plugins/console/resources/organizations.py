@@ -11,7 +11,7 @@ from identity.domain.errors import Invalid
 from identity.domain.messages import Message
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource
+from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.http.error_views import MalformedRequest
 from identity.http.json_stream import parse_json_stream
 from identity.http.large_documents import organization_export_response
@@ -44,7 +44,6 @@ from identity.services.commands.documents import FURTHER_PROBLEMS_KEY
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.organization_transfer import (
     EXPORT_PERMISSION,
-    PRESERVE_IDS_PERMISSION,
     OrganizationTransfer,
     StreamedOrganizationImport,
 )
@@ -241,7 +240,7 @@ class ImportOrganizationPage(UploadFormPage):
     def template_variables(self) -> Mapping[str, object]:
         return {
             **super().template_variables(),
-            "may_keep_ids": self.has_permission(PRESERVE_IDS_PERMISSION),
+            "may_keep_ids": self.has_permission(INSTANCE_WRITE),
             "largest": self._max_bytes,
         }
 

@@ -11,7 +11,7 @@ from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource
+from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Reactivation
@@ -26,7 +26,6 @@ from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, active_badge
 from identity.plugins.console.resource_types import ORGANIZATION, UPSTREAM_PROVIDER
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
-from identity.services.upstream_providers import INSTANCE_WRITE
 
 _DECLARED = entity_fields(UpstreamProvider)
 _KIND_LABELS = UPSTREAM_PROVIDER_FIELDS["kind"].value_labels

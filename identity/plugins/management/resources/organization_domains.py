@@ -2,13 +2,13 @@
 
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_WRITE
 from identity.http.domain_verification import verify_domain
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import ORGANIZATION
 from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands.organizations import AddDomain
-from identity.services.domains import ASSERT_PERMISSION
 
 
 class OrganizationDomainRepresentation(Representation):
@@ -82,7 +82,7 @@ OPERATIONS = (
         "Says without a proof that a domain is the organization's.",
         EmptyCommand,
         lambda call, _: call.services.domains.assert_domain(call.entity.id, call.child_id, principal=call.principal),
-        permission=ASSERT_PERMISSION,
+        permission=INSTANCE_WRITE,
     ),
     _DOMAINS.delete(
         "remove_domain",
