@@ -46,7 +46,6 @@ def run(arguments: Namespace) -> int:
 def _build_filter(identity: "IdentityApplication", arguments: Namespace) -> "AuditFilter":
     from identity.domain.audit import AuditEvent, AuditFilter
     from identity.services.commands import Command as Given
-    from identity.services.commands import decode
     from identity.services.commands.field_types import Timestamp
 
     class Since(Given):
@@ -60,7 +59,7 @@ def _build_filter(identity: "IdentityApplication", arguments: Namespace) -> "Aud
     organization_id = None
     if arguments.organization is not None:
         organization_id = _resolve_organization_id(identity, arguments.organization)
-    since = decode(Since, {"since": arguments.since}).since
+    since = Since.decode({"since": arguments.since}).since
     actor_id, object_id = (_involved_id(identity, name) for name in (arguments.actor, arguments.object))
     return AuditFilter(
         organization_id=organization_id, event=event, actor_id=actor_id, object_id=object_id, since=since

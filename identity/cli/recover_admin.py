@@ -22,7 +22,6 @@ def run(arguments: Namespace) -> int:
         from identity.domain.permissions import Resource
         from identity.domain.policies import Policy
         from identity.domain.users import HumanUser
-        from identity.services.commands import decode
         from identity.services.commands.users import ChangeProfile
         from identity.services.managers import INSTANCE_OWNER_ROLE
 
@@ -37,7 +36,7 @@ def run(arguments: Namespace) -> int:
                 )
             password = services.users.recover(subject.user.id, reset_factors=arguments.reset_factors)
             if arguments.email:
-                services.users.set_verified_email(subject.user.id, decode(ChangeProfile, {"email": arguments.email}))
+                services.users.set_verified_email(subject.user.id, ChangeProfile.decode({"email": arguments.email}))
             assign_manager_roles(
                 services, subject, Resource.INSTANCE, frozenset({INSTANCE_OWNER_ROLE}), is_recovery=True
             )

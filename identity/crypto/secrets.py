@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Mapping
 
 import uuid_utils
 
@@ -79,3 +80,16 @@ def token_digest(token: str) -> bytes:
 def constant_time_equal(a: bytes, b: bytes) -> bool:
     """True if the bytes are equal; the duration does not depend on where they differ."""
     return hmac.compare_digest(a, b)
+
+
+#: Compared if there is no digest, so that an unknown client takes as long as a wrong secret.
+_NO_SECRET = token_digest("no secret has this digest")
+
+
+def find_matching_digest(digests: Mapping[str, bytes], secret: str) -> str | None:
+    """The key of the digest that is this secret's, or None. All digests are compared, each in constant time."""
+    presented = token_digest(secret)
+    if not digests:
+        constant_time_equal(_NO_SECRET, presented)
+    matching = [key for key, digest in digests.items() if constant_time_equal(digest, presented)]
+    return matching[0] if matching else None

@@ -13,7 +13,7 @@ A page that changes something::
             return {"project": self.context.project}
 
         def submit(self, form):  # raises Invalid, Conflict or FormRedisplay, or returns a response
-            command = decode(ChangeProject, form.command_values("name"))
+            command = ChangeProject.decode(form.command_values("name"))
             self.request.services.projects.change(self.context.project.id, command, int(form.text("version")))
             return self.redirect(f"/console/projects/{self.context.project.id}")
 

@@ -6,7 +6,6 @@ from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.pages.forms import Form
-from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 
 _MISSING = {
@@ -32,7 +31,7 @@ class RegistrationForm:
         command = None
         values = form.command_values(*cls.NAME_FIELDS) | {"email": email}
         try:
-            command = decode(RegisterUser, values)
+            command = RegisterUser.decode(values)
         except Invalid as refused:
             problems |= refused.fields
         # The messages of empty fields name the field: the summary above the form lists them.

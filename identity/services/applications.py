@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from identity.crypto.secrets import constant_time_equal, new_client_id, new_id, new_token, token_digest
+from identity.crypto.secrets import find_matching_digest, new_client_id, new_id, new_token, token_digest
 from identity.domain.applications import (
     MAX_LIVE_SECRETS,
     Application,
@@ -25,9 +25,6 @@ from identity.services.commands.applications import ChangeApplication, RegisterA
 from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
-
-#: Compared for an unknown client id, so that it costs as much time as a wrong secret.
-_NO_SECRET = token_digest("no secret has this digest")
 
 #: The default authentication method of each application type.
 _METHODS: Mapping[ApplicationType, str] = {
@@ -156,15 +153,12 @@ class ApplicationService(DeactivatableEntityService[Application]):
         """The active client with this secret, or None. Both take equal work."""
         with self._look() as storage:
             client = storage.applications.find_client(client_id)
-        digest = token_digest(secret)
-        stored = client.secrets if client is not None else ()
-        if not stored:
-            constant_time_equal(_NO_SECRET, digest)
-        matching = [client_secret.id for client_secret in stored if constant_time_equal(client_secret.digest, digest)]
-        if client is None or not client.is_active or not matching:
+        stored = {item.id: item.digest for item in client.secrets} if client is not None else {}
+        matching = find_matching_digest(stored, secret)
+        if client is None or matching is None or not client.is_active:
             return None
-        self._uses.record_client_secret(matching[0], self._now)
-        return ApplicationClient(client.application, (), client.project, client.organization, matching[0])
+        self._uses.record_client_secret(matching, self._now)
+        return ApplicationClient(client.application, (), client.project, client.organization, matching)
 
     def type_defaults(self, type: ApplicationType) -> dict[str, Any]:
         """Defaults for fields that a command leaves out: the authorization code flow if the service offers it, and no
@@ -173,9 +167,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         if type is not ApplicationType.API:
             responses = self._choices.responses_by_type.items()
             values["response_types"] = frozenset(name for name, capability in responses if capability.is_code_only)
-            values["grant_types"] = self._choices.select_grant_types(
-                lambda grant_type_capability: grant_type_capability.accepts_codes
-            )
+            values["grant_types"] = self._choices.select_grant_types(lambda grant: grant.accepts_codes)
         return values
 
     def _authorize(self, application: Application, principal: Principal) -> None:
@@ -204,14 +196,11 @@ class ApplicationService(DeactivatableEntityService[Application]):
         values = {name: value for name, value in dict(command).items() if value is not None}
         problems: dict[str, str] = {}
         if command.response_types is not None:
-            offered = {
-                frozenset(response_type.split()): response_type for response_type in self._choices.response_types
-            }
-            named = {
-                response_type: offered.get(frozenset(response_type.split()), response_type)
-                for response_type in command.response_types
-            }
-            values["response_types"] = frozenset(named.values())
+            # The order of the values of a response type has no meaning.
+            offered = {frozenset(name.split()): name for name in self._choices.response_types}
+            values["response_types"] = frozenset(
+                offered.get(frozenset(name.split()), name) for name in command.response_types
+            )
         for field, known in self._choices.application_field_values.items():
             value = values.get(field, ())
             unknown = ({value} if isinstance(value, str) else {*value}) - {*known}
@@ -247,12 +236,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
     def _problems_of_grants(self, application: Application) -> Iterator[tuple[str, str]]:
         """What the grant types' own rules find wrong with the application."""
         chosen, choices = application.grant_types, self._choices
-        confidential = sorted(
-            chosen
-            & choices.select_grant_types(
-                lambda grant_type_capability: grant_type_capability.requires_confidential_client
-            )
-        )
+        confidential = sorted(chosen & choices.select_grant_types(lambda grant: grant.requires_confidential_client))
         if application.is_public and confidential:
             yield (
                 "grant_types",
@@ -260,12 +244,9 @@ class ApplicationService(DeactivatableEntityService[Application]):
                     "A public client has no credentials, so it cannot use {name}.", name=", ".join(confidential)
                 ),
             )
-        bringing = choices.select_grant_types(lambda grant_type_capability: grant_type_capability.issues_refresh_tokens)
-        if (
-            chosen
-            & choices.select_grant_types(lambda grant_type_capability: grant_type_capability.accepts_refresh_tokens)
-            and not chosen & bringing
-        ):
+        bringing = choices.select_grant_types(lambda grant: grant.issues_refresh_tokens)
+        refreshing = choices.select_grant_types(lambda grant: grant.accepts_refresh_tokens)
+        if chosen & refreshing and not chosen & bringing:
             names = " / ".join(name for name in choices.grants_by_type if name in bringing)
             sentence = gettext_lazy("Choose {names} too: refresh tokens come with it alone.", names=names)
             yield "grant_types", sentence if names else gettext_lazy("None of these grant types issues refresh tokens.")

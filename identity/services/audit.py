@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import is_dataclass
+from dataclasses import asdict, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -202,21 +202,13 @@ class AuditTrail:
 
 def event_to_dict(event: AuditEvent) -> dict[str, object]:
     """The event as JSON values."""
-    actor = event.actor
     return {
         "id": event.id,
         "at": to_json_value(event.at),
         "event": event.event,
         "result": event.result.value,
         "reason": event.reason,
-        "actor": {
-            "kind": actor.kind.value,
-            "id": actor.id,
-            "client_id": actor.client_id,
-            "session_id": actor.session_id,
-            "client_address": actor.client_address,
-            "request_id": actor.request_id,
-        },
+        "actor": {**asdict(event.actor), "kind": event.actor.kind.value},
         "object_kind": event.object_kind,
         "object_id": event.object_id,
         "user_id": event.user_id,

@@ -1,8 +1,8 @@
 """Cursors: where the next page of a list starts, sealed so that only the service can create one."""
 
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 
+from identity.crypto import base64url
 from identity.crypto.sealing import UnsealingError
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
@@ -18,16 +18,12 @@ class CursorService(Service):
         if cursor is None:
             return None
         plain = json.dumps([cursor.value, cursor.id]).encode()
-        return (
-            urlsafe_b64encode(self._sealer.seal(plain, associated_data=_sealing_context(list_name)))
-            .rstrip(b"=")
-            .decode()
-        )
+        return base64url.encode(self._sealer.seal(plain, associated_data=_sealing_context(list_name)))
 
     def decode(self, text: str, list_name: str) -> PageCursor:
         """The cursor from its text. Raises Invalid."""
         try:
-            sealed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+            sealed = base64url.decode(text)
             value, identifier = json.loads(self._sealer.open(sealed, associated_data=_sealing_context(list_name)))
         except (UnsealingError, ValueError):
             raise Invalid({"cursor": gettext_lazy("This list has changed. Start from the beginning.")}) from None

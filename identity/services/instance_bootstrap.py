@@ -13,7 +13,6 @@ from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import HumanUser, ServiceUser
 from identity.services.access_control import Principal
-from identity.services.commands import decode
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import CreateOrganization
@@ -50,12 +49,12 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
         services.signing_keys.add_first()
         return instance, None
     try:
-        create_organization = decode(CreateOrganization, {"name": "Identity", "registration": registration})
+        create_organization = CreateOrganization.decode({"name": "Identity", "registration": registration})
         organization = services.organizations.create(create_organization)
     except Invalid:
         # Only the other call can have taken the domain: not the operator's mistake.
         raise DuplicateValue("instance") from None
-    command = decode(CreateProject, {"name": "Identity"})
+    command = CreateProject.decode({"name": "Identity"})
     project = services.projects.create(organization.id, command, principal=Principal.OPERATOR)
     instance = Instance(organization_id=organization.id, project_id=project.id, created_at=services.now)
     services.storage.organizations.add_instance(instance)
@@ -69,10 +68,10 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
     services.signing_keys.add_first()
     owner = services.users.create(
         organization.id,
-        decode(CreateHumanUser, {"user_name": OWNER_USER_NAME, "given_name": "First", "family_name": "Owner"}),
+        CreateHumanUser.decode({"user_name": OWNER_USER_NAME, "given_name": "First", "family_name": "Owner"}),
     )
     if email:
-        owner = services.users.set_verified_email(owner.id, decode(ChangeProfile, {"email": email}))
+        owner = services.users.set_verified_email(owner.id, ChangeProfile.decode({"email": email}))
     password = services.passwords.set_one_time_password(owner.id)
     ensure_roles(
         services, owner.id, Resource.INSTANCE, frozenset({INSTANCE_OWNER_ROLE}), allow_without_sign_in_method=True
@@ -84,7 +83,7 @@ def ensure_service_user(services: Services, organization_id: str, user_name: str
     """The organization's service user of this name, created if missing. Raises Invalid if a human user has the name."""
     user = services.storage.users.find_by_name(organization_id, user_name)
     if user is None:
-        command = decode(CreateServiceUser, {"user_name": user_name, "display_name": user_name})
+        command = CreateServiceUser.decode({"user_name": user_name, "display_name": user_name})
         return services.service_users.create(organization_id, command)
     if not isinstance(user, ServiceUser):
         raise Invalid({"service_user": f"{user_name} is the user name of a person."})
@@ -115,7 +114,7 @@ def ensure_roles(
         None,
     )
     if manager is None:
-        command = decode(AddManager, {"user_id": user_id, "roles": roles})
+        command = AddManager.decode({"user_id": user_id, "roles": roles})
         return services.managers.add(
             resource, command, principal=Principal.OPERATOR, allow_without_sign_in_method=allow_without_sign_in_method
         )
@@ -146,7 +145,7 @@ def ensure_introspection_client(
         (application for application in rows if application.name == INTROSPECTION_APPLICATION_NAME), None
     )
     if application is None:
-        command = decode(RegisterApplication, {"name": INTROSPECTION_APPLICATION_NAME, "type": ApplicationType.API})
+        command = RegisterApplication.decode({"name": INTROSPECTION_APPLICATION_NAME, "type": ApplicationType.API})
         return services.applications.register_with_secret(instance.project_id, command, principal=Principal.OPERATOR)
     if existing == application.id:
         return application, None

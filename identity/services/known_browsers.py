@@ -1,9 +1,9 @@
 """Browsers that have signed in to an account before, so that their attempts are counted separately."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import timedelta
 
+from identity.crypto import base64url
 from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import new_id
 from identity.services.base import Service
@@ -22,7 +22,7 @@ class KnownBrowserService(Service):
         ends_at = int((self._now + KNOWN_BROWSER_LIFETIME).timestamp())
         plain = f"{user_id} {self._password_of(user_id)} {ends_at}"
         sealed = self._sealer.seal(plain.encode(), associated_data=_sealing_context(browser))
-        return browser, urlsafe_b64encode(sealed).rstrip(b"=").decode()
+        return browser, base64url.encode(sealed)
 
     def identify(self, user_id: str, presented: Mapping[str, str]) -> str | None:
         """The id under which the account knows the browser with these tokens by id; None if it does not."""
@@ -44,10 +44,8 @@ class KnownBrowserService(Service):
 
     def _read(self, browser: str, text: str) -> tuple[str, str, str]:
         try:
-            sealed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            owner, password, ends_at = (
-                self._sealer.open(sealed, associated_data=_sealing_context(browser)).decode().split(" ")
-            )
+            plain = self._sealer.open(base64url.decode(text), associated_data=_sealing_context(browser))
+            owner, password, ends_at = plain.decode().split(" ")
         except (UnsealingError, ValueError):
             return "", "", "0"
         return owner, password, ends_at

@@ -42,8 +42,17 @@ _BULK = frozenset({MailReason.ACCESS, MailReason.NOTICE})
 _FORGOTTEN, _MOST_FORGOTTEN = "forgotten", 3
 
 
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """What the outbox holds of a mail."""
+
+    @property
+    def content(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
+class Mail(_Queued):
     """A mail as text and HTML. ``sender`` replaces the usual display name of the sender. A mail without an address is
     not sent: it takes as much work as one that is, so that the response time does not reveal whether the account
     exists."""
@@ -54,13 +63,9 @@ class Mail:
     html: str = ""
     sender: str = ""
 
-    @property
-    def content(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class Notification(_Queued):
     """A notification about an account: mail template and values, rendered when it is sent. ``languages`` are language
     tags by preference; ``at`` is when it happened (RFC 3339)."""
 
@@ -71,13 +76,9 @@ class Notification:
     organization_id: str
     at: str
 
-    @property
-    def content(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordResetMail:
+class PasswordResetMail(_Queued):
     """A forgotten password: the accounts with the typed address are looked up when the mail is sent. ``key`` is its
     ``email_key``, empty if nothing is to be looked up. ``organization_id`` is that of the page, or empty. The rest
     describes the origin of the request, for the audit trail."""
@@ -87,10 +88,6 @@ class PasswordResetMail:
     language: str
     client_address: str
     request_id: str
-
-    @property
-    def content(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
 
 
 def parse_queued(content: bytes) -> Mail | Notification | PasswordResetMail:

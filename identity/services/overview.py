@@ -94,11 +94,7 @@ class OverviewService(Service):
         ]
         if organization_id is None:
             expiring_credentials += self._list_retiring_keys(until)
-        return tuple(
-            sorted(expiring_credentials, key=lambda expiring_credential: expiring_credential.expires_at)[
-                :_MOST_EXPIRING
-            ]
-        )
+        return tuple(sorted(expiring_credentials, key=lambda item: item.expires_at)[:_MOST_EXPIRING])
 
     def list_refused(self, organization_id: str | None, *, principal: Principal) -> tuple[RefusalSummary, ...]:
         """Refusals of the last 24 hours, grouped, latest first, at most 20, except what a plugin hides from

@@ -1,7 +1,6 @@
 """A person's data as a JSON document for them to download; without secrets and without data about others."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -30,15 +29,15 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
     members: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "made_at": _at(services.now),
+        "made_at": to_json_value(services.now),
         "login_name": subject.login_name,
-        "account": {"id": user.id, "created_at": _at(user.created_at), **dump_fields(user)},
+        "account": {"id": user.id, "created_at": to_json_value(user.created_at), **dump_fields(user)},
         "organization": {
             "id": subject.organization.id,
             "name": subject.organization.name,
             "primary_domain": subject.organization.primary_domain,
         },
-        "password": None if password is None else {"changed_at": _at(password.changed_at)},
+        "password": None if password is None else {"changed_at": to_json_value(password.changed_at)},
         "ways_to_sign_in": [_enrolment(enrolment) for enrolment in services.factors.list_enrolments(user.id)],
         "remembered_browsers": [_browser(browser) for browser in services.remembered_browsers.list_by_user(user.id)],
         "project_roles": [_grant(services, grant) for grant in grants],
@@ -61,7 +60,12 @@ def _list_audit_events(services: Services, user_id: str) -> Iterator[AuditEvent]
 def _grant(services: Services, grant: UserGrant) -> dict[str, Any]:
     project = services.storage.projects.find(grant.project_id)
     name = "" if project is None else project.name
-    return {"project": name, "roles": sorted(grant.roles), "active": grant.active, "since": _at(grant.created_at)}
+    return {
+        "project": name,
+        "roles": sorted(grant.roles),
+        "active": grant.active,
+        "since": to_json_value(grant.created_at),
+    }
 
 
 def _manager(manager: Manager) -> dict[str, Any]:
@@ -69,17 +73,16 @@ def _manager(manager: Manager) -> dict[str, Any]:
         "level": manager.resource.level.value,
         "resource_id": manager.resource.id,
         "roles": sorted(manager.roles),
-        "since": _at(manager.created_at),
+        "since": to_json_value(manager.created_at),
     }
 
 
 def _enrolment(enrolment: Enrolment) -> dict[str, Any]:
-    used = enrolment.last_used_at
     return {
         "kind": enrolment.factor,
         "name": enrolment.name,
-        "added_at": _at(enrolment.added_at),
-        "last_used_at": None if used is None else _at(used),
+        "added_at": to_json_value(enrolment.added_at),
+        "last_used_at": to_json_value(enrolment.last_used_at),
     }
 
 
@@ -87,17 +90,17 @@ def _browser(browser: RememberedBrowser) -> dict[str, Any]:
     return {
         "browser": browser.user_agent,
         "network_address": browser.client_address,
-        "remembered_at": _at(browser.added_at),
-        "ends_at": None if browser.ends_at is None else _at(browser.ends_at),
+        "remembered_at": to_json_value(browser.added_at),
+        "ends_at": to_json_value(browser.ends_at),
     }
 
 
 def _session(session: Session) -> dict[str, Any]:
     return {
         "id": session.id,
-        "started_at": _at(session.started_at),
-        "authenticated_at": _at(session.authenticated_at),
-        "last_seen_at": _at(session.last_seen_at),
+        "started_at": to_json_value(session.started_at),
+        "authenticated_at": to_json_value(session.authenticated_at),
+        "last_seen_at": to_json_value(session.last_seen_at),
         "methods": list(session.amr_methods),
         "browser": session.user_agent,
         "network_address": session.client_address,
@@ -111,8 +114,8 @@ def _connection(connection: ConnectedApplication) -> dict[str, Any]:
         "organization": connection.client.organization.name,
         "scope": list(connection.scope),
         "offline": connection.offline,
-        "since": _at(connection.since),
-        "last_used_at": _at(connection.last_used_at),
+        "since": to_json_value(connection.since),
+        "last_used_at": to_json_value(connection.last_used_at),
     }
 
 
@@ -120,7 +123,7 @@ def _event(event: AuditEvent, user_id: str) -> dict[str, Any]:
     """The event without what concerns others: other actors and other subjects are left out."""
     actor = event.actor
     values: dict[str, Any] = {
-        "at": _at(event.at),
+        "at": to_json_value(event.at),
         "event": event.event,
         "result": event.result.value,
         "by": "you" if actor.id == user_id else actor.kind.value,
@@ -130,7 +133,3 @@ def _event(event: AuditEvent, user_id: str) -> dict[str, Any]:
     if event.object_id == user_id:
         values |= {"reason": event.reason, "detail": dict(event.detail)}
     return values
-
-
-def _at(moment: datetime) -> object:
-    return to_json_value(moment)

@@ -11,7 +11,6 @@ from identity.domain.organizations import Organization
 from identity.domain.policies import RegistrationRule
 from identity.domain.users import EmailVerifier, HumanUser, PasswordHash, Profile, Subject
 from identity.services.base import Service, translate_storage_errors
-from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.mails import MailService
 from identity.services.name_conflicts import (
@@ -118,15 +117,7 @@ class RegistrationService(Service):
         """The mail to the new address. Only its reader learns whether the address is known. Raises Denied if
         registration is closed; Invalid for an address that the policy refuses."""
         self._require(self._open(organization), command.email)
-        content = {
-            "organization_id": organization.id,
-            "user_name": command.user_name,
-            "given_name": command.given_name,
-            "family_name": command.family_name,
-            "email": command.email,
-            "hash": hashed,
-            "sign_in": sign_in,
-        }
+        content = {"organization_id": organization.id, **dict(command), "hash": hashed, "sign_in": sign_in}
         link = self._links.issue(OneTimeLinkKind.REGISTRATION, content=content)
         return RegistrationMail(link, self.find_by_email(organization, command.email))
 
@@ -165,14 +156,7 @@ class RegistrationService(Service):
         if is_login_name_of_other_user(self._storage, user, profile.email):
             # They can sign in without it and enter another address.
             user = replace(user, profile=replace(profile, email="", email_verified=False))
-        with translate_storage_errors("organization", organization.id, _DUPLICATE_MESSAGES):
-            self._storage.users.add(user)
-        if hashed:
-            with translate_storage_errors("user", user.id):
-                self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
-        with self._audit.acting_as(user.id):
-            self._record_snapshot("user.registered", "user", user, organization.id)
-        return Subject(user, organization)
+        return self._add(user, organization, hashed)
 
     def _free_name(self, organization: Organization, user_name: str) -> str:
         start = _derive_user_name(user_name)
@@ -226,8 +210,10 @@ class RegistrationService(Service):
             id=new_id(),
             organization_id=organization.id,
             user_name=command.user_name,
-            profile=replace(
-                Profile(given_name=command.given_name, family_name=command.family_name, email=command.email),
+            profile=Profile(
+                given_name=command.given_name,
+                family_name=command.family_name,
+                email=command.email,
                 email_verified=verified,
             ),
             email_verified_by=EmailVerifier.OWN_LINK,
@@ -237,10 +223,14 @@ class RegistrationService(Service):
             changed_at=self._now,
         )
         refuse_conflicting_email(self._storage, user)
+        return self._add(user, organization, hashed)
+
+    def _add(self, user: HumanUser, organization: Organization, hashed: str) -> Subject:
         with translate_storage_errors("organization", organization.id, _DUPLICATE_MESSAGES):
             self._storage.users.add(user)
-        with translate_storage_errors("user", user.id):
-            self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
+        if hashed:
+            with translate_storage_errors("user", user.id):
+                self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
         with self._audit.acting_as(user.id):
             self._record_snapshot("user.registered", "user", user, organization.id)
         return Subject(user, organization)
@@ -253,4 +243,4 @@ def _derive_user_name(text: str) -> str:
 
 
 def _parse_command(content: dict[str, str]) -> RegisterUser:
-    return decode(RegisterUser, {name: content[name] for name in RegisterUser.model_fields})
+    return RegisterUser.decode({name: content[name] for name in RegisterUser.model_fields})

@@ -1,11 +1,11 @@
 """Service users, their keys, secrets and personal access tokens."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey, parse_rsa_public_key
-from identity.crypto.secrets import constant_time_equal, new_id, new_token, token_digest
+from identity.crypto.secrets import find_matching_digest, new_id, new_token, token_digest
 from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.audiences import AudienceScope
 from identity.domain.clients import ServiceUserClient
@@ -33,6 +33,7 @@ from identity.services.legal_holds import LegalHoldService
 from identity.services.managers import refuse_last_owner
 from identity.services.name_conflicts import refuse_conflicting_login_name
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.credentials import CredentialT
 
 _LAST_USED_STEP = timedelta(minutes=1)
 
@@ -44,8 +45,12 @@ EXPIRY_WARNING_DAYS = (30, 7, 1)
 EXPIRING_KEYS_JOB = "expiring keys"
 _EXPIRING_AT_ONCE = 1000
 
-#: Compared if there is no such service user, so that an unknown id takes as long as a wrong secret.
-_NO_SECRET = token_digest("no secret has this digest")
+#: Kind in audit events, and name in messages.
+_CREDENTIAL_NAMES: Mapping[type, tuple[str, str]] = {
+    ServiceUserKey: ("service_user_key", "key"),
+    ServiceUserSecret: ("service_user_secret", "secret"),
+    PersonalAccessToken: ("personal_access_token", "personal access token"),
+}
 _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
 
 
@@ -132,11 +137,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
 
     def remove_key(self, user_id: str, key_id: str, *, principal: Principal) -> None:
         """Delete the key; the tokens obtained with it stop working. Raises NotFound, Denied."""
-        user = self._get_authorized(user_id, principal)
-        key = self.get_key(user_id, key_id)
-        with translate_storage_errors("key", key_id):
-            self._storage.credentials.delete(ServiceUserKey, user_id, key_id)
-        self._record_snapshot("service_user_key.removed", "service_user_key", key, user.organization_id)
+        self._remove_credential(ServiceUserKey, user_id, key_id, principal)
 
     def find_signing_key(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         """The live key with its active service user and organization; None if any of them is not usable."""
@@ -162,38 +163,23 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             raise Conflict(gettext_lazy("The service user has two live secrets. Revoke the older one first."))
         text = new_token()
         secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=token_digest(text), created_at=self._now)
-        with translate_storage_errors("service user", user_id):
-            self._storage.credentials.add(secret)
-        self._record_snapshot("service_user_secret.added", "service_user_secret", secret, user.organization_id)
+        self._add_credential(user, secret)
         return secret, text
 
     def remove_secret(self, user_id: str, secret_id: str, *, principal: Principal) -> None:
         """Delete the secret; the tokens obtained with it stop working. Raises NotFound, Denied."""
-        user = self._get_authorized(user_id, principal)
-        live = {secret.id: secret for secret in self._storage.credentials.list_secrets(user_id)}
-        secret = self._require_found(live.get(secret_id), "secret", secret_id)
-        with translate_storage_errors("secret", secret_id):
-            self._storage.credentials.delete(ServiceUserSecret, user_id, secret_id)
-        self._record_snapshot("service_user_secret.removed", "service_user_secret", secret, user.organization_id)
+        self._remove_credential(ServiceUserSecret, user_id, secret_id, principal)
 
     def authenticate(self, user_id: str, secret: str) -> ServiceUserClient | None:
         """The active service user with this secret; None otherwise. Both take the same time."""
         with self._look() as storage:
             holder = storage.credentials.find_subject_with_secrets(user_id)
-        digest = token_digest(secret)
-        if holder is None:
-            constant_time_equal(_NO_SECRET, digest)
+        subject, stored = holder or (None, ())
+        matching = find_matching_digest({item.id: item.digest for item in stored}, secret)
+        if subject is None or matching is None or not subject.is_active:
             return None
-        subject, stored = holder
-        matching = [
-            service_user_secret.id
-            for service_user_secret in stored
-            if constant_time_equal(service_user_secret.digest, digest)
-        ]
-        if not matching or not subject.is_active:
-            return None
-        self._uses.record_service_user_secret(matching[0], self._now)
-        return ServiceUserClient(subject, matching[0])
+        self._uses.record_service_user_secret(matching, self._now)
+        return ServiceUserClient(subject, matching)
 
     def page_personal_access_tokens(
         self, user_id: str, request: PageRequest = FIRST_PAGE
@@ -232,20 +218,13 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             issued_at=self._now,
             expires_at=token.expires_at,
         )
-        with translate_storage_errors("service user", user_id):
-            self._storage.credentials.add(token)
-            self._storage.tokens.add_access_token(live)
-        self._record_snapshot("personal_access_token.added", "personal_access_token", token, user.organization_id)
+        self._add_credential(user, token)
+        self._storage.tokens.add_access_token(live)
         return token, text
 
     def remove_personal_access_token(self, user_id: str, token_id: str, *, principal: Principal) -> None:
         """Revoke a personal access token. Raises NotFound, Denied."""
-        user = self._get_authorized(user_id, principal)
-        personal_access_token = self._storage.credentials.find(PersonalAccessToken, token_id, user_id)
-        token = self._require_found(personal_access_token, "personal access token", token_id)
-        with translate_storage_errors("personal access token", token_id):
-            self._storage.credentials.delete(PersonalAccessToken, user_id, token_id)
-        self._record_snapshot("personal_access_token.removed", "personal_access_token", token, user.organization_id)
+        self._remove_credential(PersonalAccessToken, user_id, token_id, principal)
 
     def new_assertion_record(self, user_id: str, jti: str, until: datetime) -> Record:
         key = token_digest(f"{user_id}\n{jti}")
@@ -319,10 +298,24 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             created_at=self._now,
             expires_at=self._expiration(expires_at),
         )
-        with translate_storage_errors("service user", user_id):
-            self._storage.credentials.add(key)
-        self._record_snapshot("service_user_key.added", "service_user_key", key, user.organization_id)
+        self._add_credential(user, key)
         return key
+
+    def _add_credential(
+        self, user: ServiceUser, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken
+    ) -> None:
+        with translate_storage_errors("service user", user.id):
+            self._storage.credentials.add(credential)
+        kind, _ = _CREDENTIAL_NAMES[type(credential)]
+        self._record_snapshot(f"{kind}.added", kind, credential, user.organization_id)
+
+    def _remove_credential(self, cls: type[CredentialT], user_id: str, id: str, principal: Principal) -> None:
+        user = self._get_authorized(user_id, principal)
+        kind, label = _CREDENTIAL_NAMES[cls]
+        credential = self._require_found(self._storage.credentials.find(cls, id, user_id), label, id)
+        with translate_storage_errors(label, id):
+            self._storage.credentials.delete(cls, user_id, id)
+        self._record_snapshot(f"{kind}.removed", kind, credential, user.organization_id)
 
     def _expiration(self, expires_at: datetime | None) -> datetime:
         latest = self.max_expiration

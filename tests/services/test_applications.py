@@ -9,7 +9,6 @@ from identity.domain.applications import Application
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.projects import Project
 from identity.services.access_control import Principal
-from identity.services.commands import decode
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.projects import CreateProject
 from identity.services.container import Services
@@ -33,12 +32,12 @@ def project(services: Services) -> Project:
 
 def register(services: Services, project: Project, **values: Any) -> tuple[Application, str | None]:
     return services.applications.register_with_secret(
-        project.id, decode(RegisterApplication, values), principal=Principal.OPERATOR
+        project.id, RegisterApplication.decode(values), principal=Principal.OPERATOR
     )
 
 
 def change(services: Services, application: Application, **values: Any) -> Application:
-    return services.applications.change(application.id, decode(ChangeApplication, values), principal=Principal.OPERATOR)
+    return services.applications.change(application.id, ChangeApplication.decode(values), principal=Principal.OPERATOR)
 
 
 def refused(services: Services, project: Project, **values: Any) -> dict[str, str]:
@@ -146,7 +145,7 @@ def test_change_must_fit_current_settings(services: Services, project: Project) 
 
 def test_application_type_is_immutable() -> None:
     with pytest.raises(Invalid, match="not known here"):
-        decode(ChangeApplication, {"type": "api"})
+        ChangeApplication.decode({"type": "api"})
 
 
 def test_becoming_public_removes_secrets(services: Services, project: Project) -> None:

@@ -14,7 +14,6 @@ from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser
 from identity.services import service_users
 from identity.services.access_control import Principal
-from identity.services.commands import decode
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
     AddServiceUserKey,
@@ -52,7 +51,7 @@ def upload(services: Services, user: ServiceUser, public_key: str, expires_at: d
 
 def test_all_invalid_fields_are_named() -> None:
     with pytest.raises(Invalid) as refusal:
-        decode(CreateServiceUser, {"user_name": "a b", "display_name": " ", "access_token_type": "x", "wings": 2})
+        CreateServiceUser.decode({"user_name": "a b", "display_name": " ", "access_token_type": "x", "wings": 2})
     assert set(refusal.value.fields) == {"user_name", "display_name", "access_token_type", "wings"}
     assert all(sentence.endswith(".") for sentence in refusal.value.fields.values())
 
@@ -78,8 +77,8 @@ def test_expiration_must_be_in_the_future(
 
 def test_expiration_needs_a_time_zone() -> None:
     with pytest.raises(Invalid, match="time zone"):
-        decode(AddServiceUserKey, {"expires_at": "2027-01-01T00:00:00"})
-    command = decode(AddServiceUserKey, {"expires_at": "2027-01-01T01:00:00.5+01:00"})
+        AddServiceUserKey.decode({"expires_at": "2027-01-01T00:00:00"})
+    command = AddServiceUserKey.decode({"expires_at": "2027-01-01T01:00:00.5+01:00"})
     assert command.expires_at == datetime(2027, 1, 1, tzinfo=UTC)
 
 
@@ -300,14 +299,14 @@ def test_personal_access_token_has_secret_format(services: Services, robot: Serv
 
 @pytest.mark.parametrize("scope", ["openid profile", "openid openid profile "])
 def test_duplicate_scopes_are_merged(services: Services, robot: ServiceUser, scope: str) -> None:
-    command = decode(AddPersonalAccessToken, {"name": "CI", "scope": scope})
+    command = AddPersonalAccessToken.decode({"name": "CI", "scope": scope})
     token, _ = services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
     assert token.scope == ("openid", "profile")
 
 
 def test_invalid_personal_access_token_scope_is_refused(services: Services, robot: ServiceUser) -> None:
     with pytest.raises(Invalid) as refusal:
-        decode(AddPersonalAccessToken, {"name": "CI", "scope": 'openid "x"'})
+        AddPersonalAccessToken.decode({"name": "CI", "scope": 'openid "x"'})
     assert set(refusal.value.fields) == {"scope"}
     command = AddPersonalAccessToken(name="CI", scope="openid urn:service:iam:org:project:id:1:aud")
     with pytest.raises(Invalid) as refusal:

@@ -10,7 +10,6 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
 from identity.services.access_control import Principal
-from identity.services.commands import decode
 from identity.services.commands.managers import AddManager
 from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
 from identity.services.container import Services
@@ -42,7 +41,7 @@ def state(services: Services, user: HumanUser) -> UserState:
 
 
 def test_invited_user_sets_password_by_link(services: Services, organization: Organization) -> None:
-    user, initial = services.users.invite(organization.id, decode(InviteHumanUser, _ANNA), principal=Principal.OPERATOR)
+    user, initial = services.users.invite(organization.id, InviteHumanUser.decode(_ANNA), principal=Principal.OPERATOR)
     assert initial.kind == "link"
     assert initial.secret not in repr(initial)
     assert state(services, user) is UserState.INVITED
@@ -51,12 +50,12 @@ def test_invited_user_sets_password_by_link(services: Services, organization: Or
 
 
 def test_new_user_signs_in_with_one_time_password(services: Services, organization: Organization) -> None:
-    command = decode(InviteHumanUser, {**_ANNA, "initial": "one_time_password"})
+    command = InviteHumanUser.decode({**_ANNA, "initial": "one_time_password"})
     user, initial = services.users.invite(organization.id, command, principal=Principal.OPERATOR)
     assert initial.kind == "one_time_password"
     assert state(services, user) is UserState.MUST_CHANGE_PASSWORD
     with pytest.raises(Invalid) as refusal:
-        decode(InviteHumanUser, {**_ANNA, "initial": "telegram"})
+        InviteHumanUser.decode({**_ANNA, "initial": "telegram"})
     assert set(refusal.value.fields) == {"initial"}
 
 
@@ -73,7 +72,7 @@ def test_states_of_many_users_are_read_at_once(services: Services, organization:
 
 
 def test_user_change_updates_name_and_profile(services: Services, anna: HumanUser) -> None:
-    command = decode(ChangeHumanUser, {"user_name": "annika", "nickname": "Anni"})
+    command = ChangeHumanUser.decode({"user_name": "annika", "nickname": "Anni"})
     after = services.users.change(anna.id, command, principal=Principal.OPERATOR, expected_version=1)
     assert (after.user_name, after.profile.nickname, after.profile.email) == ("annika", "Anni", "anna@acme.example")
     assert services.users.get(anna.id) == after

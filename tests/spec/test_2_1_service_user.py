@@ -4,13 +4,12 @@ import pytest
 
 from identity.domain.errors import Invalid
 from identity.domain.users import ServiceUser
-from identity.services.commands import decode
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.testing.world import ServiceUserProgram, World
 
 
 def create(world: World, organization_id: str, **values: Any) -> ServiceUser:
-    return world.operator_services.service_users.create(organization_id, decode(CreateServiceUser, values))
+    return world.operator_services.service_users.create(organization_id, CreateServiceUser.decode(values))
 
 
 @pytest.mark.shows("2.1.1", "2.1.2")
@@ -18,18 +17,18 @@ def create(world: World, organization_id: str, **values: Any) -> ServiceUser:
 def test_names_are_validated(field: str) -> None:
     names = {"user_name": "robot", "display_name": "Robot"}
     with pytest.raises(Invalid) as refusal:
-        decode(CreateServiceUser, {name: value for name, value in names.items() if name != field})
+        CreateServiceUser.decode({name: value for name, value in names.items() if name != field})
     assert refusal.value.fields == {field: "This is required."}
     for value in ("", "   ", "x" * 201, "a\0b", "a\nb", 7, None):
         with pytest.raises(Invalid) as refusal:
-            decode(CreateServiceUser, names | {field: value})
+            CreateServiceUser.decode(names | {field: value})
         assert list(refusal.value.fields) == [field]
 
 
 @pytest.mark.parametrize("user_name", ["robot@acme", "ro bot", "acme/robot", "acme\\robot"])
 def test_user_name_excludes_login_name_separators(user_name: str) -> None:
     with pytest.raises(Invalid):
-        decode(CreateServiceUser, {"user_name": user_name, "display_name": "Robot"})
+        CreateServiceUser.decode({"user_name": user_name, "display_name": "Robot"})
 
 
 def test_userinfo_returns_names(world: World) -> None:

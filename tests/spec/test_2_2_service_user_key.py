@@ -20,7 +20,6 @@ from identity.crypto.rsa_keys import RsaPublicKey
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.services.access_control import Principal
-from identity.services.commands import decode
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
 from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import assertion_claims, sign_assertion
@@ -31,13 +30,13 @@ REFUSED = "the assertion is not valid"
 
 
 def make_key_file(world: World, user_id: str, **values: Any) -> dict[str, str]:
-    file = world.operator_services.service_users.add_key(user_id, decode(AddServiceUserKey, values))
+    file = world.operator_services.service_users.add_key(user_id, AddServiceUserKey.decode(values))
     members: dict[str, str] = json.loads(file.to_json())
     return members
 
 
 def upload(world: World, user_id: str, public_key: str, **values: Any) -> str:
-    command = decode(UploadServiceUserKey, {"public_key": public_key, **values})
+    command = UploadServiceUserKey.decode({"public_key": public_key, **values})
     with world.transaction_services() as services:
         return services.service_users.upload_key(user_id, command, principal=Principal.OPERATOR).id
 
@@ -80,7 +79,7 @@ def test_longer_keys_are_generated_on_request(world: World, robot: ServiceUserPr
 def test_other_key_sizes_are_refused() -> None:
     for bits in (512, 1024, 2047, 8192):
         with pytest.raises(Invalid) as refusal:
-            decode(AddServiceUserKey, {"key_size": bits})
+            AddServiceUserKey.decode({"key_size": bits})
         assert list(refusal.value.fields) == ["key_size"]
 
 
@@ -136,7 +135,7 @@ def test_expiration_date_must_be_in_the_future(world: World, robot: ServiceUserP
 def test_expiration_date_must_be_rfc_3339() -> None:
     for text in ("2099-01-01", "2099-01-01T00:00:00", "tomorrow", "99999-01-01T00:00:00Z", 12.5, {}):
         with pytest.raises(Invalid) as refusal:
-            decode(AddServiceUserKey, {"expires_at": text})
+            AddServiceUserKey.decode({"expires_at": text})
         assert list(refusal.value.fields) == ["expires_at"]
 
 

@@ -14,7 +14,7 @@ from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.form_fields import FormField
-from identity.services.commands import Decoded, decode
+from identity.services.commands import CommandT
 
 
 class ConsoleFormPage(ConsolePage, FormPage):
@@ -81,10 +81,10 @@ class ConsoleFormPage(ConsolePage, FormPage):
             field.command_member: field.parse_value(form) for field in self.visible_fields() if field.is_submitted(form)
         }
 
-    def decode_command(self, command: type[Decoded], values: Mapping[str, object]) -> Decoded:
+    def decode_command(self, command: type[CommandT], values: Mapping[str, object]) -> CommandT:
         """The command for these values. Raises Invalid; errors for empty fields name the field."""
         try:
-            return decode(command, values)
+            return command.decode(values)
         except Invalid as refused:
             missing = {
                 field.command_member: field.required_message for field in self.form_fields if field.required_message
@@ -104,6 +104,6 @@ class ConsoleFormPage(ConsolePage, FormPage):
             template="console/client_secret_created.html",
         )
 
-    def build_command(self, command: type[Decoded], form: Form, /, **known: object) -> Decoded:
+    def build_command(self, command: type[CommandT], form: Form, /, **known: object) -> CommandT:
         """The command for the form and ``known`` further members. Raises Invalid."""
         return self.decode_command(command, {**self.parse_form(form), **known})

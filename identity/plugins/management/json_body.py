@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 from identity.plugins.management.json_schemas import JsonObject, input_schema
-from identity.services.commands import Command, Decoded, FieldPath, decode, format_field_path
+from identity.services.commands import Command, CommandT, FieldPath, format_field_path
 from identity.services.commands.documents import Document, decode_document
 
 _TYPE_ERROR_MESSAGES = {
@@ -18,14 +18,14 @@ _TYPE_ERROR_MESSAGES = {
 _JSON_TYPES: Mapping[str, type] = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
 
 
-def decode_members(command: type[Decoded], members: Mapping[str, object]) -> Decoded:
+def decode_members(command: type[CommandT], members: Mapping[str, object]) -> CommandT:
     """The command. Raises Invalid with a message for every invalid member.
 
     Types must match the published schema: unlike form fields, JSON values are not converted from text.
     """
     problems = find_type_errors(command, members, lambda path: str(path[0]))
     try:
-        found = decode(command, {name: value for name, value in members.items() if name not in problems})
+        found = command.decode({name: value for name, value in members.items() if name not in problems})
     except Invalid as refused:
         raise Invalid({**refused.fields, **problems}) from None
     if problems:

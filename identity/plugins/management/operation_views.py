@@ -38,7 +38,7 @@ from identity.plugins.management.operation import (
 )
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
-from identity.services.commands import Command, decode
+from identity.services.commands import Command
 from identity.services.organization_transfer import StreamedOrganizationImport
 from identity.storage.paging import FIRST_PAGE, ResultPage
 
@@ -176,7 +176,7 @@ class OperationView:
             entity=context.entity,
             resource=context.resource,
             page=page,
-            filters=None if operation.filters is None else decode(operation.filters, filter_values),
+            filters=None if operation.filters is None else operation.filters.decode(filter_values),
         )
 
     def _read(self, call: OperationCall[object]) -> Response:

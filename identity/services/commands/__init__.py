@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 
-Decoded = TypeVar("Decoded", bound="Command")
+CommandT = TypeVar("CommandT", bound="Command")
 #: Path to a value: names of members and indexes of lists.
 FieldPath = tuple[int | str, ...]
 
@@ -25,7 +25,10 @@ class Command(BaseModel):
     @classmethod
     def decode(cls, values: Mapping[str, object]) -> Self:
         """The command from plain values. Raises Invalid with a message for every wrong field."""
-        return decode(cls, values)
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as problem:
+            raise Invalid(field_error_messages(problem, lambda path: str(path[0]))) from None
 
     @classmethod
     def build(cls, **values: Any) -> Self:
@@ -51,14 +54,6 @@ _MESSAGES = {
 }
 #: Errors that list the allowed values.
 _CHOICES = frozenset({"enum", "literal_error"})
-
-
-def decode(command: type[Decoded], values: Mapping[str, object]) -> Decoded:
-    """Decode a command from plain values. Raises Invalid with a message for every wrong field."""
-    try:
-        return command.model_validate(dict(values))
-    except ValidationError as problem:
-        raise Invalid(field_error_messages(problem, lambda path: str(path[0]))) from None
 
 
 def format_field_path(path: FieldPath) -> str:

@@ -17,7 +17,7 @@ from identity.domain.service_user_keys import KeyFile
 from identity.domain.users import Address, HumanUser, Subject
 from identity.services.access_control import Principal
 from identity.services.audit import to_json_value
-from identity.services.commands import Command
+from identity.services.commands import Command, CommandT
 from identity.services.commands.documents import ParseReport
 from identity.services.commands.streaming_import import MAX_PROBLEMS
 from identity.services.commands.users import ChangeAddress
@@ -73,7 +73,6 @@ EntityT = TypeVar("EntityT", bound=StoredEntity)
 RowT = TypeVar("RowT")
 Stores = TypeVar("Stores", bound=StoredEntity)
 ResultT = TypeVar("ResultT")
-CommandT = TypeVar("CommandT", bound=Command)
 ItemT = TypeVar("ItemT")
 
 

@@ -13,7 +13,6 @@ from identity.domain.users import HumanUser
 from identity.pages.layout import NavigationItem
 from identity.plugins.console.user_sections import UserSection, UserSectionRow
 from identity.services.access_control import Principal
-from identity.services.commands import decode
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.fixtures import WorldFactory
@@ -154,9 +153,9 @@ def add_people(world: World, organization: Organization) -> None:
     ):
         person = {"user_name": user_name, "given_name": given_name, "family_name": family_name, "email": email}
         with world.transaction_services() as services:
-            user = services.users.create(organization.id, decode(CreateHumanUser, person))
+            user = services.users.create(organization.id, CreateHumanUser.decode(person))
             if display_name:
-                change = decode(ChangeHumanUser, {"display_name": display_name})
+                change = ChangeHumanUser.decode({"display_name": display_name})
                 services.users.change(user.id, change, principal=Principal.OPERATOR)
 
 

@@ -10,7 +10,6 @@ from identity.application_factory import create_application
 from identity.domain.applications import ApplicationType
 from identity.ini_file import APP_SECTION, read_section
 from identity.services.access_control import Principal
-from identity.services.commands import decode
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.projects import CreateProject
 
@@ -32,9 +31,9 @@ with identity.transaction() as services:
     instance = services.find_instance()
     if instance is None:
         raise SystemExit("Run `identity bootstrap` first.")
-    wanted = decode(CreateProject, {"name": name})
+    wanted = CreateProject.decode({"name": name})
     project = services.projects.create(instance.organization_id, wanted, principal=Principal.OPERATOR)
-    command = decode(RegisterApplication, application_members)
+    command = RegisterApplication.decode(application_members)
     application, secret = services.applications.register_with_secret(project.id, command, principal=Principal.OPERATOR)
 identity.close()
 

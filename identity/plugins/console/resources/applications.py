@@ -35,7 +35,7 @@ from identity.plugins.console.resource_pages import DetailPage, ResourcePages, S
 from identity.plugins.console.resource_types import APPLICATION, PROJECT, ResourcePage
 from identity.plugins.console.resources.branding import branding_section
 from identity.provider.endpoints import metadata
-from identity.services.commands import Decoded
+from identity.services.commands import CommandT
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 
 _MINUTE = timedelta(minutes=1)
@@ -278,7 +278,7 @@ class ApplicationFormPage(ConsoleFormPage):
         values = super().parse_form(form)
         return {**values, **{name: self._parse_lifetime(form, name) for name in _LIFETIME_ERRORS if name in values}}
 
-    def build_command(self, command: type[Decoded], form: Form, /, **known: object) -> Decoded:
+    def build_command(self, command: type[CommandT], form: Form, /, **known: object) -> CommandT:
         """Raises Invalid with all errors at once."""
         problems = self._problems(form)
         try:

@@ -23,7 +23,6 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, PageSection
 from identity.plugins.console.resource_types import APPLICATION, ORGANIZATION, AnyResourceType, ResourcePage
 from identity.plugins.console.upload_page import UploadFormPage
-from identity.services.commands import decode
 from identity.services.commands.branding import ChangeBranding
 from identity.services.images import MAX_UPLOAD_BYTES
 
@@ -131,10 +130,10 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
             texts: Any = typed[name]
             typed[name] = {item: text for item, text in texts.items() if f"{name}_{item}" not in problems}
         try:
-            return decode(ChangeBranding, typed), problems
+            return ChangeBranding.decode(typed), problems
         except Invalid as refused:
             good = {name: value for name, value in typed.items() if name not in refused.fields}
-            return decode(ChangeBranding, good), {**refused.fields, **problems}
+            return ChangeBranding.decode(good), {**refused.fields, **problems}
 
     def _preview_variables(self, branding: Branding) -> Mapping[str, object]:
         """In the language that was chosen for the preview."""
@@ -205,7 +204,7 @@ class LogoUploadPage(BrandingPage, UploadFormPage):
         if file is None and not form.text(_REMOVE_FIELD):
             raise Invalid({self.file_field: _("Choose a PNG, WebP or SVG file.")})
         sent = "" if file is None or form.text(_REMOVE_FIELD) else base64.b64encode(file.read()).decode()
-        command, version = decode(ChangeBranding, {self.file_field: sent}), form.version()
+        command, version = ChangeBranding.decode({self.file_field: sent}), form.version()
         self.services.branding.change(self.entity, command, principal=self.principal, expected_version=version)
         return self.redirect(self.path_with_flash(self.success_path))
 

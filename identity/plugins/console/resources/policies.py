@@ -23,7 +23,6 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, NoteSection, PageSection, TableSection
 from identity.plugins.console.policy_rule_fields import rule_fields, rule_values
 from identity.plugins.console.routes import ConsoleRoute
-from identity.services.commands import decode
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE_OWNER_ID, StoredPolicy
 
@@ -248,7 +247,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
 
 def parse_policy_change(form: Form) -> ChangePolicy:
     """Raises Invalid."""
-    return decode(ChangePolicy, {field.command_member: field.parse_value(form) for field in PolicyEditPage.form_fields})
+    return ChangePolicy.decode({field.command_member: field.parse_value(form) for field in PolicyEditPage.form_fields})
 
 
 def _confirmation_digest(ended: EndedSessionCount) -> str:
