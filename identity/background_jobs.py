@@ -87,7 +87,7 @@ class BackgroundJobs:
 
     def _purge_lease(self) -> leases.Lease:
         span = self._settings.purge_interval / 2
-        return leases.Lease("purge", span, transaction=lambda: self._transaction(SYSTEM), clock=self._clock)
+        return leases.Lease("purge", span, lambda: self._transaction(SYSTEM), self._clock)
 
     def _purge(self, goes_on: Callable[[], bool]) -> dict[str, int]:
         now = self._clock()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -20,26 +20,18 @@ _MINUTE = timedelta(minutes=1)
 MAX_ANONYMOUS_REFUSALS = 60
 
 
+@dataclass(eq=False, repr=False)
 class AuditRecorder:
     """Collects the events of one request: ``recorded_events`` are written already, ``refused_events`` wait for their
     own transaction after the abort."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        now: datetime,
-        actor: Actor | Callable[[], Actor],
-        *,
-        on_first_record: Callable[[], None] | None = None,
-        on_record: Callable[[AuditEvent], None] | None = None,
-    ) -> None:
-        self._storage = storage
-        self._now = now
-        self._actor = actor
-        self._on_first_record = on_first_record
-        self._on_record = on_record
-        self.recorded_events: list[AuditEvent] = []
-        self.refused_events: list[AuditEvent] = []
+    _storage: Storage
+    _now: datetime
+    _actor: Actor | Callable[[], Actor]
+    _on_first_record: Callable[[], None]
+    _on_record: Callable[[AuditEvent], None]
+    recorded_events: list[AuditEvent] = field(default_factory=list, init=False)
+    refused_events: list[AuditEvent] = field(default_factory=list, init=False)
 
     @property
     def actor(self) -> Actor:
@@ -141,9 +133,8 @@ class AuditRecorder:
         return True
 
     def _written(self, event: AuditEvent) -> None:
-        if self._on_record is not None:
-            self._on_record(event)
-        if not self.recorded_events and self._on_first_record is not None:
+        self._on_record(event)
+        if not self.recorded_events:
             self._on_first_record()
         self.recorded_events.append(event)
 

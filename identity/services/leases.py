@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from identity.clock import Clock
@@ -25,22 +26,15 @@ def acquire_lease(storage: Storage, name: str, *, starts_at: datetime, expires_a
         return False
 
 
+@dataclass(eq=False)
 class Lease:
     """A long task that only one node runs at a time, with its lease renewed as the work goes on."""
 
-    def __init__(
-        self,
-        name: str,
-        span: timedelta,
-        *,
-        transaction: Callable[[], AbstractContextManager[Services]],
-        clock: Clock,
-    ) -> None:
-        self._name = name
-        self._span = span
-        self._transaction = transaction
-        self._clock = clock
-        self._until: datetime | None = None
+    _name: str
+    _span: timedelta
+    _transaction: Callable[[], AbstractContextManager[Services]]
+    _clock: Clock
+    _until: datetime | None = field(default=None, init=False)
 
     def acquire(self) -> bool:
         """Acquire the lease; False while another node holds it."""

@@ -174,7 +174,12 @@ class OrganizationTransfer:
         if keeps and not self._services.access_control.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE):
             raise Denied("Only who manages the instance can keep ids. Import with new ids.", permission=INSTANCE_WRITE)
         build = Reconciler(
-            self._services, document.parse_report, principal=principal, fresh=True, keep_ids=keeps, progress=progress
+            self._services,
+            document.parse_report,
+            principal=principal,
+            create_all=True,
+            keep_ids=keeps,
+            progress=progress,
         )
         organizations = ensure_organizations(build, [("organization", document.organization)])
         build.finish()

@@ -32,7 +32,7 @@ class UnitOfWork(Services):
         read_session_factory: ReadSessionFactory | None = None,
     ) -> None:
         storage = DeferredStorage(open_storage)
-        audit = AuditRecorder(storage, now, actor, on_first_record=self.schedule_after_commit, on_record=self._on_event)
+        audit = AuditRecorder(storage, now, actor, self.schedule_after_commit, self._on_event)
         state = TransactionState(
             storage, audit, now, self.read_session, self.find_instance, process.settings, process.sealer
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
@@ -43,19 +44,18 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
             self._require_found(project_grant, "project grant", grant.project_grant_id), project
         )
 
-    def page_by_project(self, project_id: str, request: PageRequest, *, principal: Principal) -> ResultPage[UserGrant]:
-        """The grants in a project. Searching does not match names of users that the principal may not see."""
-        visible_ids = self._access.visible_organization_ids(principal)
-        return self._access.filter_page(
-            principal, self._storage.user_grants.page("project_id", project_id, request, organization_ids=visible_ids)
-        )
-
-    def page_by_project_grant(
-        self, grant_id: str, request: PageRequest, *, principal: Principal
+    def page(
+        self,
+        filter_field: Literal["project_id", "project_grant_id"],
+        filter_id: str,
+        request: PageRequest,
+        *,
+        principal: Principal,
     ) -> ResultPage[UserGrant]:
-        """Like ``page_by_project``, for the grants derived from a project grant."""
+        """The grants in a project, or those that derive from a project grant. Searching does not match names of users
+        that the principal may not see."""
         visible_ids = self._access.visible_organization_ids(principal)
-        page = self._storage.user_grants.page("project_grant_id", grant_id, request, organization_ids=visible_ids)
+        page = self._storage.user_grants.page(filter_field, filter_id, request, organization_ids=visible_ids)
         return self._access.filter_page(principal, page)
 
     def add(self, command: AddUserGrant, *, principal: Principal) -> UserGrant:

@@ -27,6 +27,7 @@ from identity.services.desired_state.existing_rows import (
     find_organizations_by_name,
     require_unambiguous,
 )
+from identity.storage.backend import Storage
 
 #: Members that services name differently than documents.
 _MEMBERS = {"user_id": "user", "organization_id": "organization", "project_id": "user"}
@@ -76,10 +77,7 @@ ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT")
 
 
-#: Nothing else is removed.
-NO_IMPACT = DeletionImpact()
-
-
+@dataclass(eq=False, repr=False)
 class Reconciler:
     """One document, as far as it is valid, and one transaction.
 
@@ -89,36 +87,26 @@ class Reconciler:
     by name. ``prune`` removes what the document's lists do not contain. ``with_secrets`` gives each described
     application that can have a secret and has none its first one. Call ``finish`` at the end."""
 
-    def __init__(
-        self,
-        services: Services,
-        reading: ParseReport,
-        *,
-        principal: Principal,
-        fresh: bool = False,
-        keep_ids: bool = False,
-        prune: bool = False,
-        with_secrets: bool = False,
-        progress: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self.services = services
-        self._reading = reading
-        self.storage = services.storage
-        self.principal = principal
-        self.create_all = fresh
-        self.with_secrets = with_secrets
-        self.problems: dict[str, str] = {}
-        self.state_changes: list[StateChange] = []
-        self.applications: list[RegisteredCredentials] = []
-        self.key_files: list[tuple[str, KeyFile]] = []
-        #: Called with the number of users created.
-        self.progress = progress
-        self._keep_ids = keep_ids
-        # An entity that could not be parsed must not count as missing.
-        self._prune = prune and not reading.problems
-        self._ids: dict[str, str] = {}
-        self._seen_keys: set[tuple[str, ...]] = set()
-        self._at_the_end: list[Callable[[], None]] = []
+    services: Services
+    parse_report: ParseReport
+    principal: Principal
+    create_all: bool = False
+    keep_ids: bool = False
+    prune: bool = False
+    with_secrets: bool = False
+    #: Called with the number of users created.
+    progress: Callable[[int], None] = lambda _: None
+    problems: dict[str, str] = field(default_factory=dict, init=False)
+    state_changes: list[StateChange] = field(default_factory=list, init=False)
+    applications: list[RegisteredCredentials] = field(default_factory=list, init=False)
+    key_files: list[tuple[str, KeyFile]] = field(default_factory=list, init=False)
+    _ids: dict[str, str] = field(default_factory=dict, init=False)
+    _seen_keys: set[tuple[str, ...]] = field(default_factory=set, init=False)
+    _at_the_end: list[Callable[[], None]] = field(default_factory=list, init=False)
+
+    @property
+    def storage(self) -> Storage:
+        return self.services.storage
 
     @property
     def own_organization_id(self) -> str | None:
@@ -136,13 +124,13 @@ class Reconciler:
         """Run the deferred deactivations and removals in reverse order. Raises Invalid with all problems."""
         while self._at_the_end:
             self._at_the_end.pop()()
-        problems = self._reading.merge_problems(self.problems)
+        problems = self.parse_report.merge_problems(self.problems)
         if problems:
-            raise Invalid(self._reading.truncate_problems(problems))
+            raise Invalid(self.parse_report.truncate_problems(problems))
 
     def iter_items(self, path: str, described: Sequence[ItemT]) -> Iterator[tuple[int, ItemT]]:
         """The items of a list with their numbers, in memory or spooled to a file."""
-        spooled = self._reading.streamed_lists.get(path)
+        spooled = self.parse_report.streamed_lists.get(path)
         return enumerate(described) if described or spooled is None else iter(spooled)
 
     def record_change(self, action: ChangeAction, kind: str, name: str, detail: str = "") -> None:
@@ -152,7 +140,7 @@ class Reconciler:
         """Record a problem at this path; the first one per path counts. Raises Invalid when there are too many."""
         self.problems.setdefault(path, sentence)
         if len(self.problems) >= MAX_PROBLEMS:
-            raise Invalid(self._reading.truncate_problems(self._reading.merge_problems(self.problems)))
+            raise Invalid(self.parse_report.truncate_problems(self.parse_report.merge_problems(self.problems)))
 
     @contextmanager
     def collect_problems(self, path: str) -> Iterator[None]:
@@ -178,7 +166,7 @@ class Reconciler:
 
     def new_entity_id(self, described: Any) -> str | None:
         """The id for a new entity; None to generate one."""
-        return described.id if self._keep_ids else None
+        return described.id if self.keep_ids else None
 
     def mark_seen(self, path: str, *key: str) -> bool:
         """True the first time; a problem if the document describes the same entity twice."""
@@ -257,7 +245,7 @@ class Reconciler:
         key: Callable[[RowT], tuple[str, ...]],
         name: Callable[[RowT], str],
         remove: Callable[[RowT], object],
-        effects: Callable[[RowT], DeletionImpact] = lambda _: NO_IMPACT,
+        effects: Callable[[RowT], DeletionImpact] = lambda _: DeletionImpact(),
     ) -> None:
         """Remove, at the end, the rows that the document has not described; does nothing without ``prune``."""
 
@@ -268,7 +256,8 @@ class Reconciler:
                     remove(row)
                     self.record_change(ChangeAction.REMOVE, kind, name(row), detail)
 
-        if self._prune:
+        # An entity that could not be parsed must not count as missing.
+        if self.prune and not self.parse_report.problems:
             # Last, so that nothing disappears that the document still refers to.
             self._at_the_end.append(remove_unseen)
 
@@ -304,7 +293,7 @@ class Reconciler:
             subject = None if named is None else users.find_subject(named.id)
         if subject is None and not self.create_all:
             subject = users.find_subject(reference)
-        if subject is None and {reference, reference.partition("@")[0]} & self._reading.rejected_texts:
+        if subject is None and {reference, reference.partition("@")[0]} & self.parse_report.rejected_texts:
             return None
         if subject is None or not self.services.access_control.can_see_organization(
             self.principal, subject.organization.id
@@ -321,7 +310,7 @@ class Reconciler:
             organization = self.try_step(
                 path, lambda: require_unambiguous(reference, find_organizations_by_name(self.storage, reference))
             )
-        if organization is None and reference in self._reading.rejected_texts:
+        if organization is None and reference in self.parse_report.rejected_texts:
             return None
         if organization is None or not self.services.access_control.can_see_organization(
             self.principal, organization.id

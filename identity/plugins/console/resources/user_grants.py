@@ -55,8 +55,8 @@ def grant_cells(page: ConsolePage, grant: UserGrant, named: EntityLink, query: s
 def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[UserGrant]:
     grants, key = page.services.user_grants, page.resource.key
     if key.level is ManagerLevel.PROJECT_GRANT:
-        return grants.page_by_project_grant(key.id, request, principal=page.principal)
-    return grants.page_by_project(key.id, request, principal=page.principal)
+        return grants.page("project_grant_id", key.id, request, principal=page.principal)
+    return grants.page("project_id", key.id, request, principal=page.principal)
 
 
 def _rows(page: ConsolePage, grants: Sequence[UserGrant]) -> Sequence[Cells]:

@@ -96,7 +96,7 @@ OPERATIONS = (
     _GRANTS.list(
         PROJECT / "user-grants",
         "Lists the user grants of a project, newest first.",
-        lambda call: call.services.user_grants.page_by_project(call.entity.id, call.page, principal=call.principal),
+        lambda call: call.services.user_grants.page("project_id", call.entity.id, call.page, principal=call.principal),
         name="list_project_user_grants",
     ),
     _GRANTS.create(
@@ -111,8 +111,8 @@ OPERATIONS = (
     _GRANTS.list(
         PROJECT_GRANT / "user-grants",
         "Lists the user grants that derive from a project grant, newest first.",
-        lambda call: call.services.user_grants.page_by_project_grant(
-            call.entity.id, call.page, principal=call.principal
+        lambda call: call.services.user_grants.page(
+            "project_grant_id", call.entity.id, call.page, principal=call.principal
         ),
         name="list_project_grant_user_grants",
     ),
