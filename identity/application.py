@@ -28,7 +28,6 @@ from identity.services.outbox import Delivery
 from identity.services.policies import PolicyCache
 from identity.services.process_state import ProcessState
 from identity.services.signing_keys import KeyRing
-from identity.services.unit_of_work import UnitOfWork
 from identity.settings import Settings
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import StorageUnavailable
@@ -131,13 +130,13 @@ class IdentityApplication:
         actor: Actor | Callable[[], Actor],
         *,
         read_session: ReadSessionFactory | None = None,
-    ) -> UnitOfWork:
+    ) -> Services:
         """Services on a storage that is opened on first use, when ``actor`` is known."""
-        return UnitOfWork(self.process_state, open_storage, self.clock(), actor, read_session_factory=read_session)
+        return Services(self.process_state, open_storage, self.clock(), actor, read_session_factory=read_session)
 
-    def create_standby_services(self, storage: Storage, actor: Callable[[], Actor]) -> UnitOfWork:
+    def create_standby_services(self, storage: Storage, actor: Callable[[], Actor]) -> Services:
         """Services on a storage that may lag behind. What they cache is never shared with services on the primary."""
-        return UnitOfWork(self._standby_process_state, lambda: storage, self.clock(), actor)
+        return Services(self._standby_process_state, lambda: storage, self.clock(), actor)
 
     @cached_property
     def _standby_process_state(self) -> ProcessState:
@@ -145,7 +144,7 @@ class IdentityApplication:
         ring = KeyRing(process.sealer, published_age=process.key_ring.published_age)
         return replace(process, key_ring=ring, policy_cache=PolicyCache(), instance=None)
 
-    def after_commit(self, services: UnitOfWork) -> None:
+    def after_commit(self, services: Services) -> None:
         """Notify observers and caches of what these services changed. Call it after the commit."""
         self.plugin_host.notify_audit_events(services.recorded_events)
         for kind in sorted(services.queued_kinds):

@@ -15,7 +15,7 @@ from identity.http.language_negotiation import RequestLanguage
 from identity.http.request_ids import environ_request_id
 from identity.http.request_services import RequestServices
 from identity.provider.protocol_request import BrowserState
-from identity.services.unit_of_work import UnitOfWork
+from identity.services.container import Services
 from identity.transaction_manager import ExplicitTransactionManager
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class IdentityRequest(Request):  # type: ignore[misc]
         request_services.close()
 
     @property
-    def services(self) -> UnitOfWork:
+    def services(self) -> Services:
         """Services in the request's transaction if it has one, on a read connection otherwise."""
         return self.request_services.services
 

@@ -9,7 +9,7 @@ from transaction import TransactionManager
 
 from identity.domain.audit import Actor, AuditEvent
 from identity.provider.context import Context
-from identity.services.unit_of_work import UnitOfWork
+from identity.services.container import Services
 from identity.storage.backend import Storage
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class RequestServices:
         self._language = language
         self._transactions = transactions
         self._claimed_keys = set() if claimed is None else claimed
-        self._services: UnitOfWork | None = None
+        self._services: Services | None = None
         self._read_before_write: Storage | None = None
         self._open: list[AbstractContextManager[Storage]] = []
         self._standby_session: AbstractContextManager[Storage] | None = None
@@ -41,17 +41,17 @@ class RequestServices:
         self.context: Context | None = None
 
     @property
-    def services(self) -> UnitOfWork:
+    def services(self) -> Services:
         """Created when first needed, and again after a commit."""
-        unit_of_work = self._services
-        if unit_of_work is None:
-            unit_of_work = self._services = self._create()
-        return unit_of_work
+        services = self._services
+        if services is None:
+            services = self._services = self._create()
+        return services
 
     @property
     def refusals(self) -> list[AuditEvent]:
         """Refused attempts, to be written after the transaction."""
-        return [] if self._services is None else self._services.refused_events
+        return [] if self._services is None else self._services.audit.refused_events
 
     def create_context(self) -> Context:
         """What endpoints, grants and interactions may use besides the request."""
@@ -127,7 +127,7 @@ class RequestServices:
             raise RuntimeError("the request has no transaction")
         return self._transactions
 
-    def _create(self) -> UnitOfWork:
+    def _create(self) -> Services:
         if self._transactions is None:
             return self._identity.create_services(self._open_read_session, self._actor)
         services = self._identity.create_services(
@@ -154,7 +154,7 @@ class RequestServices:
             self._read_before_write = self._open_read_session()
         return nullcontext(self._read_before_write)
 
-    def _after_commit(self, services: UnitOfWork) -> None:
+    def _after_commit(self, services: Services) -> None:
         identity = self._identity
 
         def act(committed: bool) -> None:

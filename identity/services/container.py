@@ -1,12 +1,11 @@
 """Services: all services of one transaction, as endpoints, pages and plugins see them."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 
 from identity.cached_property import cached_property
-from identity.domain.audit import AuditEvent
+from identity.domain.audit import Actor, AuditEvent
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.instance import Instance
 from identity.domain.permissions import Resource
@@ -18,11 +17,12 @@ from identity.services.account_recovery import AccountRecoveryService
 from identity.services.applications import ApplicationService
 from identity.services.attempts import AttemptService
 from identity.services.audit import AuditRecorder, AuditTrail
-from identity.services.base import TransactionState
+from identity.services.base import ReadSessionFactory, TransactionState
 from identity.services.branding import BrandingService
 from identity.services.capabilities import Capabilities
 from identity.services.consents import ConsentService
 from identity.services.cursors import CursorService
+from identity.services.deferred_storage import DeferredStorage
 from identity.services.domains import OrganizationDomainService
 from identity.services.factors import FactorService
 from identity.services.form_tokens import FormTokenService
@@ -59,32 +59,71 @@ from identity.services.users import UserService
 from identity.storage.backend import Storage
 
 
-class Services(ABC):
+class Services:
     """One attribute per service, constructed on first use with its collaborators. ``storage`` is for reading only: the
     services know the rules of changes. ``now`` is the time of the whole transaction, ``audit`` collects events and
-    refusals. ``language`` is that of the actor, empty if unknown."""
+    refusals.
 
-    storage: Storage
-    now: datetime
-    audit: AuditRecorder
-    language: str
+    ``open_storage`` opens the storage of the transaction on first use, ``read_session_factory`` one to read from before
+    the first write. Without it the transaction's storage serves for both."""
 
-    def __init__(self, process: ProcessState, state: TransactionState) -> None:
-        self._process, self._state = process, state
-        self.storage, self.now, self.audit = state.storage, state.now, state.audit
+    def __init__(
+        self,
+        process: ProcessState,
+        open_storage: Callable[[], Storage],
+        now: datetime,
+        actor: Actor | Callable[[], Actor],
+        *,
+        read_session_factory: ReadSessionFactory | None = None,
+    ) -> None:
+        self._process, self._look = process, read_session_factory
+        self.storage, self.now = DeferredStorage(open_storage), now
+        self.audit = AuditRecorder(self.storage, now, actor, self.schedule_after_commit, self._on_event)
+        self._state = TransactionState(
+            self.storage, self.audit, now, self.read_session, self.find_instance, process.settings, process.sealer
+        )
+        #: Called at the first change or queued message, to schedule the work after the commit.
+        self.on_after_commit_needed: Callable[[], None] | None = None
+        self._has_effect = False
+        #: Returns the language of the acting user.
+        self.language_getter: Callable[[], str] = str
+        #: Kinds of the messages queued in this transaction.
+        self.queued_kinds: set[str] = set()
 
-    @abstractmethod
+    @cached_property
+    def language(self) -> str:
+        """The language of the actor; empty if unknown."""
+        return self.language_getter()
+
     def read_session(self) -> AbstractContextManager[Storage]:
         """A storage for reads that do not block writers: it locks nothing before the first write. Rows that you find
         may be deleted before you write; stores then return Missing."""
+        return nullcontext(self.storage) if self._look is None or self.storage.opened else self._look()
 
-    @abstractmethod
     def find_instance(self) -> Instance | None:
         """The instance, None before bootstrap. It never changes, so a process reads it once."""
+        # Cache committed data only: this transaction may be the bootstrap itself, and may fail.
+        if self._process.instance is None:
+            with nullcontext(self.storage) if self._look is None else self._look() as committed:
+                self._process.instance = committed.organizations.find_instance()
+        return self._process.instance or self.storage.organizations.find_instance()
 
-    @abstractmethod
+    def close(self) -> None:
+        """Break the circles between the services, so that reference counting frees them."""
+        self.__dict__.clear()
+
+    def schedule_after_commit(self) -> None:
+        if not self._has_effect and self.on_after_commit_needed is not None:
+            self.on_after_commit_needed()
+        self._has_effect = True
+
     def _note_queued(self, kind: str) -> None:
-        """Remember to send a message of this kind after the commit."""
+        self.schedule_after_commit()
+        self.queued_kinds.add(kind)
+
+    def _on_event(self, event: AuditEvent) -> None:
+        self.outbox.queue_event(event)
+        self.notifications.notify(event)
 
     @property
     def recorded_events(self) -> list[AuditEvent]:

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from identity.http.request import IdentityRequest
-from identity.services.unit_of_work import UnitOfWork
+from identity.services.container import Services
 from identity.testing.world import World
 
 
@@ -19,7 +19,7 @@ def test_requests_leave_no_reference_cycles(world: World) -> None:
         assert world.client.introspect(token, client).status_int == 200
         assert world.client.fetch_userinfo(token).status_int == 200
         gc.collect()
-        assert [item for item in gc.garbage if isinstance(item, IdentityRequest | UnitOfWork)] == []
+        assert [item for item in gc.garbage if isinstance(item, IdentityRequest | Services)] == []
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
