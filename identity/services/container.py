@@ -359,7 +359,7 @@ class Services:
 
     @cached_property
     def statistics(self) -> StatisticsService:
-        return StatisticsService(self._state, self._process.key_ring, self.legal_holds, self._process.deliveries)
+        return StatisticsService(self._state, self.signing_keys, self.legal_holds, self._process.deliveries)
 
     @cached_property
     def cursors(self) -> CursorService:

@@ -271,15 +271,18 @@ class SigningKeyService(Service):
 
     def rotation_due(self) -> bool:
         """True if the active key is old enough to announce the next one, or damaged."""
+        due_at = self.rotation_due_at()
+        return due_at is not None and (
+            self._now >= due_at or not self._ring.can_open(self.schedule().active_key(self._now))
+        )
+
+    def rotation_due_at(self) -> datetime | None:
+        """When the active key is old enough to announce the next one; None if that is announced, or without keys."""
         schedule = self.schedule()
         active = schedule.active_key(self._now)
         if active is None or self._ring.can_open(schedule.next_key(self._now)):
-            return False
-        return (
-            not self._ring.can_open(active)
-            or self._now
-            >= active.active_at + self._settings.signing_key_active_age - self._settings.key_announcement_period
-        )
+            return None
+        return active.active_at + self._settings.signing_key_active_age - self._settings.key_announcement_period
 
     def remove_unpublished(self) -> int:
         """Delete the keys whose tokens have all expired; returns the number deleted."""

@@ -14,7 +14,7 @@ from identity.services.legal_holds import LegalHoldService
 from identity.services.outbox import Delivery
 from identity.services.purge import count_overdue, purge_cutoff
 from identity.services.service_users import EXPIRING_KEYS_JOB, EXPIRY_WARNING_DAYS
-from identity.services.signing_keys import KeyRing
+from identity.services.signing_keys import SigningKeyService
 from identity.storage.errors import UnreadableRow
 from identity.storage.stores.credentials import ExpiringCredentialT
 from identity.storage.stores.purges import PurgeKind
@@ -50,7 +50,7 @@ class StorageStatistics:
 class StatisticsService(Service):
     """Counts by index, up to a limit, so that the cost does not grow with the data."""
 
-    _ring: KeyRing
+    _signing_keys: SigningKeyService
     _legal_holds: LegalHoldService
     _deliveries: Mapping[str, Delivery]
 
@@ -58,12 +58,12 @@ class StatisticsService(Service):
         """Raises StorageUnavailable."""
         storage, settings = self._storage, self._settings
         legal_holds = self._legal_holds.list_holds().keys()
-        active = self._ring.cached_schedule(self._look, self._now).active_key(self._now)
+        active = self._signing_keys.schedule().active_key(self._now)
         return StorageStatistics(
             row_counts={purged.value: storage.purges.count_stored(purged, EXACT_COUNT_LIMIT) for purged in PurgeKind},
             overdue_counts={purged.value: self._overdue(purged, legal_holds) for purged in PurgeKind},
             outbox_backlogs={kind: storage.outbox.get_backlog(kind, self._now) for kind in self._deliveries},
-            signing_key_age=None if active is None else max(timedelta(), self._now - active.active_at),
+            signing_key_age=None if active is None else self._age(active.active_at),
             signing_key_due=settings.signing_key_active_age,
             expiring_counts={
                 "service user keys": self._expiring(ServiceUserKey),
@@ -101,12 +101,7 @@ class StatisticsService(Service):
         return longest
 
     def _unrotated(self) -> timedelta:
-        schedule = self._ring.cached_schedule(self._look, self._now)
-        active = schedule.active_key(self._now)
-        if active is None or self._ring.can_open(schedule.next_key(self._now)):
-            return timedelta()
-        due = active.active_at + self._settings.signing_key_active_age - self._settings.key_announcement_period
-        return max(timedelta(), self._now - due)
+        return self._age(self._signing_keys.rotation_due_at())
 
     def _undeleted(self) -> timedelta:
         ids = self._storage.users.list_due_deletions(self._now, 1)

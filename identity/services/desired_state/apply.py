@@ -1,6 +1,6 @@
 """Apply a desired state to an instance."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from identity.domain.permissions import Resource
@@ -20,9 +20,9 @@ from identity.services.policies import INSTANCE_OWNER_ID as OF_INSTANCE
 class ApplyResult:
     """All changes, all described applications, and the only copies of new keys by login name."""
 
-    state_changes: tuple[StateChange, ...]
-    applications: tuple[RegisteredCredentials, ...]
-    key_files: tuple[tuple[str, KeyFile], ...]
+    state_changes: Sequence[StateChange]
+    applications: Sequence[RegisteredCredentials]
+    key_files: Sequence[tuple[str, KeyFile]]
 
 
 def parse_desired_state(values: Mapping[str, object]) -> DesiredState:
@@ -52,8 +52,4 @@ def apply_desired_state(
     if state.instance is not None:
         ensure_managers(build, "instance", state.instance.managers, Resource.INSTANCE, None, "the instance")
     build.finish()
-    return ApplyResult(
-        state_changes=tuple(build.state_changes),
-        applications=tuple(build.applications),
-        key_files=tuple(build.key_files),
-    )
+    return ApplyResult(state_changes=build.state_changes, applications=build.applications, key_files=build.key_files)

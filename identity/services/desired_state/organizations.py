@@ -43,15 +43,8 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
         ensure_user_grants(build, grant)
     for path, spec, owner in found:
         ensure_managers(build, path, spec.managers, Resource.of_organization(owner.id), owner, owner.primary_domain)
-    for role_source in (*projects, *grants):
-        ensure_managers(
-            build,
-            role_source.path,
-            role_source.spec.managers,
-            role_source.resource,
-            role_source.users_organization,
-            role_source.name,
-        )
+    for item in (*projects, *grants):
+        ensure_managers(build, item.path, item.spec.managers, item.resource, item.users_organization, item.name)
     return [organization for _, _, organization in found]
 
 
@@ -61,11 +54,8 @@ def ensure_organization(build: Reconciler, path: str, described: OrganizationSpe
 
     def make() -> Organization:
         build.services.access_control.require(build.principal, "organization.create", Resource.INSTANCE)
-        return organizations.create(
-            command_from_spec(described, CreateOrganization),
-            principal=build.principal,
-            id=build.new_entity_id(described),
-        )
+        command = command_from_spec(described, CreateOrganization)
+        return organizations.create(command, principal=build.principal, id=build.new_entity_id(described))
 
     name = described.primary_domain or described.name
     return build.ensure(

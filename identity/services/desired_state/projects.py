@@ -69,9 +69,10 @@ def ensure_projects(
             project_path, name, spec, projects, ChangeProject, find=partial(present.find, spec), create=make
         )
         if project is not None:
-            role_sources.append(RoleSource(project_path, name, spec, project, organization))
-            _ensure_roles(build, project_path, name, organization, project, spec.roles)
-            _ensure_applications(build, project_path, name, organization, project, spec.applications)
+            role_source = RoleSource(project_path, name, spec, project, organization)
+            role_sources.append(role_source)
+            _ensure_roles(build, role_source, spec.roles)
+            _ensure_applications(build, role_source, spec.applications)
     own_id = build.own_project_id
     build.prune_entities(
         f"{path}.projects",
@@ -82,17 +83,11 @@ def ensure_projects(
     return role_sources
 
 
-def _ensure_roles(
-    build: Reconciler,
-    path: str,
-    where: str,
-    organization: Organization,
-    project: Project,
-    described: tuple[AddProjectRole, ...] | None,
-) -> None:
+def _ensure_roles(build: Reconciler, role_source: RoleSource, described: tuple[AddProjectRole, ...] | None) -> None:
     if described is None:
         return
-    build.require("project_role.write", organization)
+    path, where, project = role_source.path, role_source.name, role_source.project
+    build.require("project_role.write", role_source.users_organization)
     projects = build.services.projects
     present = {role.key: role for role in projects.list_roles(project.id)}
     for number, add_project_role in enumerate(described):
@@ -131,29 +126,19 @@ def _ensure_role(
 
 
 def _ensure_applications(
-    build: Reconciler,
-    path: str,
-    where: str,
-    organization: Organization,
-    project: Project,
-    described: tuple[ApplicationSpec, ...] | None,
+    build: Reconciler, role_source: RoleSource, described: tuple[ApplicationSpec, ...] | None
 ) -> None:
     if described is None:
         return
-    build.require("application.write", organization)
+    path, where, project = role_source.path, role_source.name, role_source.project
+    build.require("application.write", role_source.users_organization)
     applications = build.services.applications
     rows = partial(iterate_rows, partial(build.storage.applications.page, project.id))
     present = ExistingRows[Application](applications.kind_label, [] if build.create_all else rows())
     for number, spec in enumerate(described):
         application_path, name = f"{path}.applications[{number}]", f"{where} / {spec.name}"
         command = command_from_spec(spec, RegisterApplication)
-        add = partial(
-            applications.register,
-            project.id,
-            command,
-            principal=build.principal,
-            id=build.new_entity_id(spec),
-        )
+        add = partial(applications.register, project.id, command, principal=build.principal)
         application = build.ensure(
             application_path,
             name,
@@ -161,13 +146,12 @@ def _ensure_applications(
             applications,
             ChangeApplication,
             find=partial(_find_application, present, spec),
-            create=add,
+            create=partial(add, id=build.new_entity_id(spec)),
         )
         if application is not None:
             ensure_branding(build, application_path, name, application, spec.branding)
-            build.applications.append(
-                RegisteredCredentials(name, application.id, _first_secret(build, name, application))
-            )
+            secret = _first_secret(build, name, application)
+            build.applications.append(RegisteredCredentials(name, application.id, secret))
     build.prune_entities(
         f"{path}.applications", applications, rows, lambda application: f"{where} / {application.name}"
     )

@@ -26,10 +26,8 @@ def ensure_upstream_providers(
         return f"{organization.primary_domain} / {provider.name}"
 
     for number, spec in enumerate(described):
-        provider_path, make = (
-            f"{path}.upstream_providers[{number}]",
-            partial(providers.create, organization.id, principal=build.principal),
-        )
+        provider_path = f"{path}.upstream_providers[{number}]"
+        create = partial(providers.create, organization.id, command_from_spec(spec, CreateUpstreamProvider))
         provider = build.ensure(
             provider_path,
             name_of(spec),
@@ -38,25 +36,18 @@ def ensure_upstream_providers(
             providers,
             ChangeUpstreamProvider,
             find=partial(present.find, spec),
-            create=partial(
-                make,
-                command_from_spec(spec, CreateUpstreamProvider),
-                id=build.new_entity_id(spec),
-            ),
+            create=partial(create, principal=build.principal, id=build.new_entity_id(spec)),
         )
         if provider is not None and spec.client_secret and not providers.has_secret(provider, spec.client_secret):
             with build.collect_problems(provider_path):
-                providers.change(
-                    provider.id,
-                    ChangeUpstreamProvider(client_secret=spec.client_secret),
-                    principal=build.principal,
-                )
+                command = ChangeUpstreamProvider(client_secret=spec.client_secret)
+                providers.change(provider.id, command, principal=build.principal)
                 build.record_change(ChangeAction.CHANGE, providers.kind_label, name_of(spec), "client_secret")
     build.prune_rows(
         f"{path}.upstream_providers",
         providers.kind_label,
         rows,
-        key=lambda upstream_provider: (upstream_provider.id,),
+        key=lambda provider: (provider.id,),
         name=name_of,
-        remove=lambda upstream_provider: providers.remove(upstream_provider.id, principal=build.principal),
+        remove=lambda provider: providers.remove(provider.id, principal=build.principal),
     )
