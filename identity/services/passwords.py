@@ -160,13 +160,13 @@ class PasswordService(Service):
         if confirmation is not None and confirmation != password:
             raise Invalid({f"{field}_again": gettext_lazy("Type the same password twice.")})
 
-    def refuse_current_password(self, user_id: str, password: str, *, field: str = "new_password") -> None:
-        """Raise Invalid for ``field`` if the user already has this password and someone else knows it. Raises
+    def refuse_current_password(self, user_id: str, password: str) -> None:
+        """Raise Invalid if the user already has this password and someone else knows it. Raises
         ServerBusy."""
         with self._look() as storage:
             stored = storage.users.find_password(user_id)
         if stored is not None and self._hasher.verify(stored.hash, password).is_match:
-            raise Invalid({field: gettext_lazy("Choose a password other than the one you were given.")})
+            raise Invalid({"new_password": gettext_lazy("Choose a password other than the one you were given.")})
 
     def hash(self, password: str) -> str:
         """Slow. Raises ServerBusy."""
