@@ -247,7 +247,7 @@ def test_failed_event_rolls_back_the_change(identity: IdentityApplication, monke
 def refuse_once(identity: IdentityApplication, reason: str) -> None:
     with identity.read_session() as services:
         services.audit.record_refusal("authentication.refused", kind="service_user", id="u", reason=reason)
-        identity.record_refusals(services.refused_events)
+        identity.record_refusals(services.audit.refused_events)
 
 
 def refusals(identity: IdentityApplication) -> list[str | None]:

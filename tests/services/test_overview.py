@@ -76,7 +76,7 @@ def refuse(identity: IdentityApplication, reason: str, organization_id: str | No
         services.audit.record_refusal(
             "authentication.refused", kind="user", id="anna", reason=reason, organization_id=organization_id
         )
-        identity.record_refusals(services.refused_events)
+        identity.record_refusals(services.audit.refused_events)
 
 
 def test_recent_refusals_are_grouped(identity: IdentityApplication, clock: FakeClock) -> None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from identity.application import IdentityApplication
+from identity.crypto import secrets
 from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.crypto.secrets import token_digest
 from identity.domain.audit import AuditFilter
@@ -12,7 +13,6 @@ from identity.domain.expirations import NEVER
 from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser
-from identity.services import service_users
 from identity.services.access_control import Principal
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
@@ -251,7 +251,7 @@ def test_unknown_service_user_costs_the_same_work(
         compared.append(presented)
         return False
 
-    monkeypatch.setattr(service_users, "constant_time_equal", noting)
+    monkeypatch.setattr(secrets, "constant_time_equal", noting)
     for user_id in (robot.id, idle.id, make_id()):
         assert users.authenticate(user_id, "wrong") is None
     assert compared == [token_digest("wrong")] * 3
