@@ -1,13 +1,18 @@
 """Branding: how the pages of a sign-in and mails look for an organization or an application, and what they say."""
 
+from collections.abc import Iterator
+from typing import TypeVar
+
 from identity.domain.applications import Application
 from identity.domain.branding import Branding
 from identity.domain.organizations import Organization
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import APPLICATION, ORGANIZATION
-from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.operation import EntityPath, Operation, OperationCall
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.branding import ChangeBranding
+
+OwnerT = TypeVar("OwnerT", Application, Organization)
 
 
 @representation_fields(Branding)
@@ -44,37 +49,27 @@ def _change(
     return _represent(call)
 
 
-_APPLICATION_BRANDING = ApiResource[Branding](
-    "application_branding", BrandingRepresentation, permission_subject="application"
-)
-_ORGANIZATION_BRANDING = ApiResource[Branding](
-    "organization_branding", BrandingRepresentation, permission_subject="organization"
-)
-
 _CHANGE_DESCRIPTION = (
     "What is given empty is taken back. A colour that is hard to read is refused, with the nearest that is not. The"
     " logo is a PNG, WebP or SVG picture in base64, of which what is harmless is kept; a request has at most 64 KiB."
 )
 
+
+def _owner_operations(owner: str, name: str, at: EntityPath[OwnerT], description: str) -> Iterator[Operation]:
+    branding = ApiResource[Branding](f"{owner}_branding", BrandingRepresentation, permission_subject=owner)
+    yield branding.get(at / "branding", f"Shows how pages and mails look for {name}.", _represent)
+    yield branding.change(
+        at / "branding",
+        f"Changes how pages and mails look for {name}, and what they say.",
+        ChangeBranding,
+        _change,
+        description=description,
+    )
+
+
 OPERATIONS = (
-    _ORGANIZATION_BRANDING.get(
-        ORGANIZATION / "branding", "Shows how pages and mails look for an organization.", _represent
-    ),
-    _ORGANIZATION_BRANDING.change(
-        ORGANIZATION / "branding",
-        "Changes how pages and mails look for an organization, and what they say.",
-        ChangeBranding,
-        _change,
-        description=_CHANGE_DESCRIPTION,
-    ),
-    _APPLICATION_BRANDING.get(
-        APPLICATION / "branding", "Shows how pages and mails look for an application.", _represent
-    ),
-    _APPLICATION_BRANDING.change(
-        APPLICATION / "branding",
-        "Changes how pages and mails look for an application, and what they say.",
-        ChangeBranding,
-        _change,
-        description=_CHANGE_DESCRIPTION + " What is empty is the organization's.",
+    *_owner_operations("organization", "an organization", ORGANIZATION, _CHANGE_DESCRIPTION),
+    *_owner_operations(
+        "application", "an application", APPLICATION, _CHANGE_DESCRIPTION + " What is empty is the organization's."
     ),
 )
