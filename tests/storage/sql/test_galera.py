@@ -21,7 +21,7 @@ from identity.storage.contract.factories import NOW
 from identity.storage.contract.harness import add
 from identity.storage.contract.race_runner import AttemptOutcome, RaceResult
 from identity.storage.contract.race_runner import _run_attempt as attempted
-from identity.storage.contract.races import delete_unless_last_manager, redeem, rotate
+from identity.storage.contract.races import delete_unless_last_manager, redeem_one_of, rotate_one_of
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import AlreadyUsed, RowNotFound, StorageError
 
@@ -93,7 +93,7 @@ def test_code_use_on_all_nodes_succeeds_once(backends: list[SqlBackend], family:
         code = make.authorization_code(family)
         save(backends[1], code)
         brought = [make.refresh_token(family) for _ in range(30)]
-        attempt = partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW)
+        attempt = partial(redeem_one_of, codes=[code], brought=brought)
         outcomes = race(backends, attempt, 30)
         assert len(outcomes.committed) == 1
         assert set(outcomes.errors) <= {"AlreadyUsed", "TransactionConflict"}
@@ -106,7 +106,7 @@ def test_refresh_token_use_on_all_nodes_succeeds_once(backends: list[SqlBackend]
     for _ in range(4):
         token, successors = make.refresh_token(family), [make.refresh_token(family) for _ in range(30)]
         save(backends[2], token)
-        outcomes = race(backends, partial(rotate, digest=token.digest, successors=successors, at=NOW), 30)
+        outcomes = race(backends, partial(rotate_one_of, tokens=[token], successors=successors), 30)
         assert len(outcomes.committed) == 1
         assert set(outcomes.errors) <= {"AlreadyUsed", "TransactionConflict"}
         for backend in backends:
