@@ -52,4 +52,6 @@ def apply_desired_state(
     if state.instance is not None:
         ensure_managers(build, "instance", state.instance.managers, Resource.INSTANCE, None, "the instance")
     build.finish()
-    return ApplyResult(state_changes=build.state_changes, applications=build.applications, key_files=build.key_files)
+    return ApplyResult(
+        state_changes=tuple(build.state_changes), applications=build.applications, key_files=build.key_files
+    )
