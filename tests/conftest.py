@@ -115,23 +115,25 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = [name for name in OPTIONAL if name != "thorough" and not config.getoption(f"--{name}")]
     selected = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+    quick = set(quick_selection(selected))
     if not config.getoption("--thorough"):
-        selected = quick_selection(selected)
-    elif not config.getoption("--every-storage"):
-        quick = set(quick_selection(selected))
-        selected = [item for item in selected if distance_from_default(item) <= (item in quick)]
+        selected = [item for item in selected if item in quick]
+    if not (config.getoption("--every-storage") or config.getoption("--identity-storage")):
+        extra = config.getoption("--extra-storages")
+        selected = [item for item in selected if is_near_default(item, item in quick, extra_storages=extra)]
     if row := config.getoption("--shows"):
         selected = [item for item in selected if any(row in mark.args for mark in item.iter_markers("shows"))]
     config.hook.pytest_deselected(items=list(set(items).difference(selected)))
     items[:] = selected
 
 
-def distance_from_default(item: pytest.Item) -> int:
-    """0 on SQLite and through ASGI, and for tests that do not run there; 1 on another storage or through Pyramid; 2 for
-    both."""
+def is_near_default(item: pytest.Item, is_quick: bool, *, extra_storages: bool) -> bool:
+    """Whether a test runs on SQLite and through ASGI; or, if it is quick, on another storage or through Pyramid."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    is_default_storage = parameters.get("storage_name", "sqlite") == "sqlite" or item.get_closest_marker("storages")
-    return (not is_default_storage) + (not parameters.get("asgi", True))
+    has_other_storage = parameters.get("storage_name", "sqlite") != "sqlite" and not item.get_closest_marker("storages")
+    if has_other_storage and not extra_storages:
+        return False
+    return has_other_storage + (not parameters.get("asgi", True)) <= is_quick
 
 
 def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:

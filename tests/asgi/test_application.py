@@ -34,6 +34,7 @@ def application(world: World) -> AsgiApplication:
     return AsgiApplication(world.app)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("headers", "scope", "status"),
     [
@@ -158,6 +159,7 @@ def test_forwarded_address_needs_trusted_proxy(make_world: Any) -> None:
     assert client.ask().status == 400
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("trusted", ["192.0.2.9", "none"])
 def test_server_with_own_proxy_headers_is_refused(make_world: Any, trusted: str) -> None:
     """uvicorn reads forwarding headers itself without --no-proxy-headers."""
@@ -306,6 +308,7 @@ def test_streamed_response_is_complete_and_closed(
     assert pages.closed == ["stream"]
 
 
+@pytest.mark.thorough
 def test_stream_ends_when_client_disconnects(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     client = client_factory("/try/stream", method="GET")
     client.leave()
@@ -347,6 +350,7 @@ def test_failed_stream_is_not_terminated_normally(
     assert client.sent[-1]["more_body"]
 
 
+@pytest.mark.thorough
 def test_header_with_line_break_is_not_sent(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     client = client_factory("/try/split", method="GET")
     client.send()
@@ -355,6 +359,7 @@ def test_header_with_line_break_is_not_sent(pages: StubPages, client_factory: Ca
     assert client.sent == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("framing", [(b"content-length", b"150000"), (b"transfer-encoding", b"chunked")])
 def test_large_body_is_read_when_the_view_requests_it(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
@@ -375,6 +380,7 @@ def test_unrequested_large_body_is_not_read(pages: StubPages, client_factory: Ca
     running.result(30)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("framing", [(b"content-length", b"300000"), (b"transfer-encoding", b"chunked")])
 def test_large_body_over_its_limit_is_refused(
     pages: StubPages, client_factory: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
@@ -445,6 +451,7 @@ def test_slow_bodies_block_no_thread(pages: StubPages, client_factory: Callable[
     assert pages.begun == 0
 
 
+@pytest.mark.thorough
 def test_slow_readers_block_no_thread(pages: StubPages, client_factory: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
     slow = [client_factory("/try/stream", method="GET") for _ in range(300)]

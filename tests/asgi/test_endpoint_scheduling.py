@@ -57,6 +57,7 @@ def blocking(blocked_call: BlockedCall, function: Any) -> Any:
     return wait
 
 
+@pytest.mark.thorough
 def test_queued_pages_do_not_delay_endpoints(
     isolated_world: World, host: Headers, blocked_call: BlockedCall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ def test_endpoint_without_storage_does_not_wait_for_storage(
     assert {client.status for client in waiting} == {401}
 
 
+@pytest.mark.thorough
 @pytest.mark.storages("memory", "sqlite", "postgresql")
 def test_cross_origin_request_does_not_block_the_loop(
     isolated_world: World, host: Headers, monkeypatch: pytest.MonkeyPatch

@@ -60,6 +60,7 @@ def _post(path: str, form: Mapping[str, str], **headers: str) -> Ask:
     return "POST", path, {"Content-Type": FORM_CONTENT_TYPE, **named}, encode_form(form)
 
 
+@pytest.mark.sampled(51)
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "OPTIONS", "DELETE", "PATCH"])
 @pytest.mark.parametrize(
     "path",

@@ -1,5 +1,6 @@
 """Account pages in a browser."""
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.chromium import ChromiumProfile, MakeProfile
@@ -7,6 +8,7 @@ from tests.browser.example_company import ExampleCompany
 from tests.browser.tab import Tab
 
 
+@pytest.mark.thorough
 def test_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)

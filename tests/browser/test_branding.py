@@ -105,6 +105,7 @@ def test_branding_preview_follows_input(scene: BrowserScenario) -> None:
         assert services.branding.own_branding(organization).accent == "#0b5a3c"
 
 
+@pytest.mark.thorough
 def test_mail_is_readable_in_light_and_dark(
     mailing_site: ExampleCompany, tab: Tab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

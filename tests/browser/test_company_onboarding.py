@@ -61,6 +61,7 @@ def sign_out(site: ExampleCompany, tab: Tab) -> None:
     tab.send()
 
 
+@pytest.mark.thorough
 def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: Tab) -> None:
     """The owner is the first to comply: adds a passkey, then an app, and signs in by passkey alone."""
     owner, device = company.make_manager(), DevToolsAuthenticator(tab)
@@ -140,6 +141,7 @@ def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) ->
     save_picture(tab, "11-new-phone")
 
 
+@pytest.mark.thorough
 def test_upstream_user_reaches_the_application(
     company: ExampleCompany, provider_site: ExampleCompany, tab: Tab
 ) -> None:

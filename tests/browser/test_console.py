@@ -168,7 +168,7 @@ def run_documented_client(site: ExampleCompany, folder: Path, scope: str) -> dic
     documented = (DOCS / "how-to" / "application-developers" / "examples" / "first_token.py").read_text()
     assert documented.count(SCOPE) == 1
     script = folder / "read_organization.py"
-    script.write_text(documented.partition("# 3. Its use.")[0].replace(SCOPE, repr(scope)) + THEIR_END)
+    script.write_text(documented.partition("# 3. Use the token.")[0].replace(SCOPE, repr(scope)) + THEIR_END)
     (key_file,) = folder.glob("*.json")
     run = subprocess.run(
         [sys.executable, script, site.world.issuer, key_file], capture_output=True, text=True, check=False, timeout=60

@@ -218,6 +218,7 @@ SETTING_UP = [
 ]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("size", SIZES[1:], ids=str)
 @pytest.mark.parametrize("name", SETTING_UP)
 def test_enrolment_page_starts_at_the_top(make_scenario: MakeScene, name: str, size: tuple[int, int]) -> None:

@@ -35,6 +35,7 @@ def test_missing_response_type_is_refused(suite: Any) -> None:
     suite.first.expect_error_at_once(suite.browser, "invalid_request", None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["get", "post", "body"])
 def test_userinfo_returns_subject(suite: Any, how: str) -> None:
     """oidcc-userinfo-get, -post-header, -post-body."""

@@ -117,6 +117,7 @@ def test_invalid_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) 
     assert is_signed_in(suite)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("uri", ["https://app.example/bye/no", "https://evil.example/bye", "https://app.example"])
 def test_unregistered_post_logout_uri_never_redirects(suite: Any, signed_in: ReceivedTokens, uri: str) -> None:
     """oidcc-rp-initiated-logout-bad-post-logout-redirect-uri: an error, and no redirect."""

@@ -55,6 +55,7 @@ def submit(session: requests.Session, page: requests.Response, typed: dict[str, 
     return session.post(address, data=fields(page) | typed, headers=headers, allow_redirects=not leave, timeout=30)
 
 
+@pytest.mark.thorough
 @pytest.mark.shows("1.1")
 def test_flows_work_over_tls(served: tuple[World, requests.Session]) -> None:
     world, session = served

@@ -3,6 +3,8 @@
 import re
 from argparse import Namespace
 
+import pytest
+
 from identity.cli.command_context import open_application
 from identity.crypto.argon2id import verify_password
 from identity.domain.audit import ActorKind
@@ -35,6 +37,7 @@ class TestAddManager:
             "holds IAM_OWNER at the instance" in on_data("add-manager", "--user", "example", "--role", "IAM_OWNER").out
         )
 
+    @pytest.mark.thorough
     def test_reports_invalid_arguments(self, on_data):
         for arguments, sentence in {
             "--user nobody --role IAM_OWNER": "There is no user nobody.",

@@ -41,6 +41,7 @@ def events(on_data):
 
 
 class TestExample:
+    @pytest.mark.thorough
     def test_example_is_applied_once(self, on_data, events, tmp_path):
         keys, secrets = tmp_path / "keys", tmp_path / "secrets.json"
         arguments = ("-f", EXAMPLE, "--keys-out", keys, "--secrets-out", secrets)

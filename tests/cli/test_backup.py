@@ -66,6 +66,7 @@ class TestDrill:
         assert run("check", "-c", INI, f"data={other_folder}").status == 0
         assert the_export(run, INI, other_folder) == expected
 
+    @pytest.mark.thorough
     def test_installation_moves_to_postgresql_and_back(
         self, run: Run, data: Path, backup: Path, other_folder: Path, postgresql_ini: Path, tmp_path: Path
     ) -> None:
@@ -183,6 +184,7 @@ class TestRefusals:
         rewrite(backup, "manifest.json", lambda text: text + b"\n")
         assert "The manifest of the backup was changed" in self.refusal(run, other_folder, backup)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("seals", [b"{}", b"[]", b'{"development": "AAAA"}', b'{"development": 1}', b"no JSON"])
     def test_invalid_seals_are_refused(self, run: Run, backup: Path, other_folder: Path, seals: bytes) -> None:
         rewrite(backup, "seals.json", lambda _: seals)

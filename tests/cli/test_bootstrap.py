@@ -1,9 +1,12 @@
 import json
 import stat
 
+import pytest
+
 INI_WORDS = ("--service-user", "deploy", "--role", "IAM_OWNER")
 
 
+@pytest.mark.thorough
 def test_prints_the_owner_password_once(run, tmp_path, ini):
     arguments = ("bootstrap", "-c", ini)
     first, second = (run(*arguments, f"data={tmp_path}/data") for _ in range(2))

@@ -304,6 +304,7 @@ def test_sqlite_failures_are_reported(failures: Any, tmp_path: Path) -> None:
     assert_reported(failures({URL: f"sqlite:///{tmp_path}/other.sqlite"}), "not an SQLite database", URL)
 
 
+@pytest.mark.thorough
 def test_mail_server_failures_are_reported(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
     post = MailServer()
     post.start()

@@ -178,6 +178,7 @@ class TestMistypedVariables:
             assert ran.status == 1
             assert ran.err == "identity: http_prot: is no variable of development.ini. Is http_port meant?\n"
 
+    @pytest.mark.thorough
     def test_server_refuses_to_start(self, tmp_path):
         command = [sys.executable, "-m", "pyramid.scripts.pserve", INI, f"dta={tmp_path}", "http_port=0"]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)

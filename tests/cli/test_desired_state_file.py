@@ -39,6 +39,7 @@ def test_json_is_read_as_json(tmp_path):
     assert read(tmp_path, '\t{"a": "\\ud83d\\ude00", "b": [1.5, true]}', "state.json") == {"a": "😀", "b": [1.5, True]}
 
 
+@pytest.mark.thorough
 def test_invalid_documents_are_refused(tmp_path):
     for text, sentence in (
         ("a: 1\nb:\n  c: 1\n  c: 2\n", "line 4, column 3: the member “c” appears twice"),

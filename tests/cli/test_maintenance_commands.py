@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from identity.cli.command_context import open_application
 from identity.crypto.sealing import read_master_keys
 from identity.services.commands.users import CreateHumanUser
@@ -54,6 +56,7 @@ class TestPurge:
         assert re.fullmatch(summary, on_data("purge").out)
         assert on_data("purge").out == "There was nothing to delete.\n"
 
+    @pytest.mark.thorough
     def test_purge_deletes_only_due_accounts(self, on_data, data, stored):
         """More accounts than one batch."""
         with (

@@ -36,6 +36,7 @@ def backup(run: Run, data: Path, tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ON_NOTHING)
 def test_commands_create_neither_key_nor_folder(run: Run, command: str, backup: Path, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
@@ -60,6 +61,7 @@ def test_restore_names_the_missing_key_file_and_works_with_it(
     assert run("check", "-c", INI, f"data={path}").status == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["bootstrap", "check", "backup", "export", "rotate-master-key", "start"])
 def test_missing_master_key_is_not_replaced_for_stored_data(run: Run, data: Path, command: str, tmp_path: Path) -> None:
     """Not even by the commands that create one for a new service."""

@@ -42,6 +42,7 @@ def modulus(key: RsaPrivateKey) -> int:
 
 
 class TestGenerating:
+    @pytest.mark.thorough
     @pytest.mark.parametrize("bits", [2048, 3072])
     def test_length_and_exponent(self, bits: int) -> None:
         key = RsaPrivateKey.generate(bits)

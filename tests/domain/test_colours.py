@@ -33,6 +33,7 @@ def test_contrast_of_known_pairs() -> None:
     assert contrast("#2540ad", "#2540ad") == 1
 
 
+@pytest.mark.thorough
 @SCHEMES
 @given(colour=COLOURS)
 def test_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, colour: str) -> None:
@@ -56,6 +57,7 @@ def test_refusal_suggests_an_accepted_colour(colour: str) -> None:
             assert problem(named) is None
 
 
+@pytest.mark.thorough
 @SCHEMES
 @given(colour=COLOURS)
 def test_text_on_the_accent_has_enough_contrast(scheme: ColourScheme, colour: str) -> None:

@@ -75,6 +75,7 @@ def test_email_key_ignores_no_more_than_the_case_of_ascii_letters_in_the_local_p
         assert all(a == b or (b.isascii() and a == b.lower()) for a, b in zip(kept_part, local_part, strict=True))
 
 
+@pytest.mark.thorough
 @given(st.from_regex(r"[a-z0-9._+-]{1,20}@[a-z]{1,9}\.[a-z]{2,5}", fullmatch=True))
 def test_email_key_of_a_plain_address_is_the_address(address: str) -> None:
     assert email_problem(address) is None

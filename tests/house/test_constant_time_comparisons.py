@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import identity
 
 PACKAGE = Path(identity.__file__).parent
@@ -59,6 +61,7 @@ HARMLESS = {
 LOOKING_UP = ("storage", "plugins/sql", "testing", "crypto")
 
 
+@pytest.mark.thorough
 def test_secrets_are_compared_in_constant_time() -> None:
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):

@@ -79,7 +79,7 @@ UNITS = {
 
 def quantity(text: str) -> float:
     """The first number in a text with its unit, in bytes, seconds or items."""
-    if text.startswith("not at all"):
+    if text.startswith("not allowed"):
         return 0
     text = text.replace("once a minute", "1 minute").replace(",", "")
     number, unit = re.findall(r"(\d+) ?([A-Za-z]*)", text)[0]
@@ -98,7 +98,7 @@ def test_table_is_read() -> None:
     [
         subject
         for subject, name in SETTINGS.items()
-        if name not in OTHERWISE and re.match(r".*?\d|not at all", LIMITS[subject].removesuffix(", then 503"))
+        if name not in OTHERWISE and re.match(r".*?\d|not allowed", LIMITS[subject].removesuffix(", then 503"))
     ],
 )
 def test_documented_default_matches_setting(subject: str) -> None:

@@ -199,6 +199,7 @@ async def _later() -> None:
 MISFITS: tuple[Callable[[], object], ...] = (_later, lambda: 1, lambda: 0, object, lambda: ["yes"], lambda: b"yes")
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: False, lambda: True, str])
 def test_veto_is_a_sentence_or_none(
@@ -210,6 +211,7 @@ def test_veto_is_a_sentence_or_none(
     gc.collect()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: "True", lambda: ""])
 def test_password_is_right_wrong_or_unknown(
@@ -228,6 +230,7 @@ def test_password_check_of_a_plugin_decides(install: Install, tmp_path: Any, res
     assert checking(install, tmp_path, result)(None, "a password", UNUSED_LOOKUP) is result
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("invalid_result", [*MISFITS, lambda: None])
 def test_interaction_without_boolean_result_stops_the_sign_in(invalid_result: Callable[[], object]) -> None:

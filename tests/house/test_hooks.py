@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
 
+import pytest
+
 from identity import hookspecs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -119,6 +121,7 @@ def test_only_pluggy_is_imported_to_read_the_hooks() -> None:
 PLACED: set[str] = set()
 
 
+@pytest.mark.thorough
 def test_every_use_of_tryfirst_and_trylast_is_listed() -> None:
     assert set(_placed()) == PLACED
 

@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -15,6 +17,7 @@ def linter() -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.thorough
 def test_every_contract_is_kept() -> None:
     run = subprocess.run(
         [

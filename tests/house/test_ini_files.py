@@ -97,6 +97,7 @@ class TestDevelopment:
         assert f"cannot listen on 127.0.0.1:{served.port}: Address already in use" in served.output
         assert not (tmp_path / "data").exists()
 
+    @pytest.mark.thorough
     def test_uncreatable_data_folder_is_reported_in_one_line(self, pserve, tmp_path):
         (tmp_path / "file").write_text("")
         served = pserve(DEVELOPMENT, data=tmp_path / "file" / "data")

@@ -119,6 +119,7 @@ class TestMakefile:
         assert (checkout / "var" / ".last").read_text() == noted
         assert served.status("/readyz") == 200
 
+    @pytest.mark.thorough
     def test_failed_make_run_is_not_recorded(self, make_run, checkout):
         (checkout / "file").touch()
         failed = make_run(DATA="file/data")

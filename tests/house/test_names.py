@@ -74,6 +74,7 @@ def test_names_are_terms_of_the_field(tree: str) -> None:
     assert refused + [path for path in source_paths(tree) if is_refused(Path(path).stem)] == []
 
 
+@pytest.mark.thorough
 def test_class_names_are_unique() -> None:
     """Two classes with one name confuse readers. Classes that pytest collects may share a name."""
     paths_by_class = defaultdict(list)

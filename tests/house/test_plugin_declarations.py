@@ -131,6 +131,7 @@ def sources() -> Mapping[Path, str]:
     return {path: path.read_text() for path in paths}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", OFFERED, ids=lambda kind: kind.__name__)
 def test_every_declared_attribute_is_read(kind: type, sources: Mapping[Path, str]) -> None:
     own_bases = [item for item in kind.__mro__ if item.__module__.startswith("identity")]
@@ -360,6 +361,7 @@ TOKEN_KINDS = {
 }
 
 
+@pytest.mark.thorough
 def test_core_names_no_plugin_and_no_grant() -> None:
     """Each grant declares what it means for an application."""
     host = load(*DEFAULT_PLUGINS.split())

@@ -157,6 +157,7 @@ def test_key_jar_is_empty() -> None:
     assert not provider().keyjar.issuer_keys.get("")
 
 
+@pytest.mark.thorough
 def test_environment_is_not_read() -> None:
     """pyoidc's settings would read TIMEOUT, VERIFY_SSL and others, and fail to start with ``30s``."""
     code = (

@@ -43,6 +43,7 @@ def test_every_section_of_the_requirements_is_listed() -> None:
     assert named >= {"2.1", "4.2", "7"}
 
 
+@pytest.mark.thorough
 def test_coverage_page_lists_each_requirement_with_its_tests() -> None:
     page = requirement_coverage.coverage()
     for number, text in ROWS.items():

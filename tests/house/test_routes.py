@@ -125,6 +125,7 @@ def test_view_without_a_permission_is_closed(make_world: Callable[..., World], p
     assert (answer.status_int, answer.json["error"]) == (401, "unauthenticated")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("route", [{"route_name": "forgotten"}, {"name": "forgotten"}], ids=["route", "traversal"])
 def test_startup_refuses_a_view_without_a_permission(database_factory: Any, route: dict[str, str]) -> None:
     class Forgetful:

@@ -25,6 +25,7 @@ def streamed(text: str | bytes, **takers: Any) -> Any:
     return parse_json_stream(io.BytesIO(content), {tuple(name.split("_")): taker for name, taker in takers.items()})
 
 
+@pytest.mark.thorough
 @given(value=st.dictionaries(texts, values, max_size=4), escaped=st.booleans())
 def test_json_stream_matches_json_parser(value: Any, escaped: bool) -> None:
     """Some senders escape characters beyond the basic plane as two surrogates."""
@@ -96,6 +97,7 @@ def test_retained_data_is_limited_and_streamed_data_is_not(monkeypatch: pytest.M
         streamed(text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", [b'{"a": "' + b"x" * 2**22, b'{"a": ' + b"1" * 2**22, b"{" + b" " * 2**22])
 def test_single_token_length_is_limited(content: bytes) -> None:
     for escape in (b"", b'{"\\ud83d\\ude00": '):

@@ -9,6 +9,7 @@ from identity.services.container import Services
 from identity.testing.world import World
 
 
+@pytest.mark.thorough
 def test_requests_leave_no_reference_cycles(world: World) -> None:
     robot, client = world.make_service_user_program(), world.introspector
     gc.collect()

@@ -72,6 +72,7 @@ def test_log_lines_have_the_request_id(world: World, monkeypatch: pytest.MonkeyP
     assert [line.get("request_id") for line in lines] == [*(answer.headers["X-Request-ID"] for answer in answers), None]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "192.0.2.7"])
 def test_only_trusted_proxy_request_id_is_kept(make_world: WorldFactory, proxy: str) -> None:
     world = make_world(**{"identity.trusted_proxy": proxy})

@@ -72,6 +72,7 @@ def at_once(world: World, act: Callable[[ConcurrentClient, int], Any], times: in
         return list(pool.map(run, range(times)))
 
 
+@pytest.mark.thorough
 def test_concurrent_requests_get_their_own_responses(served: World) -> None:
     robots = [served.make_service_user_program() for _ in range(CLIENTS)]
     token = served.client.discovery["token_endpoint"]

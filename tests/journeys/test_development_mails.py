@@ -80,6 +80,7 @@ def is_absent(app: Any, **environ: str) -> bool:
     return all(request_page(app, path, **environ) == nothing for path in PATHS)
 
 
+@pytest.mark.thorough
 def test_reset_with_mail_from_page(
     start: Start, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,6 +155,7 @@ def test_absent_unless_local(start: Start, changed: Mapping[str, str]) -> None:
         assert services.mails.is_enabled is ("identity.smtp.host" in changed)
 
 
+@pytest.mark.thorough
 def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
     start()
     create_master_key_file(tmp_path / "production.key")

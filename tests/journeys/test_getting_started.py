@@ -54,6 +54,7 @@ def read_organization(world: World, key_file: str, organization_id: str) -> dict
     return found
 
 
+@pytest.mark.thorough
 def test_getting_started_in_the_console(world: World, owner: Browser) -> None:
     owner.open("/console")
     choose(owner, "Organizations")

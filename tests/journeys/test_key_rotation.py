@@ -38,6 +38,7 @@ class ResourceServer:
         return True
 
 
+@pytest.mark.thorough
 def test_tokens_stay_valid_over_a_rotation(isolated_world: World) -> None:
     """With a cached key set, each token verifies from its creation to its expiry."""
     world = isolated_world

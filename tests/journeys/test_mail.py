@@ -45,6 +45,7 @@ def ask_for_reset(world: World, login_name: str, **browser: Any) -> Browser:
 # --- a forgotten password ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> None:
     person, login_name = make_user_with_password(world)
     other_browser = Browser(world)

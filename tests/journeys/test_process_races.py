@@ -59,6 +59,7 @@ def patient(make_world: WorldFactory) -> World:
     return make_world(**{"identity.authorization_code_lifetime": "10m"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scope", ["openid offline_access", "openid"])
 def test_code_used_a_hundred_times_succeeds_once(patient: World, nodes: NodePool, scope: str) -> None:
     """Security 5.2 and 5.3: one conditional write succeeds; the replays also commit their revocations."""
@@ -121,6 +122,7 @@ def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
     ]
 
 
+@pytest.mark.thorough
 def test_concurrent_refreshes_with_grace_leave_one_live_chain(graceful: World, nodes: NodePool) -> None:
     """Security 6.2: every request succeeds, and only the last successor stays valid."""
     world, client = graceful, graceful.make_web_application()
@@ -159,6 +161,7 @@ def test_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, node
     assert {item for outcome in outcomes for item in outcome} == {(200, "False")}
 
 
+@pytest.mark.thorough
 def test_empty_database_is_bootstrapped_once(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, nodes: NodePool, storage_name: str
 ) -> None:

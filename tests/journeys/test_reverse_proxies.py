@@ -210,6 +210,7 @@ def _start(kind: ProxyProcess, program: str, folder: Path, *, port: int, service
             return process
 
 
+@pytest.mark.thorough
 def test_proxy_serves_all_hosts_and_forwards_host(proxied: Proxied) -> None:
     document = json.loads(proxied.ask("id.example.com", "/.well-known/openid-configuration").content)
     assert document["issuer"] == "https://id.example.com"
@@ -289,6 +290,7 @@ def test_client_address_comes_from_the_proxy(proxied: Proxied) -> None:
     assert newest.actor.client_address == "127.0.0.1"
 
 
+@pytest.mark.thorough
 def test_proxies_prevent_request_smuggling(proxied: Proxied) -> None:
     """The service sees each request at most once, and the one after it only if the proxy has answered both.
 
@@ -351,6 +353,7 @@ def test_stalled_body_is_cut_off(proxied: Proxied) -> None:
 
 
 # Python leaks a socket that is reset during the TLS handshake.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
 def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:

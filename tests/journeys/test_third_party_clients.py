@@ -63,6 +63,7 @@ def test_authlib_s_assertion_session_works_by_itself(served: World) -> None:
         assert session.token["access_token"] != first
 
 
+@pytest.mark.thorough
 def test_authlib_signs_introspects_and_revokes(served: World) -> None:
     robot = served.make_service_user_program()
     file = key_file(robot)
@@ -170,6 +171,7 @@ def test_authlib_signs_a_person_in_refreshes_and_signs_out(
         assert session.get(discovery["userinfo_endpoint"]).status_code == 401
 
 
+@pytest.mark.thorough
 def test_authlib_public_client_signs_in(served: World, person: HumanUser, visit: Callable[[str], str]) -> None:
     party = RelyingParty.register(served, redirect_uri=CALLBACK, authentication_method="none")
     discovery = served.client.discovery
@@ -249,6 +251,7 @@ def test_pyoidc_consumer_redeems_a_code(
     assert (userinfo["sub"], userinfo["preferred_username"]) == (person.id, person.user_name)
 
 
+@pytest.mark.thorough
 def test_pyoidc_consumer_reads_tokens_from_the_fragment(
     served: World, consumer: oic.oic.Client, person: HumanUser, visit: Callable[[str], str]
 ) -> None:

@@ -11,6 +11,7 @@ from .conftest import PageBrowser, SamplePage
 OWN_ORIGIN = "https://id.example.com"
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("site", "origin", "status"),
     [

@@ -97,6 +97,7 @@ def test_operator_template_and_style_override(settings: dict[str, str], tmp_path
     browser.identity.close()
 
 
+@pytest.mark.thorough
 def test_broken_operator_template_still_responds(
     settings: dict[str, str], tmp_path: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

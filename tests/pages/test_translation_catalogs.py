@@ -40,6 +40,7 @@ def source() -> Any:
     return extract_messages()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("language", TRANSLATED_LANGUAGES)
 def test_catalog_matches_code_and_templates(language: str, source: Any) -> None:
     """If it fails, run python -m tests.pages.catalog_update."""

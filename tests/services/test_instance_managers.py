@@ -295,6 +295,7 @@ BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("broken", sorted(BROKEN))
 def test_missing_rule_is_detected(identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     BROKEN[broken](monkeypatch)

@@ -87,6 +87,7 @@ def test_verified_address_finds_its_user(scene: LoginNameScenario) -> None:
     assert scene.means(at=scene.bolt) is None
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("verifier", EmailVerifier)
 def test_verifier_determines_where_an_address_counts(scene: LoginNameScenario, verifier: EmailVerifier) -> None:
     ada = scene.has(scene.acme, verifier)
@@ -230,6 +231,7 @@ def test_address_of_instance_role_holder_is_reserved(scene: LoginNameScenario) -
     assert subject.user.id == boss.id
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("prepare", "losing"),
     [

@@ -282,6 +282,7 @@ def is_shown(described: Any, exported_value: Any) -> bool:
 
 
 class TestContent:
+    @pytest.mark.thorough
     def test_export_contains_no_secrets(self, isolated_world: World) -> None:
         robot, person = isolated_world.make_service_user_program(), isolated_world.make_human_user()
         isolated_world.make_service_user_secret(robot)

@@ -360,6 +360,7 @@ def test_random_calls_gain_no_permissions(identity: IdentityApplication, seed: i
             graph.step()
 
 
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("name", DONE)
 def test_user_manager_cannot_act_on_owner(services: Services, name: str) -> None:
     """Each action by itself, against the account and the credentials of a user with more permissions."""

@@ -212,6 +212,7 @@ class TestAges:
     def further(self) -> dict[str, str]:
         return {"identity.session_retention": "3d", "identity.token_retention": "2d", "identity.purge_after": "1d"}
 
+    @pytest.mark.thorough
     def test_sessions_and_tokens_have_separate_ages(
         self, identity: IdentityApplication, expired: dict[str, object], clock: FakeClock
     ) -> None:

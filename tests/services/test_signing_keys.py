@@ -225,6 +225,7 @@ def test_withdrawal_replaces_the_active_key_at_once(identity: IdentityApplicatio
     assert current(identity) == third
 
 
+@pytest.mark.thorough
 def test_all_keys_can_be_withdrawn_at_once(identity: IdentityApplication, clock: FakeClock) -> None:
     keys = (*two_keys(identity, clock), rotate(identity))
     new = withdraw(identity, *keys)

@@ -99,6 +99,7 @@ def test_worker_refuses_to_start_if_gunicorn_believes_a_proxy(start_server: Star
     assert "identity cannot start. proxy_protocol cannot be set: only identity.trusted_proxy" in service.log
 
 
+@pytest.mark.thorough
 def test_worker_that_cannot_start_ends_gunicorn(start_server: StartServer) -> None:
     service = start_server("gunicorn-paste", "--paste-global", "data=/proc/nowhere")
     assert service.process.wait(LONG) == 3

@@ -150,6 +150,7 @@ def doors(world: World) -> Doors:
     return Doors(world)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.shows("2.2.10")
 @pytest.mark.parametrize("door", DOORS)
 def test_default_expiration_is_a_year(doors: Doors, door: str) -> None:

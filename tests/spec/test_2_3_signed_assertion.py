@@ -246,6 +246,7 @@ STRANGERS: dict[str, Build] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.shows("2.3.1", "2.3.2", "5.1.5")
 def test_failures_before_signature_share_one_error(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.8: neither body nor headers reveal the reason."""
@@ -367,6 +368,7 @@ def test_claims_are_checked_in_order(world: World, robot: ServiceUserProgram) ->
     check_token_response(robot.request_token(**wrong))
 
 
+@pytest.mark.thorough
 @pytest.mark.shows("2.3.5", "5.1.7")
 def test_assertion_audience_must_be_issuer(three_host_world: World) -> None:
     """No other URL of the service is accepted."""

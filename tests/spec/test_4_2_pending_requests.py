@@ -265,6 +265,7 @@ def test_expired_request_can_be_started_again(
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid", "email"])
 
 
+@pytest.mark.thorough
 def test_pending_request_ttl_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.sign_in_lifetime": "2m"})
     party, browser = RelyingParty.register(world), Browser(world)

@@ -68,6 +68,7 @@ def test_post_logout_uri_is_no_redirect_uri(browser: Browser, party: RelyingPart
     check_page(browser.open(party.new_request(redirect_uri=party.post_logout_redirect_uri).url), 400, UNTRUSTED)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
 def test_redirect_uri_is_stored_unmodified(world: World, browser: Browser, mode: str) -> None:
     """RFC 6749 §3.1.2: the query component is retained; ``read`` compares every character."""
@@ -272,6 +273,7 @@ def target(world_cache: WorldCache, storage_name: str) -> tuple[Browser, Relying
     return browser, party
 
 
+@pytest.mark.thorough
 def test_unregistered_uri_is_never_redirected_to(target: tuple[Browser, RelyingParty]) -> None:
     browser, party = target
 

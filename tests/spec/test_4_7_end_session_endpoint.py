@@ -199,6 +199,7 @@ def test_sign_out_ends_codes(browser: Browser, party: RelyingParty, tokens: Rece
     assert (answer.status_int, answer.json["error"]) == (400, "invalid_grant")
 
 
+@pytest.mark.thorough
 @pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
 def test_sign_out_applies_to_every_node(isolated_world: World, key_pool: RsaKeyPool) -> None:
     """Security 7.4 and 7.8: at the next request."""

@@ -123,6 +123,7 @@ def test_duplicate_parameter_is_refused(browser: Browser, party: RelyingParty, t
     assert is_signed_in(browser, party)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("encoded", ["state=%", "state=%ff", "state=%00", "x" * (16 * 1024 + 1)])
 def test_unreadable_request_is_refused(
     browser: Browser, party: RelyingParty, tokens: ReceivedTokens, encoded: str

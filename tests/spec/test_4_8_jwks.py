@@ -118,6 +118,7 @@ def test_announced_key_is_not_announced_again(isolated_world: World) -> None:
     assert len(published(isolated_world)) == 2
 
 
+@pytest.mark.thorough
 def test_emergency_rotation_skips_the_announcement(isolated_world: World) -> None:
     """Decisions, lifetimes: it takes effect within 30 s, when every node publishes the key."""
     world = isolated_world

@@ -92,6 +92,7 @@ def test_refusals_are_merged_per_client(world: World) -> None:
         assert len(world.audit_events(event="access.refused", actor_id=robot.id)) == 1
 
 
+@pytest.mark.thorough
 def test_token_issue_is_not_audited(isolated_world: World) -> None:
     """Decisions, tokens: its row is the record."""
     robot = isolated_world.make_service_user_program()
@@ -138,6 +139,7 @@ def test_refusal_stands_without_audit_event(
     assert robot.request_token(aud="elsewhere").status_int == 400
 
 
+@pytest.mark.thorough
 def test_secrets_are_not_logged_or_audited(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
     """Security 16.1: every kind of secret, in right and wrong requests, with every library at DEBUG."""
     names = [name for name in logging.root.manager.loggerDict if isinstance(name, str)]

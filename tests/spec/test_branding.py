@@ -120,6 +120,7 @@ def test_branding_is_returned_until_removed(world: World, api: ApiClient, of_org
     assert api.patch(of_organization, EMPTY)["version"] == changed["version"] + 2
 
 
+@pytest.mark.thorough
 def test_branding_change_is_audited(
     world: World,
     api: ApiClient,

@@ -83,6 +83,7 @@ KNOWN_BY: dict[str, set[str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("format", ["opaque", "jwt"])
 @pytest.mark.parametrize("scope", KNOWN_BY)
 def test_claims_are_limited_to_consented_scopes(world: World, scope: str, format: str) -> None:

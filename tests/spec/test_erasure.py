@@ -41,6 +41,7 @@ def make_named_user(world: World) -> HumanUser:
     return person
 
 
+@pytest.mark.thorough
 @pytest.mark.storages("sqlite", "postgresql")  # memory has no tables
 def test_deleted_user_remains_only_as_id_in_audit_trail(make_world: WorldFactory) -> None:
     world = make_world()

@@ -164,6 +164,7 @@ def test_any_form_of_known_client_is_answered(robot: ServiceUserProgram) -> None
     check_token_response(world.refresh(members["refresh_token"], client))
 
 
+@pytest.mark.thorough
 def test_any_validly_signed_assertion_is_answered(robot: ServiceUserProgram) -> None:
     """The sender owns the key and can sign any claims and headers."""
     world = robot.world
@@ -249,6 +250,7 @@ def test_any_request_to_other_endpoints_is_answered(robot: ServiceUserProgram, e
     assert world.client.introspect(token, world.introspector).json["active"] is True
 
 
+@pytest.mark.thorough
 def test_any_management_api_request_is_answered(robot: ServiceUserProgram) -> None:
     world = robot.world
     world.assign_manager_role(robot, "ORG_OWNER")

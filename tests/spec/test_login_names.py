@@ -125,6 +125,7 @@ def test_bare_user_name_cannot_be_taken_over(world: World, does: Callable[[World
     assert signed_in(world, "ada", OTHER_PASSWORD) is None
 
 
+@pytest.mark.thorough
 def test_instance_organization_users_take_precedence(world: World) -> None:
     squatter = make_user_with_password(world, world.make_organization().id, password=OTHER_PASSWORD)
     assert signed_in(world, "ada", OTHER_PASSWORD) == squatter.id
@@ -152,6 +153,7 @@ def test_registered_user_gets_bare_name_after_verification(world: World) -> None
 # --- applications -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scope_kind", ["application", "scope"])
 def test_bare_user_name_belongs_to_application_organization(world: World, scope_kind: str) -> None:
     """The organization of the scope, else of the application; even if others have had the name for longer."""
@@ -170,6 +172,7 @@ def test_bare_user_name_belongs_to_application_organization(world: World, scope_
     assert _signed_in_user(world, browser) == ada.id
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("user_name", ["ada", "nobody"])
 def test_password_page_names_organization_for_any_name(world: World, user_name: str) -> None:
     """Security 10.4. The link to reset the password keeps the full name."""

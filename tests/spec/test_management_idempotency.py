@@ -54,6 +54,7 @@ def test_one_time_members_are_listed() -> None:
     }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", SHOWN_ONCE)
 def test_one_time_secrets_are_never_stored(world: World, name: str) -> None:
     """Not even sealed: a replayed response has only status and location."""

@@ -35,6 +35,7 @@ def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
     assert event.object_id == urgent["id"]
 
 
+@pytest.mark.thorough
 def test_signing_key_is_withdrawn(isolated_world: World) -> None:
     api = ApiClient.for_user(isolated_world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))
     [first] = api.list("/instance/signing-keys")

@@ -140,6 +140,7 @@ def test_operation_summary_is_one_sentence(world: World) -> None:
     assert len({operation["summary"] for operation in operations}) == len(operations)
 
 
+@pytest.mark.thorough
 def test_browser_page_shows_every_operation(world: World) -> None:
     page = check_page(world.client.get(f"{world.client.management_url}/", {"Accept": "text/html"}))
     identifiers = {item["id"] for item in page.find_all(id=True)}

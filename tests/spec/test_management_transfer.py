@@ -135,6 +135,7 @@ def test_import_refuses_invalid_parameters(api: ApiClient) -> None:
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
 
 
+@pytest.mark.thorough
 def test_import_has_its_own_size_limit(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
     api = ApiClient.for_user(world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE))

@@ -42,6 +42,7 @@ def app(world: World, ada: LoginUser) -> AuthenticatorApp:
     return enrol(Browser(world), ada)
 
 
+@pytest.mark.thorough
 def test_remembered_browser_follows_policy(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
@@ -74,6 +75,7 @@ def test_remembered_browser_follows_policy(
     party.check_error_response(browser.page, authorization, "interaction_required")
 
 
+@pytest.mark.thorough
 def test_remembered_browser_is_bound_to_user_and_factors(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:

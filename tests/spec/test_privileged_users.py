@@ -127,6 +127,7 @@ def test_second_factor_disallowed_by_instance_is_not_required_of_holder(
     assert signs_in(isolated_world, ada)
 
 
+@pytest.mark.thorough
 def test_upstream_second_factor_is_not_required_of_holder(isolated_world: World) -> None:
     """Managers of the organization could remove the factor, and these users cannot sign in there."""
     organization = isolated_world.make_organization()

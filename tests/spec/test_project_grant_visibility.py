@@ -266,6 +266,7 @@ def test_grant_events_are_in_both_audit_trails(shared: ProjectGrantScenario) -> 
         assert all(("user_id" in item["detail"]) == (item["object_id"] is not None) for item in added)
 
 
+@pytest.mark.thorough
 def test_manager_of_both_sides_is_visible_on_both(shared: ProjectGrantScenario) -> None:
     """A manager of the project from the grantee's organization is named in the owner's audit trail."""
     robot = shared.world.make_service_user_program(shared.estate.holder)

@@ -93,6 +93,7 @@ def estate(world: World) -> ApiFixtureData:
     return make_fixture_data(world)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS, ids=case_path)
 def test_deactivate_and_reactivate(instance_owner: Browser, estate: ApiFixtureData, kind: ConsoleResourceCase) -> None:
     instance_owner.open(f"/console{estate.address(kind.path)}")
@@ -108,6 +109,7 @@ def test_deactivate_and_reactivate(instance_owner: Browser, estate: ApiFixtureDa
     assert "Deactivated" not in page.html.select_one(".console__title").text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS, ids=case_path)
 def test_delete_lists_impact_and_requires_name(
     world: World, instance_owner: Browser, estate: ApiFixtureData, kind: ConsoleResourceCase
@@ -146,6 +148,7 @@ CHANGED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("path", "field"), CHANGED.items())
 def test_stale_edit_keeps_typed_values(instance_owner: Browser, estate: ApiFixtureData, path: str, field: str) -> None:
     browser = instance_owner.tab()
@@ -184,6 +187,7 @@ CREATE_FORMS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", CREATE_FORMS)
 def test_create_form_sent_twice_creates_once(
     world: World, instance_owner: Browser, estate: ApiFixtureData, path: str
@@ -241,6 +245,7 @@ LISTS = (
 )
 
 
+@pytest.mark.thorough
 def test_list_search_and_empty_state(instance_owner: Browser, estate: ApiFixtureData) -> None:
     granted = f"/organizations/{estate.holder.id}/granted-projects"
     for path in (*LISTS, granted):

@@ -108,6 +108,7 @@ def check_harmless(browser: Browser, text: str) -> bool:
     return text[:40].strip() in shown_text or text[:40].strip() in page.text
 
 
+@pytest.mark.thorough
 @with_texts
 def test_console_pages_escape_stored_texts(make_world: Callable[..., World], text: str) -> None:
     world = make_world()
@@ -163,6 +164,7 @@ def test_sign_in_pages_escape_stored_texts(make_world: Callable[..., World], tex
     check_harmless(browser, text)
 
 
+@pytest.mark.thorough
 @with_texts
 def test_consent_pages_escape_stored_texts(make_world: Callable[..., World], text: str) -> None:
     """Names of one tenant's application, project and organization, shown to users of another tenant."""

@@ -34,6 +34,7 @@ def hold_section(browser: Browser) -> Any:
     return browser.page.html.get_text(" ", strip=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [LegalHoldKind.USER, LegalHoldKind.ORGANIZATION])
 def test_legal_hold_is_placed_with_reason_and_lifted(
     world: World, instance_owner: Browser, organization: Organization, kind: LegalHoldKind
@@ -66,6 +67,7 @@ def test_legal_hold_is_placed_with_reason_and_lifted(
     assert listed not in main(browser, LIST)
 
 
+@pytest.mark.thorough
 def test_legal_hold_on_everything(make_world: WorldFactory) -> None:
     world = make_world()
     person, manager = world.make_human_user(), world.make_human_user()
@@ -87,6 +89,7 @@ def test_legal_hold_on_everything(make_world: WorldFactory) -> None:
     assert "No legal holds" in main(browser)
 
 
+@pytest.mark.thorough
 def test_held_user_cannot_be_deleted(world: World, instance_owner: Browser, organization: Organization) -> None:
     person = world.make_human_user(organization)
     hold(world, LegalHoldKind.USER, person.id)

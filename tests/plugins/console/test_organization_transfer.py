@@ -143,6 +143,7 @@ def test_import_form_sent_twice_creates_once(world: World, instance_owner: Brows
     assert found(world, f"again-{domain}") is None
 
 
+@pytest.mark.thorough
 def test_import_file_size_limit(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
     person, browser = world.make_human_user(), Browser(world)

@@ -1,5 +1,7 @@
 """Signing keys in the console: states, rotation and withdrawal."""
 
+import pytest
+
 from identity.domain.permissions import Resource
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -45,6 +47,7 @@ def test_normal_rotation_announces_key(isolated_world: World) -> None:
     assert [row[0] for row in rows(browser)] == ["Active", "Retired"]
 
 
+@pytest.mark.thorough
 def test_rotation_with_announced_key_is_refused(isolated_world: World) -> None:
     browser = manager(isolated_world)
     for _ in range(2):
@@ -62,6 +65,7 @@ def test_rotation_with_announced_key_is_refused(isolated_world: World) -> None:
     assert len(rows(browser)) == 3
 
 
+@pytest.mark.thorough
 def test_emergency_rotation_warns_and_takes_effect_soon(isolated_world: World) -> None:
     browser = manager(isolated_world)
     page = browser.open(f"{KEYS}/rotate")

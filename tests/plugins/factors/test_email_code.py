@@ -48,6 +48,7 @@ def codes(world: World) -> list[tuple[str, str]]:
     return [(to, code[1]) for to, code in found if code is not None]
 
 
+@pytest.mark.thorough
 def test_email_code_is_enrolled_and_proved(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
@@ -92,6 +93,7 @@ def test_reloading_sends_no_second_email_code(world: World, party: RelyingParty,
     assert len(codes(world)) == 1
 
 
+@pytest.mark.thorough
 def test_only_latest_email_code_is_accepted(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
@@ -141,6 +143,7 @@ def test_email_code_for_former_address_is_refused(world: World, party: RelyingPa
     assert codes(world)[-1][0] == "ada@new.example"
 
 
+@pytest.mark.thorough
 def test_email_code_requires_verified_address(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     has_address(world, ada, "ada@new.example", proved=False)
@@ -157,6 +160,7 @@ def test_email_code_is_not_offered_without_verified_address(world: World, browse
     assert browser.path == "/account/security"
 
 
+@pytest.mark.thorough
 def test_email_codes_are_limited_to_ten_an_hour(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)

@@ -89,6 +89,7 @@ def test_recovery_code_replaces_totp(world: World, browser: Browser, party: Rely
     assert again.external_redirect is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("typed", ["", "  - ", "0000", "x" * 3000, "💥"])
 def test_invalid_code_is_refused(
     world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str
@@ -152,6 +153,7 @@ def test_creating_recovery_codes_does_not_authenticate(
 CODES = generate_codes()
 
 
+@pytest.mark.thorough
 @given(st.data())
 def test_recovery_code_ignores_case_and_separators(data: st.DataObject) -> None:
     code = data.draw(st.sampled_from(CODES))

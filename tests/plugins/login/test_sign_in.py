@@ -294,6 +294,7 @@ class LoginClient(Interaction):
         return self.name
 
 
+@pytest.mark.thorough
 def test_plugin_step_precedes_password_change(make_world: Callable[..., World]) -> None:
     """A one-time password alone must not be enough to take over the account."""
     world = make_world()

@@ -71,6 +71,7 @@ def test_login_name_label_follows_policy(browser: Browser, world: World) -> None
     assert "Login name or email" not in browser.page.text
 
 
+@pytest.mark.thorough
 @SIGN_IN_STARTS
 def test_email_sign_in_failures_are_indistinguishable(
     world: World, party: RelyingParty, ada: LoginUser, arrive: Arrive, monkeypatch: pytest.MonkeyPatch
@@ -107,6 +108,7 @@ def statuses(
     return found
 
 
+@pytest.mark.thorough
 def test_attempt_counter_shown_is_per_typed_name(world: World, party: RelyingParty, ada: LoginUser) -> None:
     verify(world, ada.user)
     known = statuses(world, party, ADDRESS)
@@ -115,6 +117,7 @@ def test_attempt_counter_shown_is_per_typed_name(world: World, party: RelyingPar
     assert 429 in known
 
 
+@pytest.mark.thorough
 def test_email_attempts_share_one_counter_across_pages(world: World, party: RelyingParty, ada: LoginUser) -> None:
     """Otherwise a second page would disclose whether the address means the same user."""
     verify(world, ada.user)
@@ -123,6 +126,7 @@ def test_email_attempts_share_one_counter_across_pages(world: World, party: Rely
         assert statuses(world, party, address, sign_in_to_application, 1) == [429]
 
 
+@pytest.mark.thorough
 def test_account_attempts_share_one_hidden_counter(world: World, party: RelyingParty, ada: LoginUser) -> None:
     """The address and both names have 15 free attempts together, of which five are verified."""
     verify(world, ada.user)
@@ -133,6 +137,7 @@ def test_account_attempts_share_one_hidden_counter(world: World, party: RelyingP
     assert failures == FREE_ATTEMPTS
 
 
+@pytest.mark.thorough
 def test_locked_account_answers_email_as_wrong_password(
     world: World, party: RelyingParty, ada: LoginUser, browser: Browser
 ) -> None:
@@ -146,6 +151,7 @@ def test_locked_account_answers_email_as_wrong_password(
     assert browser.sign_in(ADDRESS, PASSWORD).status_int == 422
 
 
+@pytest.mark.thorough
 def test_email_sign_in_resets_shown_counter(world: World, party: RelyingParty, ada: LoginUser) -> None:
     verify(world, ada.user)
     statuses(world, party, ADDRESS, number=FREE_ATTEMPTS - 1)
@@ -165,6 +171,7 @@ def test_login_hint_by_email_selects_session(world: World, party: RelyingParty, 
     assert "code" in party.check_response(browser.page, auth_request)
 
 
+@pytest.mark.thorough
 def test_policy_disables_email_sign_in(world: World, party: RelyingParty, ada: LoginUser, browser: Browser) -> None:
     verify(world, ada.user)
     with world.transaction_services() as services:

@@ -65,6 +65,7 @@ def test_metrics_listener_requires_token(make_world: WorldFactory, tmp_path: Pat
         assert request_metrics(port, token=TOKEN)[0] == 200
 
 
+@pytest.mark.thorough
 def test_silent_connection_does_not_block_metrics(make_world: WorldFactory, tmp_path: Path) -> None:
     with metrics_listener(make_world, tmp_path) as (_, port):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]

@@ -53,6 +53,7 @@ def test_every_metric_family_has_help_and_type(watched: MetricsService) -> None:
         assert f"# TYPE {name} " in text
 
 
+@pytest.mark.thorough
 def test_openmetrics_format_is_negotiated(watched: MetricsService) -> None:
     answer = watched.ask(Accept="application/openmetrics-text; version=1.0.0")
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
@@ -113,6 +114,7 @@ def test_process_is_busy_until_the_response(watched: MetricsService, monkeypatch
     assert not counts.is_busy()
 
 
+@pytest.mark.thorough
 def test_server_error_of_a_grant_has_its_own_outcome(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object, **__: object) -> Any:
         raise StorageUnavailable("away")
@@ -125,6 +127,7 @@ def test_server_error_of_a_grant_has_its_own_outcome(watched: MetricsService, mo
     assert metrics.value("identity_grants_total", grant_type=grant, outcome="issued") == 0
 
 
+@pytest.mark.thorough
 def test_sign_ins_are_counted_by_method_and_outcome(watched: MetricsService) -> None:
     world = watched.world
     person = world.make_human_user()
@@ -142,6 +145,7 @@ def test_sign_ins_are_counted_by_method_and_outcome(watched: MetricsService) -> 
     assert metrics.value("identity_audit_events_total", event="session.started") == 1
 
 
+@pytest.mark.thorough
 def test_each_wrong_password_is_counted(watched: MetricsService) -> None:
     world = watched.world
     name = set_password(world, world.make_human_user())
@@ -159,6 +163,7 @@ def test_each_wrong_password_is_counted(watched: MetricsService) -> None:
     assert sum(counted.values()) == 8
 
 
+@pytest.mark.thorough
 @pytest.mark.every_storage
 def test_storage_gauges_match_stored_records(watched: MetricsService, uncached_gauges: None) -> None:
     world = watched.world
@@ -207,6 +212,7 @@ def test_storage_gauges_are_cached(watched: MetricsService, monkeypatch: pytest.
     assert len(sessions) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.storages("sqlite", "postgresql")
 def test_statements_signatures_and_connections_are_measured(watched: MetricsService) -> None:
     watched.world.make_service_user_program().access_token()

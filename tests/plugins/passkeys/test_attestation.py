@@ -77,6 +77,7 @@ def strict(make_world: WorldFactory, maker: Maker, tmp_path: Path) -> PasskeyUse
     return PasskeyUser(world, aaguid=raw(MODEL))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", [MODEL, None])
 def test_attested_model_is_accepted(strict: PasskeyUser, maker: Maker, model: str | None) -> None:
     assert strict.to_add()["attestation"] == "direct"
@@ -90,6 +91,7 @@ def check_refused(person: PasskeyUser, message: str, **otherwise: Any) -> None:
     assert person.passkeys == ()
 
 
+@pytest.mark.thorough
 def test_other_authenticator_models_are_refused(strict: PasskeyUser, maker: Maker) -> None:
     message = f"{strict.organization.name} allows only certain security keys, and this is not one of them."
     check_refused(strict, message)
@@ -105,6 +107,7 @@ def test_untrusted_attestation_root_is_refused(strict: PasskeyUser, maker: Maker
     check_refused(strict, failed, statement=lambda data, client: right(data + b"x", client))
 
 
+@pytest.mark.thorough
 def test_self_attestation_is_refused(strict: PasskeyUser) -> None:
     """Self attestation (WebAuthn Level 3 §6.5.4): the passkey's own key signs."""
 

@@ -74,6 +74,7 @@ def refused(answer: str) -> None:
         verify_authentication(answer, PARTY, CHALLENGE, PASSKEY, is_passwordless=False)
 
 
+@pytest.mark.thorough
 @settings(max_examples=50)
 @given(st.text() | JSON.map(json.dumps) | ANSWERS.map(json.dumps))
 @example("[" * 5000)
@@ -85,6 +86,7 @@ def test_arbitrary_responses_are_refused(answer: str) -> None:
     refused(answer)
 
 
+@pytest.mark.thorough
 @settings(max_examples=50)
 @given(CBOR.map(cbor2.dumps) | st.binary())
 @example(b"\x81" * 5000)

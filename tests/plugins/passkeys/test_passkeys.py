@@ -87,6 +87,7 @@ def test_second_passkey_requires_the_first(ada: PasskeyUser) -> None:
 # --- second factor ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("flags", "methods"),
     [
@@ -161,6 +162,7 @@ def test_passkey_satisfies_prompt_login(ada: PasskeyUser, party: RelyingParty) -
     assert party.obtain_tokens(ada.answer(), authorization).claims["auth_time"] == ada.world.clock.seconds
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "rule", [ChangePolicy(second_factor=SecondFactorRule.OFF), ChangePolicy(factors=("password", "totp"))]
 )
@@ -262,6 +264,7 @@ def test_invalid_assertion_does_not_sign_in(ada: PasskeyUser, party: RelyingPart
     party.obtain_tokens(ada.answer(), authorization)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "wrong", [name for name in WRONG if not name.endswith(("signature", "user handle", "devices"))]
 )
@@ -402,6 +405,7 @@ def test_challenge_is_bound_to_ceremony_within_a_sign_in(world: World, ada: Pass
 # --- cloned authenticators --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("alone", [True, False])
 def test_sign_count_regression_is_refused_and_notified(ada: PasskeyUser, party: RelyingParty, *, alone: bool) -> None:
     ada.add()

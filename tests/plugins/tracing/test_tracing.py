@@ -90,6 +90,7 @@ def members(span: Any) -> dict[str, Any]:
     return {attribute.key: attribute.value.string_value or attribute.value.int_value for attribute in span.attributes}
 
 
+@pytest.mark.thorough
 def test_request_span_contains_signatures_and_statements(make_world: WorldFactory, collector: Collector) -> None:
     world = make_traced_world(make_world, collector)
     robot = world.make_service_user_program()
@@ -142,6 +143,7 @@ def test_zero_sample_rate_exports_nothing(make_world: WorldFactory, collector: C
     assert collector.spans == []
 
 
+@pytest.mark.thorough
 def test_unreachable_collector_does_not_affect_requests(make_world: WorldFactory, collector: Collector) -> None:
     world = make_traced_world(make_world, collector, endpoint="http://127.0.0.1:1/v1/traces")
     with world.identity.lifespan():

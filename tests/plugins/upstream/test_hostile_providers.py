@@ -119,6 +119,7 @@ def other_algorithm(fake_provider: FakeProvider) -> None:
     fake_provider.metadata["id_token_signing_alg_values_supported"] = ["ES256"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "lie",
     [
@@ -138,6 +139,7 @@ def test_id_token_with_wrong_signature_is_refused(scene: UpstreamScenario, lie: 
     assert refusal_reason(scene, scene.sign_in())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "metadata",
     [
@@ -412,6 +414,7 @@ def test_sign_in_secrets_are_in_no_url_or_audit_event(scene: UpstreamScenario) -
     assert form["code"] not in trail
 
 
+@pytest.mark.thorough
 def test_slow_providers_of_one_tenant_do_not_block_others(scene: UpstreamScenario) -> None:
     """Security 20.6: four providers with as many requests as may wait."""
     desk, tenant = scene.world.app.registry.upstream, scene.world.make_organization()

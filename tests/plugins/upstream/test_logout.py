@@ -118,6 +118,7 @@ def test_unknown_logout_state_does_not_redirect(scene: UpstreamScenario, id_toke
     assert scene.browser.external_redirect is None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trouble", ["never", "error", "none", "javascript", "plain http", "long"])
 def test_failing_provider_does_not_stop_logout(scene: UpstreamScenario, id_token: str, trouble: str) -> None:
     scene.world.app.registry.upstream.known = ProviderMetadataCache()
@@ -137,6 +138,7 @@ def test_failing_provider_does_not_stop_logout(scene: UpstreamScenario, id_token
     assert not scene.browser.session_cookies
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", ["setting", "deactivated", "removed"])
 def test_logout_skips_disabled_provider(scene: UpstreamScenario, id_token: str, change: str) -> None:
     if change == "setting":

@@ -22,6 +22,7 @@ def signed_in(scene: UpstreamScenario, **parameters: str) -> Any:
     return scene.party.obtain_tokens(scene.sign_in(), authorization)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("demand", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "3600"}])
 def test_provider_without_auth_time_fails_reauthentication(scene: UpstreamScenario, demand: dict[str, str]) -> None:
     signed_in(scene)

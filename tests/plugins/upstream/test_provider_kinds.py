@@ -92,6 +92,7 @@ def test_github_requires_user_id(scene: UpstreamScenario, github: GitHub, user: 
     assert scene.browser.open(github_redirect(scene.go()), initiator="https://github.com").status_int == 400
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("emails", [[], {}, [{"email": "a@x.example", "primary": True, "verified": False}], ["x"]])
 def test_unverified_github_email_is_ignored(scene: UpstreamScenario, github: GitHub, emails: Any) -> None:
     github.emails = emails

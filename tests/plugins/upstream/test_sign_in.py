@@ -107,6 +107,7 @@ def test_trusted_provider_matches_verified_email_of_verified_domain(scene: Upstr
     assert scene.party.obtain_tokens(scene.sign_in(), authorization).claims["sub"] == person.id
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lacks", ["trust", "proof of the domain", "verified", "no manager", "vouched for"])
 def test_trusted_email_match_requires_every_condition(scene: UpstreamScenario, lacks: str) -> None:
     person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
@@ -280,6 +281,7 @@ def test_instance_provider_creates_accounts_where_registration_is_open(scene: Up
     scene.change(everywhere=False)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("owner", ["instance", "organization"])
 @pytest.mark.parametrize(
     ("rules", "created"),

@@ -187,6 +187,7 @@ def test_plugin_offers_one_backend_without_connecting(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_importing_the_plugin_does_not_load_alembic() -> None:
     program = "import sys, identity.plugins.sql; sys.exit('alembic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0

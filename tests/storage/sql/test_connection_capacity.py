@@ -74,6 +74,7 @@ def test_full_server_refuses_no_concurrent_request(crowded: str) -> None:
     backend.close()
 
 
+@pytest.mark.thorough
 def test_full_server_is_reported_after_timeout(small_server: PostgresqlServer) -> None:
     url = new_database(small_server)
     first = SqlBackend(SqlPluginSettings(url=url, database_connections=2 * MOST))

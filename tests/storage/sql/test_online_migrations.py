@@ -126,6 +126,7 @@ def test_long_table_lock_is_reported(url: str, monkeypatch: pytest.MonkeyPatch) 
     backend.close()
 
 
+@pytest.mark.thorough
 def test_index_creation_blocks_nothing_and_replaces_an_invalid_index(postgresql: str) -> None:
     """Only the migration waits for readers with a snapshot older than the index."""
     made_before(TOKENS, postgresql)

@@ -177,6 +177,7 @@ def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
     send(signal.SIGCONT)
 
 
+@pytest.mark.thorough
 def test_silent_server_times_out(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
     """A frozen server enforces no timeouts of its own."""
     backend = SqlBackend(SqlPluginSettings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
@@ -193,6 +194,7 @@ def test_silent_server_times_out(lone_server: PostgresqlServer, frozen: Callable
     backend.close()
 
 
+@pytest.mark.thorough
 def test_server_outage_is_reported_and_recovered(lone_server: PostgresqlServer) -> None:
     url, transactions, organization = new_database(lone_server), ContractTransactionManager(), make.organization()
     backend = SqlBackend(SqlPluginSettings(url=url))

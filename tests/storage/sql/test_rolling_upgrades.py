@@ -151,6 +151,7 @@ def is_ready(backend: SqlBackend) -> bool:
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
 def test_dry_run_compatibility_matches_the_release(
     engine: Engine, revision: str, monkeypatch: pytest.MonkeyPatch

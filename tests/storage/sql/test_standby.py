@@ -75,6 +75,7 @@ def saved(backend: SqlBackend) -> Organization:
 Opens = Callable[[SqlPluginSettings], SqlBackend]
 
 
+@pytest.mark.thorough
 def test_standby_is_read_once_known_to_be_fresh(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings())
     assert backend.standby_session() is None, "nothing is known of it yet"
@@ -131,6 +132,7 @@ def test_standby_cut_off_from_an_idle_primary_is_fresh(pair: StandbyPair, opened
         _set(pair.standby, "primary_conninfo", conninfo)
 
 
+@pytest.mark.thorough
 def test_standby_is_read_during_primary_outage_until_stale(
     own_pair: StandbyPair, opened: Opens, clock: PairClock
 ) -> None:
@@ -145,6 +147,7 @@ def test_standby_is_read_during_primary_outage_until_stale(
     assert until(lambda: lagging(backend)) == (organization,)
 
 
+@pytest.mark.thorough
 def test_promoted_standby_is_not_read(own_pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = opened(own_pair.settings())
     until(lambda: lagging(backend))
@@ -238,6 +241,7 @@ def test_freshness_without_monitoring_privilege(pair: StandbyPair, opened: Opens
         owner.execute("DROP OWNED BY plain")
 
 
+@pytest.mark.thorough
 def test_servers_are_polled_once_an_interval_and_not_when_idle(
     pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,6 +349,7 @@ def _set(server: PostgresqlServer, name: str, value: str) -> None:
     server.execute(sql.SQL("SELECT pg_reload_conf()"))
 
 
+@pytest.mark.thorough
 def test_connections_to_a_standby_are_counted_apart(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(database_connections=10))
     limit = int(_parameter(pair.primary, "max_connections")) - int(

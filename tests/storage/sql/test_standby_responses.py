@@ -140,6 +140,7 @@ def test_no_standby_queries_without_a_standby(
     assert heard.sources == []
 
 
+@pytest.mark.thorough
 def test_introspection_and_userinfo_come_from_the_standby(asking: StandbyClient, heard: Heard) -> None:
     assert asking.introspect() == (200, True, "primary"), "nothing is known of the standby yet"
     asking.until_from_standby()
@@ -149,6 +150,7 @@ def test_introspection_and_userinfo_come_from_the_standby(asking: StandbyClient,
     assert all(0 < age < STALENESS.total_seconds() for age in heard.ages)
 
 
+@pytest.mark.thorough
 def test_token_of_a_moment_ago_is_active_though_the_standby_does_not_know_it(
     asking: StandbyClient, pair: StandbyPair
 ) -> None:
@@ -160,12 +162,14 @@ def test_token_of_a_moment_ago_is_active_though_the_standby_does_not_know_it(
     assert asking.userinfo(fresh) == (200, "primary")
 
 
+@pytest.mark.thorough
 def test_refusal_is_the_primarys(asking: StandbyClient) -> None:
     asking.until_from_standby()
     assert asking.introspect("unknown") == (200, False, "primary")
     assert asking.userinfo("unknown") == (401, "primary")
 
 
+@pytest.mark.thorough
 def test_refused_client_is_audited_once(asking: StandbyClient) -> None:
     asking.until_from_standby()
     wrong = replace(asking.client, secret="wrong")
@@ -174,6 +178,7 @@ def test_refused_client_is_audited_once(asking: StandbyClient) -> None:
     assert [event.event for event in events].count("authentication.refused") == 1
 
 
+@pytest.mark.thorough
 def test_revoked_token_is_active_for_no_longer_than_is_allowed(
     asking: StandbyClient, pair: StandbyPair, clock: PairClock
 ) -> None:
@@ -190,6 +195,7 @@ def test_revoked_token_is_active_for_no_longer_than_is_allowed(
     assert asking.introspect() == (200, False, "primary")
 
 
+@pytest.mark.thorough
 def test_token_reads_continue_during_primary_outage_until_stale(
     asking_own: StandbyClient, own_pair: StandbyPair, clock: PairClock
 ) -> None:
@@ -211,6 +217,7 @@ def test_token_reads_continue_during_primary_outage_until_stale(
     asking.until_from_standby()
 
 
+@pytest.mark.thorough
 def test_lost_standby_does_not_affect_responses(asking_own: StandbyClient, own_pair: StandbyPair) -> None:
     asking_own.until_from_standby()
     own_pair.standby.stop()
@@ -221,6 +228,7 @@ def test_lost_standby_does_not_affect_responses(asking_own: StandbyClient, own_p
     asking_own.until_from_standby()
 
 
+@pytest.mark.thorough
 def test_failed_standby_read_falls_back_to_primary(asking: StandbyClient, pair: StandbyPair) -> None:
     asking.until_from_standby()
     backend = asking.world.identity.backend
@@ -242,6 +250,7 @@ def test_stale_reads_are_cached_separately(world: World) -> None:
     assert lagging.policy_cache is not process.policy_cache
 
 
+@pytest.mark.thorough
 def test_other_reads_use_the_primary(asking: StandbyClient, pair: StandbyPair) -> None:
     world = asking.world
     asking.until_from_standby()
@@ -252,6 +261,7 @@ def test_other_reads_use_the_primary(asking: StandbyClient, pair: StandbyPair) -
     assert world.client.get(path, {"Authorization": f"Bearer {token}"}).json["name"] == organization.name
 
 
+@pytest.mark.thorough
 def test_system_checks_report_a_bad_standby(database_factory: DatabaseFactory, pair: StandbyPair) -> None:
     world = make_standby_world(database_factory, pair)
     assert "standby" in {system_check.name for system_check in world.identity.system_checks}
