@@ -132,7 +132,7 @@ class TestMakefile:
         """Only the loopback interface exists."""
         without_network = cut_off()
         test = f"{__file__}::TestMakefile::test_second_make_run_changes_nothing"
-        command = [*without_network, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+        command = [*without_network, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--thorough", test]
         ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -38,10 +38,12 @@ class SamplePlugin:
 
     @hookimpl
     def identity_grant_types(self) -> Iterable[GrantType]:
+        """The delegation grant and token exchange."""
         return [Delegation(), TokenExchange()]
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:
+        """The scope "department"."""
         return [department_scope()]
 
     @hookimpl
@@ -74,4 +76,5 @@ class SamplePlugin:
 
     @hookimpl
     def identity_storage_backends(self) -> Iterable[Backend]:
+        """The storage backend "sample"."""
         return [SampleBackend()]
