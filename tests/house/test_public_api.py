@@ -90,4 +90,5 @@ def test_public_names_are_values_with_docstrings(module: str) -> None:
     for name in loaded.__all__:
         value = getattr(loaded, name)
         assert not isinstance(value, ModuleType), name
-        assert inspect.getdoc(value) or not (inspect.isclass(value) or inspect.isfunction(value)), name
+        if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("identity."):
+            assert inspect.getdoc(value), name

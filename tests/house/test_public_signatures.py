@@ -53,10 +53,14 @@ HANDED_OVER = {
 
 
 @cache
+def parsed(module: ModuleType) -> ast.Module:
+    return ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+
+
+@cache
 def imports(module: ModuleType) -> dict[str, str]:
     """The module of each name that a module imports, even under TYPE_CHECKING."""
-    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0]
+    nodes = [node for node in ast.walk(parsed(module)) if isinstance(node, ast.ImportFrom) and node.level == 0]
     return {item.asname or item.name: str(node.module) for node in nodes for item in node.names}
 
 
@@ -75,8 +79,9 @@ def named_classes(annotation: str, module: ModuleType) -> Iterator[type]:
 def annotations(value: Any) -> Iterator[tuple[str, ModuleType]]:
     """All annotations of a function's signature, or of a class's fields and public methods."""
     module = import_module(value.__module__)
-    tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(value)))
-    (top,) = tree.body
+    # Not inspect.getsource: Python 3.15 finds no class whose metaclass creates it again, as pydantic's does.
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    top = next(item for item in ast.walk(parsed(module)) if isinstance(item, kinds) and item.name == value.__name__)
     body = top.body if isinstance(top, ast.ClassDef) else [top]
     for node in body:
         if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):

@@ -405,7 +405,6 @@ def test_challenge_is_bound_to_ceremony_within_a_sign_in(world: World, ada: Pass
 # --- cloned authenticators --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("alone", [True, False])
 def test_sign_count_regression_is_refused_and_notified(ada: PasskeyUser, party: RelyingParty, *, alone: bool) -> None:
     ada.add()
