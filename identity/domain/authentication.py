@@ -44,7 +44,7 @@ class Proof:
 ACR_VALUES = (Acr.ONE_FACTOR, Acr.TWO_FACTORS, Acr.PHISHING_RESISTANT)
 
 _KNOWLEDGE, _POSSESSION, _INHERENCE = "something known", "something held", "something one is"
-_VOUCHED_FOR = "somebody else's word"
+_VOUCHED_FOR = "asserted by a provider"
 
 #: The kind of factor of each method (RFC 8176 §2); methods that are no factor, such as user and mfa, are left out.
 _KINDS: Mapping[str, str] = {

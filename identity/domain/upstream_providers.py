@@ -26,7 +26,7 @@ class UpstreamKind(StrEnum):
 
 
 class UpstreamAuthentication(StrEnum):
-    """How the service authenticates as a client there."""
+    """How the service authenticates as a client at the provider."""
 
     CLIENT_SECRET_BASIC = "client_secret_basic"  # noqa: S105 - names of the protocol
     CLIENT_SECRET_POST = "client_secret_post"  # noqa: S105

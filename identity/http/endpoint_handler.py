@@ -96,7 +96,7 @@ class EndpointHandler:
             try:
                 answer = self.endpoint.handle(request, opened.create_context())
             except Exception as problem:
-                log.debug("asked anew: %s", type(problem).__name__)
+                log.debug("retried: %s", type(problem).__name__)
             else:
                 if not answer.is_negative:
                     instrumentation.record_outcome(

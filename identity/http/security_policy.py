@@ -48,7 +48,7 @@ class SecurityPolicy:
         if principal is None:
             return Denied("Authenticate first.")
         if permission == SIGNED_IN_PERMISSION:
-            return Allowed("whoever is signed in may")
+            return Allowed("any signed-in user may")
         if not principal.manager_entries:
             return Denied(gettext_lazy("This requires a manager role. Ask an owner of the organization for one."))
         if permission == ANY_MANAGER_PERMISSION:

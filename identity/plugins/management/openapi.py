@@ -21,24 +21,26 @@ from identity.storage.paging import MAX_COUNTED_ROWS
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 _DESCRIPTION = """\
-Everything that the console can do, for programs. Send an access token whose audience holds the service's own project
-(ask for the scope that `/instance` calls `audience_scope`); what it may do follows from the manager roles of its user.
+Everything that the console can do, for programs. Send an access token whose audience includes the
+instance's project (request the scope that `/instance` returns as `audience_scope`); its permissions
+are the manager roles of its user.
 
-Identifiers are opaque. Moments are RFC 3339 in UTC, lifetimes whole seconds. Lists come in pages: give `next_cursor` as
-`cursor` until it is null. `ETag` names a version: send it as `If-Match` with a change, and nobody's change is lost.
-A POST with an `Idempotency-Key` can be sent again: the same answer comes, and nothing is done twice. What is shown once
-is not kept: then the answer is 409, with the address of what was made."""
+Identifiers are opaque. Times are RFC 3339 in UTC, lifetimes whole seconds. Lists are paged: send
+`next_cursor` as `cursor` until it is null. `ETag` identifies a version: send it as `If-Match` with
+a change, so that no other change is overwritten. A POST with an `Idempotency-Key` can be repeated:
+it returns the same response and is not run twice. Secrets that are shown once are not stored: the
+response to a repetition is then 409, with the address of the new resource."""
 
 _ERRORS: Mapping[int, str] = {
     400: "The request cannot be read.",
-    401: "There is no live access token that is meant for this service.",
-    403: "The manager roles of the caller do not suffice.",
-    404: "There is no such thing, or the caller may not know of it.",
-    409: "This contradicts the present state.",
-    412: "What is to be changed is not what the client has seen.",
+    401: "No valid access token for this service was sent.",
+    403: "The caller's manager roles do not permit this.",
+    404: "The resource does not exist, or the caller may not see it.",
+    409: "The request conflicts with the current state.",
+    412: "The resource has changed since the client read it.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    421: "The service does not answer at this host name.",
+    421: "The service is not available at this host name.",
     422: "Some fields need a change; `fields` says which, and what to do.",
     503: "The service cannot answer just now.",
 }
@@ -57,7 +59,10 @@ _ERROR = {
             "description": "For each field or parameter that needs a change, a sentence that says what to do.",
             "additionalProperties": {"type": "string"},
         },
-        "request_id": {"type": "string", "description": "To be told to the people who run the service."},
+        "request_id": {
+            "type": "string",
+            "description": "Give it to the people who run the service when you report a problem.",
+        },
     },
     "required": ["error", "message", "request_id"],
     "additionalProperties": False,
@@ -65,14 +70,14 @@ _ERROR = {
 
 _HEADERS: Mapping[str, JsonObject] = {
     "ETag": {"description": "The version, for If-Match and If-None-Match.", "schema": {"type": "string"}},
-    "Location": {"description": "The address of what was made.", "schema": {"type": "string", "format": "uri"}},
+    "Location": {"description": "The address of the new resource.", "schema": {"type": "string", "format": "uri"}},
     "WWW-Authenticate": {"description": "The challenge of RFC 6750 §3.", "schema": {"type": "string"}},
     "Retry-After": {"description": "After how many seconds to try again.", "schema": {"type": "string"}},
 }
 _PARAMETERS: Mapping[str, str] = {
-    "If-Match": "The ETag of what is to be changed; with another version there the answer is 412.",
-    "If-None-Match": "The ETag that the client has; if it is still the present one, the answer is 304.",
-    "Idempotency-Key": "A word of the client's own, 1 to 255 printable characters, good for 24 hours.",
+    "If-Match": "The ETag of the version to change. If the resource has another version, the response is 412.",
+    "If-None-Match": "The ETag that the client has. If it is still current, the response is 304.",
+    "Idempotency-Key": "A key chosen by the client, 1 to 255 printable characters, valid for 24 hours.",
 }
 
 
@@ -178,13 +183,13 @@ def _responses(operation: Operation) -> JsonObject:
         statuses += _BODY_STATUSES
     responses: JsonObject = {str(operation.status): _success_response(operation)}
     if operation.method == "GET":
-        responses["304"] = {"description": "The client has the present version.", "headers": _headers("ETag")}
+        responses["304"] = {"description": "The client has the current version.", "headers": _headers("ETag")}
     return responses | {str(status): {"$ref": f"#/components/responses/Error{status}"} for status in sorted(statuses)}
 
 
 def _success_response(operation: Operation) -> JsonObject:
     if operation.representation is None:
-        return {"description": "It is done."}
+        return {"description": "Done."}
     schema = schema_reference(operation.representation)
     if operation.returns_list:
         schema = {"$ref": f"{schema['$ref']}List"}
@@ -242,7 +247,7 @@ def _list_schema(model: type[BaseModel]) -> JsonObject:
             "total": {
                 "type": ["integer", "null"],
                 "maximum": MAX_COUNTED_ROWS,
-                "description": "How many rows there are on all pages, counted so far; null where nobody counts.",
+                "description": "How many rows all pages have, counted so far; null if they are not counted.",
             },
             "total_is_exact": {"type": "boolean", "description": "False if there are more than `total`."},
         },

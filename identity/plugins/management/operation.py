@@ -45,18 +45,18 @@ class QueryParameter:
 _PAGE_PARAMETERS = (
     QueryParameter(
         LIMIT_PARAM,
-        f"How many rows the answer has at most, {DEFAULT_PAGE_SIZE} unless given.",
+        f"The maximum number of rows in the response, {DEFAULT_PAGE_SIZE} by default.",
         {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
     ),
-    QueryParameter(ListParameters.CURSOR, "The `next_cursor` of the page before this one.", {"type": "string"}),
+    QueryParameter(ListParameters.CURSOR, "The `next_cursor` of the previous page.", {"type": "string"}),
 )
 _SEARCH_PARAMETER = QueryParameter(
     QUERY_PARAM,
-    "Words of which each is any part of the name, whatever the case and the accents; or the start of the id.",
+    "Words that are each part of the name, ignoring case and accents; or the start of the id.",
     {"type": "string", "maxLength": MAX_QUERY_LENGTH},
 )
 _STATE_PARAMETER = QueryParameter(
-    STATE_PARAM, "Rows in this state alone.", {"type": "string", "enum": ["active", "deactivated"]}
+    STATE_PARAM, "Only rows in this state.", {"type": "string", "enum": ["active", "deactivated"]}
 )
 
 
@@ -167,7 +167,7 @@ class Operation:
         parameters += (_STATE_PARAMETER,) if self.has_states else ()
         if self.orders:
             usual, *_ = self.orders
-            text = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
+            text = f"The sort key, `{usual}` by default; a leading `-` reverses the order."
             schema = {"type": "string", "enum": sort_values(self.orders)}
             parameters += (QueryParameter(SORT_PARAM, text, schema),)
         return parameters

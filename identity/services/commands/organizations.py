@@ -10,8 +10,9 @@ from identity.services.commands.field_types import Domain, Name
 class CreateOrganization(Command):
     """Create an organization; without a primary domain one is derived from the name.
 
-    A domain that needs a proof waits, unless the caller manages the instance; until then the derived one is used.
-    ``registration`` says whether users may register themselves."""
+    A domain that needs verification waits for it, unless the caller manages the instance; until then the derived
+    one is used. ``registration`` says whether users may register themselves.
+    """
 
     name: Name
     primary_domain: Domain | None = None
@@ -25,6 +26,6 @@ class ChangeOrganization(Command):
 
 
 class AddDomain(Command):
-    """Request a domain; the organization can use it once it is proven."""
+    """Request a domain; the organization can use it once it is verified."""
 
     domain: Domain

@@ -16,7 +16,7 @@ class ApplicationRepresentation(Representation):
 
 
 class RegisteredApplicationRepresentation(ApplicationRepresentation):
-    """A new application with its client secret, which is shown this once; null for a public client."""
+    """A new application with its client secret, which is shown only once; null for a public client."""
 
     client_secret: str | None
 
@@ -27,7 +27,7 @@ class ApplicationSecretRepresentation(Representation):
 
 
 class NewApplicationSecretRepresentation(ApplicationSecretRepresentation):
-    """A new client secret, which is shown this once."""
+    """A new client secret, which is shown only once."""
 
     client_secret: str
 
@@ -63,27 +63,27 @@ _SECRETS = ApiResource[ClientSecret](
 OPERATIONS = (
     _APPLICATIONS.list(
         PROJECT / "applications",
-        "Lists the applications of a project, by name unless said otherwise.",
+        "Lists the applications of a project, by name by default.",
         lambda call: call.services.storage.applications.page(call.entity.id, call.page),
         orders=APPLICATION_SORT_KEYS,
     ),
     _APPLICATIONS.create(
         "register_application",
         PROJECT / "applications",
-        "Registers an application; the answer carries its client secret, once.",
+        "Registers an application; the response contains its client secret, once.",
         RegisterApplication,
         _register,
         location="/applications/{id}",
-        description="What is not given follows from the type: web, native and browser applications sign people in with"
-        " a code; native and browser applications are public and have no secret. `may_manage`, `consent` as `never` and"
-        " applications of the own project need the permission instance.write.",
+        description="Defaults follow from the type: web, native and browser applications sign people in "
+        "with a code; native and browser applications are public and have no secret. "
+        "`may_manage`, `consent` as `never` and applications of the instance's project need "
+        "the permission instance.write.",
         representation=RegisteredApplicationRepresentation,
     ),
     _APPLICATIONS.show("Shows an application."),
     _APPLICATIONS.update(
         "Changes an application.",
-        description="A lifetime that is given as null is the instance's again. An application that becomes public loses"
-        " its secrets.",
+        description="Null resets a lifetime to the instance's. An application that becomes public loses its secrets.",
     ),
     _APPLICATIONS.deactivate("Deactivates an application: it gets no tokens until it is reactivated."),
     _APPLICATIONS.reactivate("Reactivates an application."),
@@ -97,19 +97,19 @@ OPERATIONS = (
     _SECRETS.create(
         "add_application_secret",
         APPLICATION / "secrets",
-        "Adds a client secret; the answer carries it, once.",
+        "Adds a client secret; the response contains it, once.",
         EmptyCommand,
         _add_secret,
-        description="Two may be live, so that one can be replaced without a gap.",
+        description="Two may be active, so that one can be replaced without a gap.",
         representation=NewApplicationSecretRepresentation,
     ),
     _SECRETS.get(
-        APPLICATION / "secrets/{client_secret}", "Shows when a client secret was made and last used.", _find_secret
+        APPLICATION / "secrets/{client_secret}", "Shows when a client secret was created and last used.", _find_secret
     ),
     _SECRETS.delete(
         "remove_application_secret",
         APPLICATION / "secrets/{client_secret}",
-        "Ends a client secret, and the tokens that the application got for itself by it, at once.",
+        "Revokes a client secret, and the tokens that the application obtained for itself with it.",
         lambda call: call.services.applications.remove_secret(call.entity.id, call.child_id, principal=call.principal),
         permission="application.write",
     ),

@@ -67,8 +67,8 @@ def _list_events(call: OperationCall[Any], organization_id: str | None) -> Resul
 
 _EVENTS = ApiResource("audit_event", AuditEventRepresentation, _represent)
 _FILTERS = (
-    "`event` is a whole name such as `project.created`, or a subject alone such as `project`. `since` itself fits,"
-    " `until` does not."
+    "`event` is a full name such as `project.created`, or only a subject such as "
+    "`project`. `since` is inclusive, `until` exclusive."
 )
 
 OPERATIONS = (

@@ -1,4 +1,4 @@
-"""Branding: how the pages of a sign-in and mails look for an organization or an application, and what they say."""
+"""Branding: how sign-in pages and mails look for an organization or an application, and their texts."""
 
 from collections.abc import Iterator
 from typing import TypeVar
@@ -17,7 +17,7 @@ OwnerT = TypeVar("OwnerT", Application, Organization)
 
 @representation_fields(Branding)
 class BrandingRepresentation(Representation):
-    """How pages and mails look, and what they say. Empty members are inherited from the organization, or else from the
+    """How pages and mails look, and their texts. Empty members are inherited from the organization, or else from the
     service.
 
     Texts are by language. The logo is the sanitized image in base64. The version is that of the organization or
@@ -50,8 +50,9 @@ def _change(
 
 
 _CHANGE_DESCRIPTION = (
-    "What is given empty is taken back. A colour that is hard to read is refused, with the nearest that is not. The"
-    " logo is a PNG, WebP or SVG picture in base64, of which what is harmless is kept; a request has at most 64 KiB."
+    "An empty member is reset. A colour that is hard to read is refused, with the closest "
+    "readable one. The logo is a PNG, WebP or SVG picture in base64, which is sanitized; "
+    "a request has at most 64 KiB."
 )
 
 
@@ -60,7 +61,7 @@ def _owner_operations(owner: str, name: str, at: EntityPath[OwnerT], description
     yield branding.get(at / "branding", f"Shows how pages and mails look for {name}.", _represent)
     yield branding.change(
         at / "branding",
-        f"Changes how pages and mails look for {name}, and what they say.",
+        f"Changes how pages and mails look for {name}, and their texts.",
         ChangeBranding,
         _change,
         description=description,
@@ -70,6 +71,9 @@ def _owner_operations(owner: str, name: str, at: EntityPath[OwnerT], description
 OPERATIONS = (
     *_owner_operations("organization", "an organization", ORGANIZATION, _CHANGE_DESCRIPTION),
     *_owner_operations(
-        "application", "an application", APPLICATION, _CHANGE_DESCRIPTION + " What is empty is the organization's."
+        "application",
+        "an application",
+        APPLICATION,
+        _CHANGE_DESCRIPTION + " Empty members are inherited from the organization.",
     ),
 )

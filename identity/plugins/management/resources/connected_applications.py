@@ -1,4 +1,4 @@
-"""Connections: which applications hold access to a person's account, or may have it without asking again."""
+"""Connections: which applications have access to a person's account, or can get it without asking again."""
 
 from typing import Any
 
@@ -36,14 +36,14 @@ _CONNECTIONS = ApiResource("connection", ConnectedApplicationRepresentation, _re
 OPERATIONS = (
     _CONNECTIONS.list(
         USER / "connections",
-        "Lists the applications that hold access to a person's account, last used first.",
+        "Lists the applications with access to a person's account, last used first.",
         lambda call: call.services.users.list_connected_applications(call.entity.id),
         is_paged=False,
     ),
     _CONNECTIONS.delete(
         "end_connection",
         USER / "connections/{application}",
-        "Takes from an application all that it holds of a person, and what they agreed to.",
+        "Removes an application's access to a person's account, and the person's consent.",
         lambda call: call.services.users.disconnect_application_as_manager(
             call.entity.id, call.child_id, principal=call.principal
         ),

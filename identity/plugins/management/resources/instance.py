@@ -1,4 +1,4 @@
-"""The instance: the installation itself, its own organization and project, and its addresses."""
+"""The instance: the installation itself, the instance's organization and project, and the addresses."""
 
 from identity.domain.audiences import AudienceScope
 from identity.domain.instance import Instance
@@ -10,7 +10,7 @@ from identity.plugins.management.representation import Representation
 
 
 class InstanceRepresentation(Representation):
-    """What clients need to know of the instance: above all the own project's id, for the audience scope."""
+    """What clients need to know about the instance, above all the id of its own project, for the audience scope."""
 
     organization_id: str
     project_id: str
@@ -35,7 +35,7 @@ def _represent(call: OperationCall[Instance]) -> InstanceRepresentation:
 OPERATIONS = (
     ApiResource[Instance]("instance", InstanceRepresentation).get(
         INSTANCE / "instance",
-        "Tells the ids of the own organization and project, the audience scope, and the addresses.",
+        "Shows the ids of the instance's organization and project, the audience scope, and the addresses.",
         _represent,
         permission=ANY_MANAGER_PERMISSION,
     ),

@@ -36,24 +36,24 @@ _HOLD = _LIST / "{legal_hold}"
 OPERATIONS = (
     _HOLDS.list(
         _LIST,
-        "Lists the legal holds, the oldest first.",
+        "Lists the legal holds, oldest first.",
         lambda call: call.services.legal_holds.list_holds().values(),
         is_paged=False,
     ),
     _HOLDS.create(
         "place_legal_hold",
         _LIST,
-        "Holds a person, an organization or everything: who is held is not deleted, and audit events, sessions and"
-        " tokens of theirs are kept.",
+        "Places a hold on a person, an organization or everything: nobody on hold can be "
+        "deleted, and their audit events, sessions and tokens are kept.",
         CreateLegalHold,
         lambda call, command: call.services.legal_holds.create(command),
-        description="The audit trail of the organization tells the reason.",
+        description="The audit trail of the organization records the reason.",
     ),
     _HOLDS.get(_HOLD, "Shows a legal hold.", lambda call: call.services.legal_holds.get(call.child_id)),
     _HOLDS.delete(
         "lift_legal_hold",
         _HOLD,
-        "Lifts a legal hold: what it held goes when the settings say so, and can be deleted.",
+        "Lifts a legal hold: the data can be deleted again, and is once its retention period ends.",
         lambda call: call.services.legal_holds.release(call.child_id),
         permission="legal_hold.write",
     ),

@@ -1,4 +1,4 @@
-"""Managers: who holds manager roles at the instance, an organization, a project or a project grant."""
+"""Managers: who has manager roles at the instance, an organization, a project or a project grant."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +40,7 @@ def _count_other_managers(call: OperationCall[ProjectGrant]) -> OtherManagersRep
 
 
 _MANAGERS = ApiResource("manager", ManagerRepresentation, _represent)
-_ANY_LEVEL = "The permission is that on managers of its level, such as `organization_manager.read`."
+_ANY_LEVEL = "The permission depends on the level, for example `organization_manager.read`."
 
 
 def _level_operations(level: str, name: str, at: EntityPath[Any]) -> Iterator[Operation]:
@@ -55,11 +55,11 @@ def _level_operations(level: str, name: str, at: EntityPath[Any]) -> Iterator[Op
     yield _MANAGERS.create(
         f"add_{level}_manager",
         at,
-        f"Gives a user manager roles at {name}.",
+        f"Grants a user manager roles at {name}.",
         AddManager,
         lambda call, command: call.services.managers.add(call.resource, command, principal=call.principal),
         location="/managers/{id}",
-        description="Nobody gives a role that holds a permission which they lack themselves.",
+        description="The caller cannot grant a role with a permission that they lack.",
         permission=f"{level}_manager.write",
     )
 
@@ -71,17 +71,18 @@ OPERATIONS = (
     *_level_operations("project_grant", "a project grant", PROJECT_GRANT / "managers"),
     _MANAGERS.get(
         PROJECT_GRANT / "other-managers",
-        "Counts the managers of a project grant that the other organization has chosen.",
+        "Counts the managers that the other organization has chosen for a project grant.",
         _count_other_managers,
         name="count_other_project_grant_managers",
-        description="The organization that owns the project and the one that holds the grant see their own managers.",
+        description="The organization that owns the project and the one that holds the grant each see "
+        "their own managers.",
         permission="project_grant_manager.read",
         representation=OtherManagersRepresentation,
     ),
     _MANAGERS.get(MANAGER, "Shows a manager.", lambda call: call.entity, description=_ANY_LEVEL),
     _MANAGERS.change(
         MANAGER,
-        "Replaces the roles that a manager holds.",
+        "Replaces the roles of a manager.",
         ChangeManager,
         lambda call, command: call.services.managers.change(
             call.entity.id, command, principal=call.principal, expected_version=call.expected_version
@@ -91,7 +92,7 @@ OPERATIONS = (
     _MANAGERS.delete(
         "remove_manager",
         MANAGER,
-        "Takes all roles at the resource. The last active IAM_OWNER stays.",
+        "Removes all of the user's roles at the resource. The last active IAM_OWNER cannot be removed.",
         lambda call: call.services.managers.remove(call.entity.id, principal=call.principal),
         description=_ANY_LEVEL,
         permission="manager.write",

@@ -61,7 +61,7 @@ def _represent(call: OperationCall[None]) -> CallerRepresentation:
 OPERATIONS = (
     ApiResource[None]("me", CallerRepresentation).get(
         CALLER,
-        "Tells who the caller is, which organization it belongs to and which manager roles it holds.",
+        "Shows who the caller is, its organization and its manager roles.",
         _represent,
         permission=SIGNED_IN_PERMISSION,
     ),

@@ -1,4 +1,4 @@
-"""Domains of an organization: pending, proven, asserted."""
+"""Domains of an organization: requested, verified and asserted."""
 
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.organizations import Organization
@@ -12,11 +12,11 @@ from identity.services.commands.organizations import AddDomain
 
 
 class OrganizationDomainRepresentation(Representation):
-    """A domain of an organization, which can go by it if it counts.
+    """A domain of an organization, which can use it once it is active.
 
-    It is proven by a TXT record of this name and value, or by a file at this address that has the value as a line. From
-    then on it says how many people of other organizations cannot sign in by an email address of it, counted for up to
-    200 addresses.
+    It is verified by a TXT record of this name and value, or by a file at this address that has the value as a
+    line. From then on it says how many people of other organizations cannot sign in with an email address of it,
+    counted for up to 200 addresses.
     """
 
     name: str
@@ -48,38 +48,39 @@ _WRITE_PERMISSION = "organization_domain.write"
 OPERATIONS = (
     _DOMAINS.list(
         _LIST,
-        "Lists the domains that an organization has or waits for, by name.",
+        "Lists an organization's active and requested domains, by name.",
         lambda call: call.services.domains.list_by_organization(call.entity.id),
         is_paged=False,
     ),
     _DOMAINS.create(
         "add_domain",
         _LIST,
-        "Asks for a domain.",
+        "Requests a domain.",
         AddDomain,
         lambda call, command: call.services.domains.add(call.entity.id, command),
         location="/organizations/{organization}/domains/{name}",
         permission=_WRITE_PERMISSION,
-        description="It waits until it is proven or asserted; one in the service's own name space counts at once.",
+        description="It waits until it is verified or asserted; one in the service's namespace is active at once.",
     ),
     _DOMAINS.get(
         _DOMAIN,
-        "Shows a domain, and what proves it.",
+        "Shows a domain, and how to verify it.",
         lambda call: call.services.domains.get(call.entity.id, call.child_id),
     ),
     _DOMAINS.action(
         "verify_domain",
         _DOMAIN / "verify",
-        "Looks for the proof of a domain now.",
+        "Verifies a domain now.",
         EmptyCommand,
         lambda call, _: verify_domain(call.request, call.entity.id, call.child_id),
         permission=_WRITE_PERMISSION,
-        description="422 if neither record nor file is found. Then the organization can make it the primary domain.",
+        description="422 if neither record nor file is found. Once verified, the organization can make it "
+        "the primary domain.",
     ),
     _DOMAINS.action(
         "assert_domain",
         _DOMAIN / "assert",
-        "Says without a proof that a domain is the organization's.",
+        "Asserts without verification that a domain belongs to the organization.",
         EmptyCommand,
         lambda call, _: call.services.domains.assert_domain(call.entity.id, call.child_id, principal=call.principal),
         permission=INSTANCE_WRITE,
@@ -87,9 +88,9 @@ OPERATIONS = (
     _DOMAINS.delete(
         "remove_domain",
         _DOMAIN,
-        "Takes a domain from an organization.",
+        "Removes a domain from an organization.",
         lambda call: call.services.domains.remove(call.entity.id, call.child_id, principal=call.principal),
         permission=_WRITE_PERMISSION,
-        description="One that counts only whoever manages the instance can take; then it is free for others.",
+        description="Only a manager of the instance can remove an active domain; others can then use it.",
     ),
 )

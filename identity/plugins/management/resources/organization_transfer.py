@@ -1,4 +1,4 @@
-"""Transfer: an organization as one JSON document, and such a document as a new organization."""
+"""Transfer: export an organization as one JSON document, and import one as a new organization."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ from identity.services.organization_transfer import EXPORT_PERMISSION, Organizat
 
 
 class OrganizationExportRepresentation(Representation):
-    """An organization with everything in it, but for passwords, private keys and other secrets."""
+    """An organization with everything in it, except passwords, private keys and other secrets."""
 
     format: Literal["identity-organization"]
     version: Literal[1]
@@ -52,8 +52,9 @@ OPERATIONS = (
         method="POST",
         path="/organizations/{organization}/export",
         summary="Exports an organization as one document.",
-        description="Whoever exports may read all that is in it. The audit trail tells that it was done. The answer is"
-        " made while it is sent: what changes meanwhile is not in it, and one that ends early is no JSON.",
+        description="The caller needs to be able to read everything in it. The audit trail records the "
+        "export. The response is streamed: changes made in the meantime are not in it, and a "
+        "truncated one is not valid JSON.",
         permission=EXPORT_PERMISSION,
         context_factory=route_contexts.organization_context,
         handler=_export_organization,
@@ -64,10 +65,11 @@ OPERATIONS = (
         name="import_organization",
         method="POST",
         path="/organizations/import",
-        summary="Makes a new organization of an exported document, or nothing.",
-        description="People come without passwords and applications without secrets. With `keep_ids` everything has the"
-        " ids of the document, without it new ones; where it is not given, ids are kept if the document comes from this"
-        " very instance. `fields` names places in the document, such as `organization.projects[0].name`.",
+        summary="Creates a new organization from an exported document, completely or not at all.",
+        description="People are imported without passwords, and applications without secrets. With "
+        "`keep_ids` everything keeps the ids of the document, otherwise it gets new ones; by "
+        "default ids are kept if the document comes from this instance. `fields` names places "
+        "in the document, such as `organization.projects[0].name`.",
         permission="organization.create",
         context_factory=route_contexts.instance_context,
         handler=_import_organization,

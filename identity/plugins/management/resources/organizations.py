@@ -11,7 +11,7 @@ from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS
 
 @representation_fields(organizations.Organization)
 class OrganizationRepresentation(Representation):
-    """An organization. Its primary domain is part of every login name; it is proven or asserted."""
+    """An organization. Its primary domain is part of every login name; it is verified or asserted."""
 
 
 _ORGANIZATIONS = EntityApiResource(
@@ -25,7 +25,7 @@ _ORGANIZATIONS = EntityApiResource(
 OPERATIONS = (
     _ORGANIZATIONS.list(
         INSTANCE / "organizations",
-        "Lists the organizations in which the caller manages anything, by name unless said otherwise.",
+        "Lists the organizations in which the caller has a manager role, by name by default.",
         lambda call: call.services.access_control.page_organizations(call.principal, call.page),
         orders=ORGANIZATION_SORT_KEYS,
         permission=ANY_MANAGER_PERMISSION,
@@ -36,19 +36,21 @@ OPERATIONS = (
         "Creates an organization.",
         CreateOrganization,
         lambda call, command: call.services.organizations.create(command, principal=call.principal),
-        description="Without a primary domain one is derived from the name, and also while the given one waits for its"
-        " proof: `list_domains` shows what to do. Whoever manages the instance asserts a domain by giving it.",
+        description="Without a primary domain, and until the given one is verified, a domain derived from "
+        "the name is used: `list_domains` shows what to do. If the caller manages the "
+        "instance, the given domain is asserted.",
         permission="organization.create",
     ),
     _ORGANIZATIONS.show("Shows an organization."),
     _ORGANIZATIONS.update(
         "Changes an organization's name, primary domain and settings.",
-        description="With another primary domain all login names of the organization change. One that is not proven"
-        " waits, and the former one goes on counting, unless the caller manages the instance and so asserts it.",
+        description="Another primary domain changes all login names of the organization. An unverified "
+        "domain waits while the current one stays active, unless the caller manages the "
+        "instance and thereby asserts it.",
     ),
     _ORGANIZATIONS.deactivate(
         "Deactivates an organization.",
-        description="Nobody of it signs in and its tokens are inactive until it is reactivated.",
+        description="Its users cannot sign in, and its tokens are inactive until it is reactivated.",
         permission="organization.delete",
     ),
     _ORGANIZATIONS.reactivate("Reactivates an organization.", permission="organization.delete"),

@@ -1,4 +1,4 @@
-"""Overview: what expires soon, what was refused lately, and what a new organization still lacks."""
+"""Overview: what expires soon, what was recently refused, and what a new organization still needs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Personal access tokens: tokens that programs use as they are."""
+"""Personal access tokens: tokens that programs send as they are."""
 
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
@@ -23,7 +23,7 @@ class PersonalAccessTokenRepresentation(Representation):
 
 
 class NewPersonalAccessTokenRepresentation(PersonalAccessTokenRepresentation):
-    """A new personal access token, which is shown this once."""
+    """A new personal access token, which is shown only once."""
 
     token: str
 
@@ -77,11 +77,11 @@ OPERATIONS = (
     _TOKENS.create(
         "add_personal_access_token",
         _LIST,
-        "Adds a personal access token to a service user; the answer carries it, once.",
+        "Adds a personal access token to a service user; the response contains it, once.",
         AddPersonalAccessToken,
         _create_token,
-        description="It is meant for this service, and for the projects named in `project_ids`. Without `expires_at` it"
-        " works for a year, or what the operator set; `never` has to be said.",
+        description="Its audience is this service and the projects in `project_ids`. Without `expires_at` "
+        "it is valid for a year, or as long as the operator set; `never` must be explicit.",
         representation=NewPersonalAccessTokenRepresentation,
     ),
     _TOKENS.get(
@@ -90,7 +90,7 @@ OPERATIONS = (
     _TOKENS.delete(
         "remove_personal_access_token",
         _TOKEN,
-        "Ends a personal access token at once.",
+        "Revokes a personal access token.",
         lambda call: call.services.service_users.remove_personal_access_token(
             call.entity.id, call.child_id, principal=call.principal
         ),

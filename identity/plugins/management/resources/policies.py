@@ -1,4 +1,4 @@
-"""Policies: the rules of signing in that the instance and organizations set."""
+"""Policies: the sign-in rules that the instance and organizations set."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from identity.services.policies import INSTANCE_OWNER_ID
 
 @representation_fields(Policy)
 class PolicyRulesRepresentation(Representation):
-    """The rules of signing in. A span is in seconds; null is a rule that is not set."""
+    """The sign-in rules. Durations are in seconds; null is a rule that is not set."""
 
 
 class RuleSourceRepresentation(Representation):
@@ -84,47 +84,47 @@ _ORGANIZATION_POLICY = ApiResource[Policy]("organization_policy", PolicyRepresen
 OPERATIONS = (
     _INSTANCE_POLICY.get(
         INSTANCE / "instance/policy",
-        "Shows the rules of signing in that hold where no organization says more.",
+        "Shows the instance's sign-in rules, which apply unless an organization is stricter.",
         _represent,
     ),
     _INSTANCE_POLICY.change(
         INSTANCE / "instance/policy",
-        "Changes the rules of signing in that hold where no organization says more.",
+        "Changes the instance's sign-in rules, which apply unless an organization is stricter.",
         ChangePolicy,
         _change,
-        description="Null leaves a rule to the settings of the service.",
+        description="Null leaves a rule to the service's settings.",
     ),
     _INSTANCE_POLICY.action(
         "preview_instance_policy",
         INSTANCE / "instance/policy/effect",
-        "Tells how many sessions a change of the instance's rules would end.",
+        "Shows how many sessions a change of the instance's rules would end.",
         ChangePolicy,
         _preview_impact,
         representation=PolicyImpactRepresentation,
         is_read_only=True,
-        description="Changes nothing. Refused as the change itself would be.",
+        description="Changes nothing, and is refused whenever the change would be.",
     ),
     _ORGANIZATION_POLICY.action(
         "preview_organization_policy",
         ORGANIZATION / "policy/effect",
-        "Tells how many sessions a change of an organization's rules would end.",
+        "Shows how many sessions a change of an organization's rules would end.",
         ChangePolicy,
         _preview_impact,
         representation=PolicyImpactRepresentation,
         is_read_only=True,
-        description="Changes nothing. Refused as the change itself would be.",
+        description="Changes nothing, and is refused whenever the change would be.",
     ),
     _ORGANIZATION_POLICY.get(
         ORGANIZATION / "policy",
-        "Shows the rules of signing in of an organization.",
+        "Shows the sign-in rules of an organization.",
         _represent,
         permission="organization.read",
     ),
     _ORGANIZATION_POLICY.change(
         ORGANIZATION / "policy",
-        "Changes the rules of signing in of an organization.",
+        "Changes the sign-in rules of an organization.",
         ChangePolicy,
         _change,
-        description="Null leaves a rule to the instance. A rule that allows more than the instance does is refused.",
+        description="Null leaves a rule to the instance. A rule more lenient than the instance's is refused.",
     ),
 )

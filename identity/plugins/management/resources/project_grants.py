@@ -13,12 +13,13 @@ from identity.storage.paging import ResultPage
 
 @representation_fields(ProjectGrant)
 class ProjectGrantRepresentation(Representation):
-    """A project grant. The organization may give on the granted roles, and no others.
+    """A project grant. The organization may grant these roles to its users, and no others.
 
-    It is accepted once somebody who gives roles in that organization has made it, or has given a role from it. Until
-    then people of the organization are asked before an application of the project learns who they are.
+    It is accepted once a manager who grants roles in that organization has created it, or has granted a role from
+    it. Until then people of the organization are asked for consent before an application of the project receives
+    their data.
 
-    `project_name` and `owner_name` are all that the organization learns of the one that owns the project.
+    `project_name` and `owner_name` are all that the organization learns about the owner of the project.
     """
 
     has_volatile_members = True
@@ -74,7 +75,7 @@ OPERATIONS = (
     _GRANTS.create(
         "add_project_grant",
         PROJECT / "grants",
-        "Grants a project, with the roles named, to another organization.",
+        "Grants a project, with the given roles, to another organization.",
         AddProjectGrant,
         lambda call, command: call.services.project_grants.add(call.entity.id, command, principal=call.principal),
         location="/project-grants/{id}",
@@ -83,5 +84,5 @@ OPERATIONS = (
     _GRANTS.update("Replaces the roles of a project grant: users lose what is no longer granted."),
     _GRANTS.deactivate("Deactivates a project grant: the organization loses access until it is reactivated."),
     _GRANTS.reactivate("Reactivates a project grant."),
-    _GRANTS.remove("Withdraws a project grant: what derives from it is gone at once.", verb="withdraw"),
+    _GRANTS.remove("Withdraws a project grant: everything derived from it is removed at once.", verb="withdraw"),
 )

@@ -50,7 +50,7 @@ OPERATIONS = (
     _ROLES.delete(
         "remove_project_role",
         _ROLE,
-        "Removes a role from a project: whoever has it loses it.",
+        "Removes a role from a project: users who have it lose it.",
         lambda call: call.services.projects.remove_role(call.entity.id, call.child_id),
         permission="project_role.write",
     ),

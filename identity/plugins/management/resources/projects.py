@@ -10,7 +10,7 @@ from identity.storage.stores.projects import PROJECT_SORT_KEYS
 
 @representation_fields(projects.Project)
 class ProjectRepresentation(Representation):
-    """A project. `assert_roles` puts users' roles into userinfo unasked, `check_roles` refuses users without any."""
+    """A project. `assert_roles` always adds users' roles to userinfo, `check_roles` refuses users without any role."""
 
 
 _PROJECTS = EntityApiResource(
@@ -24,10 +24,10 @@ _PROJECTS = EntityApiResource(
 OPERATIONS = (
     _PROJECTS.list(
         ORGANIZATION_OR_CHILD / "projects",
-        "Lists the projects of an organization, by name unless said otherwise.",
+        "Lists the projects of an organization, by name by default.",
         lambda call: call.services.projects.page(call.entity.id, call.page, principal=call.principal),
         orders=PROJECT_SORT_KEYS,
-        description="Who manages single projects gets these alone.",
+        description="Managers of single projects get only those.",
     ),
     _PROJECTS.create(
         "create_project",
@@ -36,7 +36,7 @@ OPERATIONS = (
         CreateProject,
         lambda call, command: call.services.projects.create(call.entity.id, command, principal=call.principal),
         location="/projects/{id}",
-        description="Who may create projects and no more becomes its PROJECT_OWNER.",
+        description="A caller who may only create projects becomes its PROJECT_OWNER.",
         permission="project.create",
     ),
     _PROJECTS.show("Shows a project."),

@@ -1,4 +1,4 @@
-"""Keys of service users: made here and handed out once, or made by their owner."""
+"""Keys of service users: generated here and returned once, or uploaded by their owner."""
 
 import json
 from typing import Literal
@@ -30,7 +30,7 @@ class KeyFileRepresentation(Representation):
 
 
 class NewServiceUserKeyRepresentation(ServiceUserKeyRepresentation):
-    """A new key with its key file, which is shown this once; null for an uploaded key."""
+    """A new key with its key file, which is shown only once; null for an uploaded key."""
 
     key_file: KeyFileRepresentation | None
 
@@ -65,22 +65,22 @@ OPERATIONS = (
     _KEYS.create(
         "add_service_user_key",
         SERVICE_USER / "keys",
-        "Adds a key to a service user; the answer carries its key file, once.",
+        "Adds a key to a service user; the response contains its key file, once.",
         AddServiceUserKeyRequest,
         _add_key,
-        description="Without `expires_at` it works for a year, or what the operator set; `never` has to be said. With"
-        " `public_key` none is generated, and there is no key file.",
+        description="Without `expires_at` it is valid for a year, or as long as the operator set; `never` "
+        "must be explicit. With `public_key` none is generated, and there is no key file.",
         representation=NewServiceUserKeyRepresentation,
     ),
     _KEYS.get(
         SERVICE_USER / "keys/{key}",
-        "Shows when a key was made, last used, and expires.",
+        "Shows when a key was created, last used, and expires.",
         lambda call: call.services.service_users.get_key(call.entity.id, call.child_id),
     ),
     _KEYS.delete(
         "remove_service_user_key",
         SERVICE_USER / "keys/{key}",
-        "Removes a key: the tokens that it obtained end at once.",
+        "Removes a key: tokens obtained with it end at once.",
         lambda call: call.services.service_users.remove_key(call.entity.id, call.child_id, principal=call.principal),
         permission="service_user.write",
     ),

@@ -14,7 +14,7 @@ class ServiceUserSecretRepresentation(Representation):
 
 
 class NewServiceUserSecretRepresentation(ServiceUserSecretRepresentation):
-    """A new secret, which is shown this once; the client id is the service user's id."""
+    """A new secret, which is shown only once; the client id is the service user's id."""
 
     client_secret: str
 
@@ -43,17 +43,17 @@ OPERATIONS = (
     _SECRETS.create(
         "add_service_user_secret",
         SERVICE_USER / "secrets",
-        "Adds a secret to a service user; the answer carries it, once.",
+        "Adds a secret to a service user; the response contains it, once.",
         EmptyCommand,
         _add_secret,
-        description="Two may be live, so that one can be replaced without a gap.",
+        description="Two may be active, so that one can be replaced without a gap.",
         representation=NewServiceUserSecretRepresentation,
     ),
-    _SECRETS.get(SERVICE_USER / "secrets/{secret}", "Shows when a secret was made and last used.", _find_secret),
+    _SECRETS.get(SERVICE_USER / "secrets/{secret}", "Shows when a secret was created and last used.", _find_secret),
     _SECRETS.delete(
         "remove_service_user_secret",
         SERVICE_USER / "secrets/{secret}",
-        "Ends a secret, and the tokens that it obtained, at once.",
+        "Revokes a secret, and the tokens obtained with it.",
         lambda call: call.services.service_users.remove_secret(call.entity.id, call.child_id, principal=call.principal),
         permission="service_user.write",
     ),

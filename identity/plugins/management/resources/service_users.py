@@ -32,7 +32,7 @@ _SERVICE_USERS = EntityApiResource(
 OPERATIONS = (
     _SERVICE_USERS.list(
         ORGANIZATION / "service-users",
-        "Lists the service users of an organization, by user name unless said otherwise.",
+        "Lists the service users of an organization, by user name by default.",
         _list,
         orders=SERVICE_USER_SORT_KEYS,
     ),

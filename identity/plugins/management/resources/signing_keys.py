@@ -1,4 +1,4 @@
-"""Signing keys: what the service signs tokens with."""
+"""Signing keys: the keys that the service signs tokens with."""
 
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from identity.services.signing_keys import SigningKeyState
 
 
 class SigningKeyRepresentation(Representation):
-    """A signing key, public facts alone. `retires_at` and `published_until` are null until it has a successor."""
+    """The public data of a signing key. `retires_at` and `published_until` are null until it has a successor."""
 
     id: str
     generation: int
@@ -26,7 +26,7 @@ class SigningKeyRepresentation(Representation):
 
 
 class RotateSigningKeyRequest(Command):
-    """Make the next signing key: announced first or, in an emergency, signing after 30 seconds."""
+    """Create the next signing key: announced first or, in an emergency, signing after 30 seconds."""
 
     mode: Literal["normal", "emergency"] = "normal"
 
@@ -55,19 +55,19 @@ OPERATIONS = (
     _KEYS.action(
         "rotate_signing_key",
         INSTANCE / "instance/signing-keys/rotate",
-        "Makes the next signing key. Where one waits already, that one is the answer.",
+        "Creates the next signing key. If one is already announced, returns that one.",
         RotateSigningKeyRequest,
         _rotate_key,
-        description="A normal one is announced before it signs, so that no client meets a key that it does not know."
-        " In an emergency it signs after 30 seconds.",
+        description="A normal key is announced before it signs, so that clients know it in time. In an "
+        "emergency it signs after 30 seconds.",
     ),
     _KEYS.delete(
         "withdraw_signing_key",
         INSTANCE / "instance/signing-keys/{signing_key}",
-        "Withdraws a signing key that others may know, at once.",
+        "Withdraws a compromised signing key at once.",
         lambda call: call.services.signing_keys.withdraw([call.child_id]),
-        description="The key list shows it no more, and tokens that it signed do not count here any more. If it was"
-        " the active one, a new key signs from now on.",
+        description="The key list no longer contains it, and tokens that it signed are no longer valid. "
+        "If it was the active key, a new key signs from now on.",
         permission="signing_key.write",
     ),
 )

@@ -114,12 +114,13 @@ def _represent_claims(previewed: PreviewedClaims) -> PreviewedClaimsRepresentati
 OPERATIONS = (
     ApiResource[None]("token_preview", TokenPreviewRepresentation).get(
         ORGANIZATION / "token-preview",
-        "Tells which tokens and claims a user and an application would get, and why.",
+        "Shows which tokens and claims a user and an application would get, and why.",
         _represent,
         name="preview_tokens",
         permission="user.read",
-        description="A person signs in to the application; then each grant type tells what it would bring: after that "
-        "sign-in, for a service user, or for an application alone. Nothing is issued.",
+        description="Simulates a sign-in to the application, then shows what each grant type would issue: "
+        "after that sign-in, for a service user, or for an application alone. Nothing is "
+        "issued.",
         filters=TokenPreviewRequest,
     ),
 )

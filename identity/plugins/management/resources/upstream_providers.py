@@ -35,11 +35,11 @@ OPERATIONS = (
             call.entity.id, command, principal=call.principal
         ),
         location="/upstream-providers/{id}",
-        description="For Apple the client secret is the private key that Apple gave, in PEM form.",
+        description="For Apple the client secret is the private key issued by Apple, as PEM.",
     ),
     _PROVIDERS.show("Shows an identity provider."),
     _PROVIDERS.update("Changes an identity provider; the kind stays."),
-    _PROVIDERS.deactivate("Deactivates an identity provider: nobody signs in there until it is reactivated."),
+    _PROVIDERS.deactivate("Deactivates an identity provider: people cannot sign in with it until it is reactivated."),
     _PROVIDERS.reactivate("Reactivates an identity provider."),
-    _PROVIDERS.remove("Deletes an identity provider: the accounts of people stay, their links to it are gone."),
+    _PROVIDERS.remove("Deletes an identity provider: people's accounts stay, their links to it are deleted."),
 )

@@ -1,4 +1,4 @@
-"""Second factors: how a person proves who they are, besides the password."""
+"""Second factors: how a person proves who they are, in addition to the password."""
 
 from identity.domain.enrolments import Enrolment
 from identity.plugins.management.api_resource import ApiResource
@@ -23,14 +23,14 @@ _FACTORS = ApiResource[Enrolment]("factor", EnrolmentRepresentation, permission_
 OPERATIONS = (
     _FACTORS.list(
         USER / "factors",
-        "Lists what a person has set up to prove who they are by, newest first.",
+        "Lists the second factors that a person has set up, newest first.",
         lambda call: call.services.factors.list_enrolments(call.entity.id),
         is_paged=False,
     ),
     _FACTORS.delete(
         "reset_factors",
         USER / "factors",
-        "Removes all of it, for whoever has lost it; the person is told by mail.",
+        "Removes all second factors, for a person who has lost them. The person is informed by mail.",
         lambda call: call.services.users.reset_factors(call.entity.id, principal=call.principal),
         permission="user.write",
     ),

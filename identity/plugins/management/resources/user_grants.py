@@ -1,4 +1,4 @@
-"""User grants: roles of projects, given to users."""
+"""User grants: roles of projects, granted to users."""
 
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
@@ -16,7 +16,7 @@ from identity.storage.paging import ResultPage
 
 @representation_fields(UserGrant)
 class UserGrantRepresentation(Representation):
-    """Roles of a project, given to a user. Where they derive from a project grant, this is named."""
+    """Roles of a project, granted to a user. If they derive from a project grant, it is named."""
 
 
 class AddGrantToUserRequest(Command):
@@ -65,14 +65,14 @@ _GRANTS = EntityApiResource(
     service=lambda services: services.user_grants,
 )
 _GRANT = "/user-grants/{id}"
-_ADD_DESCRIPTION = "A user of another organization than the project's needs a project grant that holds the roles."
+_ADD_DESCRIPTION = "A user of an organization other than the project's needs a project grant that includes the roles."
 
 OPERATIONS = (
     _GRANTS.list(USER / "grants", "Lists the grants of a person, newest first.", _list_user_grants),
     _GRANTS.create(
         "add_user_grant",
         USER / "grants",
-        "Gives a person roles of a project.",
+        "Grants a person roles of a project.",
         AddGrantToUserRequest,
         _add_grant_to_user,
         location=_GRANT,
@@ -87,7 +87,7 @@ OPERATIONS = (
     _GRANTS.create(
         "add_service_user_grant",
         SERVICE_USER / "grants",
-        "Gives a service user roles of a project.",
+        "Grants a service user roles of a project.",
         AddGrantToUserRequest,
         _add_grant_to_user,
         location=_GRANT,
@@ -102,7 +102,7 @@ OPERATIONS = (
     _GRANTS.create(
         "add_project_user_grant",
         PROJECT / "user-grants",
-        "Gives a user roles of the project.",
+        "Grants a user roles of the project.",
         AddGrantToProjectRequest,
         _add_project_user_grant,
         location=_GRANT,
@@ -119,7 +119,7 @@ OPERATIONS = (
     _GRANTS.create(
         "add_project_grant_user_grant",
         PROJECT_GRANT / "user-grants",
-        "Gives a user of the organization that holds the project grant some of its roles.",
+        "Grants a user of the organization that holds the project grant some of its roles.",
         AddGrantToProjectRequest,
         _add_derived_user_grant,
         location=_GRANT,
@@ -127,7 +127,7 @@ OPERATIONS = (
     ),
     _GRANTS.show("Shows a user grant."),
     _GRANTS.update("Replaces the roles of a user grant."),
-    _GRANTS.deactivate("Deactivates a user grant: the user is without these roles until it is reactivated."),
+    _GRANTS.deactivate("Deactivates a user grant: the user loses these roles until it is reactivated."),
     _GRANTS.reactivate("Reactivates a user grant."),
-    _GRANTS.remove("Takes the roles of a user grant away.", verb="remove", permission="user_grant.write"),
+    _GRANTS.remove("Removes a user grant with its roles.", verb="remove", permission="user_grant.write"),
 )

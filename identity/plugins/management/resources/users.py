@@ -24,7 +24,7 @@ class AddressRepresentation(Representation):
 @representation_fields(HumanUser, without={"profile", "registered"})
 @representation_fields(Profile)
 class UserRepresentation(Representation):
-    """A person's account with its profile (OpenID Connect Core §5.1); what is not known is empty."""
+    """A person's account with its profile (OpenID Connect Core §5.1); unknown members are empty."""
 
     has_volatile_members: ClassVar[bool] = True
 
@@ -34,9 +34,7 @@ class UserRepresentation(Representation):
 
 
 class InitialCredentialRepresentation(Representation):
-    """The initial credential of a new account, shown this once: a link to send on, or a one-time password to pass
-    on.
-    """
+    """The initial credential of a new account, shown only once: a link or a one-time password to hand over."""
 
     kind: Literal["link", "one_time_password"]
     secret: str
@@ -49,13 +47,13 @@ class InvitedUserRepresentation(UserRepresentation):
 
 
 class PasswordLinkRepresentation(Representation):
-    """A link, good once, by which the person chooses a password; shown this once."""
+    """A single-use link for choosing a password; shown only once."""
 
     password_link: str
 
 
 class OneTimePasswordRepresentation(Representation):
-    """A password that has to be changed at the first sign-in; shown this once."""
+    """A password that must be changed at the first sign-in; shown only once."""
 
     one_time_password: str
 
@@ -105,7 +103,7 @@ _USERS = EntityApiResource(
 OPERATIONS = (
     _USERS.list(
         ORGANIZATION / "users",
-        "Lists the people of an organization, by user name unless said otherwise.",
+        "Lists the people of an organization, by user name by default.",
         _list_users,
         orders=USER_SORT_KEYS,
         description="`q` is any part of a user name, login name, given or family name, or email address.",
@@ -113,7 +111,7 @@ OPERATIONS = (
     _USERS.create(
         "invite_user",
         ORGANIZATION / "users",
-        "Creates a person's account; the answer carries a link or a one-time password, once.",
+        "Creates a person's account; the response contains a link or a one-time password, once.",
         InviteHumanUser,
         _invite_user,
         location="/users/{id}",
@@ -122,14 +120,14 @@ OPERATIONS = (
     _USERS.show("Shows a person's account."),
     _USERS.update(
         "Changes a person's user name and profile.",
-        description="An email address or phone number that changes is no longer verified.",
+        description="A changed email address or phone number is no longer verified.",
     ),
     _USERS.deactivate("Deactivates an account: all sessions and tokens end at once."),
     _USERS.reactivate("Reactivates an account."),
     _USERS.action(
         "issue_password_link",
         USER / "password-link",
-        "Makes a link by which the person chooses a password; the present one is valid until it is used.",
+        "Creates a link for choosing a password; the current password is valid until the link is used.",
         EmptyCommand,
         lambda call, _: PasswordLinkRepresentation(
             password_link=call.services.users.issue_password_link(call.entity.id, principal=call.principal)
@@ -139,8 +137,8 @@ OPERATIONS = (
     _USERS.action(
         "set_one_time_password",
         USER / "one-time-password",
-        "Replaces the password by one to be changed at the next sign-in, unless the policy says otherwise; sessions and"
-        " tokens end at once.",
+        "Replaces the password by one that must be changed at the next sign-in, unless the "
+        "policy says otherwise; sessions and tokens end at once.",
         EmptyCommand,
         lambda call, _: OneTimePasswordRepresentation(
             one_time_password=call.services.users.set_one_time_password(call.entity.id, principal=call.principal)
@@ -150,18 +148,19 @@ OPERATIONS = (
     _USERS.action(
         "unlock_user",
         USER / "unlock",
-        "Forgets the wrong passwords that were tried at an account; nothing else changes.",
+        "Resets an account's count of wrong passwords; nothing else changes.",
         EmptyCommand,
         lambda call, _: call.services.users.unlock(call.entity.id, principal=call.principal),
-        description="After a hundred in a row a password counts only in browsers that signed in to the account before.",
+        description="After a hundred in a row, the password works only in browsers that have signed in to "
+        "the account before.",
     ),
     _USERS.action(
         "keep_user",
         USER / "keep",
-        "Keeps an account whose person has asked for its deletion.",
+        "Cancels the deletion of an account that its owner asked for.",
         EmptyCommand,
         lambda call, _: call.services.account_deletions.cancel(call.entity.id, principal=call.principal),
-        description="Until `deletion_at` the person can keep it, too, by signing in.",
+        description="Until `deletion_at` the person can also keep it by signing in.",
     ),
     _USERS.remove("Deletes an account with its sessions, roles, grants and tokens."),
 )
