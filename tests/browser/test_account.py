@@ -24,6 +24,7 @@ def test_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, tab: T
     assert (stored.given_name, stored.locale, stored.zoneinfo) == ("Änne <b>", "de", "Europe/Berlin")
 
 
+@pytest.mark.thorough
 def test_error_in_closed_section_opens_it(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
@@ -38,6 +39,7 @@ def test_error_in_closed_section_opens_it(site: ExampleCompany, profile: Chromiu
     assert tab.focused == "field-birthdate"
 
 
+@pytest.mark.thorough
 def test_concurrent_profile_edit_shows_conflict(site: ExampleCompany, profile: ChromiumProfile) -> None:
     site.start_session(profile, site.make_user())
     tab, other = profile.tab(), profile.tab()
@@ -75,6 +77,7 @@ def test_password_change_ends_other_sessions(
     assert other.heading == "Profile"
 
 
+@pytest.mark.thorough
 def test_session_of_another_browser_is_ended(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, make_profile: MakeProfile
 ) -> None:
@@ -96,6 +99,7 @@ def test_session_of_another_browser_is_ended(
     assert other.heading == "Sign in"
 
 
+@pytest.mark.thorough
 def test_ending_current_session_signs_out(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
@@ -104,6 +108,7 @@ def test_ending_current_session_signs_out(site: ExampleCompany, profile: Chromiu
     assert tab.heading == "You are signed out"
 
 
+@pytest.mark.thorough
 def test_application_is_disconnected(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     authorization = site.ask(tab, scope="openid email offline_access", prompt="consent")
@@ -121,6 +126,7 @@ def test_application_is_disconnected(site: ExampleCompany, profile: ChromiumProf
     assert site.party.refresh(tokens.refresh_token).json["error"] == "invalid_grant"
 
 
+@pytest.mark.thorough
 def test_menu_opens_and_closes(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
@@ -136,6 +142,7 @@ def test_menu_opens_and_closes(site: ExampleCompany, profile: ChromiumProfile, t
     assert not tab.find(menu).get_attribute("open")
 
 
+@pytest.mark.thorough
 def test_account_switch(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, bert)
@@ -149,6 +156,7 @@ def test_account_switch(site: ExampleCompany, profile: ChromiumProfile, tab: Tab
     assert tab.value("given_name") == user.user.profile.given_name
 
 
+@pytest.mark.thorough
 def test_skip_link_skips_navigation(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
@@ -158,6 +166,7 @@ def test_skip_link_skips_navigation(site: ExampleCompany, profile: ChromiumProfi
     assert tab.focused == "main"
 
 
+@pytest.mark.thorough
 def test_navigation_is_a_menu_on_narrow_screens(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.size(390, 844)
@@ -168,6 +177,7 @@ def test_navigation_is_a_menu_on_narrow_screens(site: ExampleCompany, profile: C
     assert tab.heading == "Sessions"
 
 
+@pytest.mark.thorough
 def test_times_use_browser_time_zone(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     tab.command("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")

@@ -26,6 +26,7 @@ def scene(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> BrowserSc
     return BrowserScenario(site, profile, tab)
 
 
+@pytest.mark.thorough
 def test_sign_in_shows_organization_branding(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     site.ask(tab, site.make_application("Invoices", branded(scene)))
@@ -42,6 +43,7 @@ def test_sign_in_shows_organization_branding(scene: BrowserScenario) -> None:
     assert tab.run("return document.querySelectorAll('script, [onload]').length") == 0
 
 
+@pytest.mark.thorough
 def test_logo_is_visible_on_dark_pages(scene: BrowserScenario) -> None:
     """On a light background, unless there is a logo for dark pages, which needs none."""
     site, tab = scene.site, scene.tab
@@ -63,6 +65,7 @@ def test_logo_is_visible_on_dark_pages(scene: BrowserScenario) -> None:
         assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgba(0, 0, 0, 0)"
 
 
+@pytest.mark.thorough
 def test_logo_upload(scene: BrowserScenario, tmp_path: Path) -> None:
     site, tab = scene.site, scene.tab
     organization = site.world.make_organization()
@@ -85,6 +88,7 @@ def test_logo_upload(scene: BrowserScenario, tmp_path: Path) -> None:
     assert "The picture is larger than 512 KiB." in tab.text_of("#error-logo")
 
 
+@pytest.mark.thorough
 def test_branding_preview_follows_input(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     organization = branded(scene)

@@ -104,6 +104,7 @@ def test_owner_requires_second_factor_of_managers(company: ExampleCompany, tab: 
     save_picture(tab, "8-choice")
 
 
+@pytest.mark.thorough
 def test_recovery_code_replaces_lost_phone(company: ExampleCompany, tab: Tab) -> None:
     strict = company.world.make_organization()
     with company.world.transaction_services() as services:

@@ -181,6 +181,7 @@ def run_documented_client(site: ExampleCompany, folder: Path, scope: str) -> dic
 # --- convenience ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_ids_and_secrets_can_be_copied(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, manager: CompanyUser
 ) -> None:
@@ -202,6 +203,7 @@ def clipboard_text(tab: Tab) -> str:
     return found
 
 
+@pytest.mark.thorough
 def test_redirect_uris_are_checked_while_typing(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
@@ -218,6 +220,7 @@ def test_redirect_uris_are_checked_while_typing(
         assert services.storage.projects.count_children([project.id])[project.id][0] == 0
 
 
+@pytest.mark.thorough
 def test_navigation_is_a_menu_on_narrow_screens(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
@@ -239,6 +242,7 @@ def test_navigation_is_a_menu_on_narrow_screens(
 # --- concurrent tabs and managers -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_tabs_of_two_organizations_are_independent(
     site: ExampleCompany, profile: ChromiumProfile, manager: CompanyUser, organization: Organization
 ) -> None:
@@ -257,6 +261,7 @@ def test_tabs_of_two_organizations_are_independent(
     assert [row.text for row in first.all("tbody .table__name")] == ["Rockets"]
 
 
+@pytest.mark.thorough
 def test_form_resubmitted_after_back_creates_once(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
@@ -292,6 +297,7 @@ def test_concurrent_edit_of_two_managers_shows_conflict(
     assert first.heading == "Planes"
 
 
+@pytest.mark.thorough
 def test_removed_role_refuses_open_form(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, organization: Organization
 ) -> None:
@@ -363,6 +369,7 @@ def reach_where(tab: Tab, condition: str, argument: str) -> None:
     raise AssertionError(f"the Tab key does not reach {argument}")
 
 
+@pytest.mark.thorough
 def test_addresses_break_between_words(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     """At a common screen width, next to long names, URLs wrap only between words."""
     organization = site.world.make_organization()

@@ -45,6 +45,7 @@ def example(site: ExampleCompany) -> Iterator[DocsExample]:
             process.terminate()
 
 
+@pytest.mark.thorough
 def test_docs_web_application_sign_in_and_logout(site: ExampleCompany, tab: Tab, example: DocsExample) -> None:
     anna = site.make_user()
     # Browsers open idle connections in advance.

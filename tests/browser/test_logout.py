@@ -32,6 +32,7 @@ def test_rp_initiated_logout_returns_to_application(site: ExampleCompany, profil
     assert not is_signed_in(site, profile)
 
 
+@pytest.mark.thorough
 def test_logout_without_hint_asks_for_confirmation(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, _ = signed_in(site, tab)
     parameters = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
@@ -48,6 +49,7 @@ def test_logout_without_hint_asks_for_confirmation(site: ExampleCompany, profile
     assert not is_signed_in(site, profile)
 
 
+@pytest.mark.thorough
 def test_menu_signs_out(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     signed_in(site, tab)
     tab.open(f"{site.url}/account")
@@ -59,6 +61,7 @@ def test_menu_signs_out(site: ExampleCompany, profile: ChromiumProfile, tab: Tab
     assert tab.heading == "Sign in"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/console", "/nothing"], ids=["forbidden", "not found"])
 def test_error_page_allows_switching_accounts(
     site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str
@@ -75,6 +78,7 @@ def test_error_page_allows_switching_accounts(
     assert not is_signed_in(site, profile)
 
 
+@pytest.mark.thorough
 def test_back_after_logout_shows_no_account_data(site: ExampleCompany, tab: Tab) -> None:
     anna, _ = signed_in(site, tab)
     tab.open(f"{site.url}/account/profile")

@@ -12,6 +12,7 @@ def profile(make_profile: MakeProfile) -> ChromiumProfile:
     return make_profile(script=False)
 
 
+@pytest.mark.thorough
 def test_page_scripts_are_disabled(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     tab.send(login_name="anna@acme.example")
@@ -36,6 +37,7 @@ def test_sign_in_without_script(site: ExampleCompany, tab: Tab) -> None:
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_language_change_without_script(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     tab.fill(login_name="anna@acme.example")
@@ -43,6 +45,7 @@ def test_language_change_without_script(site: ExampleCompany, tab: Tab) -> None:
     assert (tab.heading, tab.value("login_name")) == ("Anmelden", "anna@acme.example")
 
 
+@pytest.mark.thorough
 def test_account_chooser_without_script(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
@@ -51,6 +54,7 @@ def test_account_chooser_without_script(site: ExampleCompany, profile: ChromiumP
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_form_post_response_without_script(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab, response_mode="form_post")
     site.sign_in(tab, site.make_user())

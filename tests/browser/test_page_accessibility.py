@@ -218,6 +218,7 @@ SETTING_UP = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize("size", SIZES[1:], ids=str)
 @pytest.mark.parametrize("name", SETTING_UP)
@@ -244,6 +245,7 @@ def keep(request: pytest.FixtureRequest) -> Callable[[Tab, str], None]:
     return keep
 
 
+@pytest.mark.thorough
 @pytest.mark.pictures
 @pytest.mark.parametrize("name", PAGES)
 def test_page_pictures(name: str, make_scenario: MakeScene, keep: Callable[[Tab, str], None]) -> None:

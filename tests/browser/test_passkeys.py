@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from identity.domain.enrolments import Enrolment
 from identity.domain.policies import SecondFactorRule
 from identity.services.commands.policies import ChangePolicy
@@ -50,6 +52,7 @@ def test_passkey_is_added_and_signs_in(site: ExampleCompany, tab: Tab) -> None:
     assert (claims["sub"], claims["acr"], claims["amr"]) == (anna.user.id, PHR, ["swk", "user", "mfa"])
 
 
+@pytest.mark.thorough
 def test_passkey_autofill_at_login_name(site: ExampleCompany, tab: Tab) -> None:
     """The virtual authenticator selects the first passkey at once."""
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
@@ -63,6 +66,7 @@ def test_passkey_autofill_at_login_name(site: ExampleCompany, tab: Tab) -> None:
     assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
+@pytest.mark.thorough
 def test_passkey_is_offered_on_password_page(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
@@ -75,6 +79,7 @@ def test_passkey_is_offered_on_password_page(site: ExampleCompany, tab: Tab) -> 
     assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
+@pytest.mark.thorough
 def test_security_key_without_pin_is_second_factor(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     DevToolsAuthenticator(
@@ -98,6 +103,7 @@ def test_security_key_without_pin_is_second_factor(site: ExampleCompany, tab: Ta
     assert passkeys(site, anna)[0].last_used_at is not None
 
 
+@pytest.mark.thorough
 def test_policy_requires_passkey_during_sign_in(site: ExampleCompany, tab: Tab) -> None:
     strict = site.world.make_organization()
     with site.world.transaction_services() as services:
@@ -115,6 +121,7 @@ def test_policy_requires_passkey_during_sign_in(site: ExampleCompany, tab: Tab) 
     assert site.tokens(tab, authorization).claims["acr"] == PHR
 
 
+@pytest.mark.thorough
 def test_failed_user_verification_shows_message(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
@@ -132,6 +139,7 @@ def test_failed_user_verification_shows_message(site: ExampleCompany, tab: Tab) 
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_passkey_is_added_once_per_device(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     DevToolsAuthenticator(tab)
@@ -143,6 +151,7 @@ def test_passkey_is_added_once_per_device(site: ExampleCompany, tab: Tab) -> Non
     assert len(passkeys(site, anna)) == 1
 
 
+@pytest.mark.thorough
 def test_cloned_passkey_is_refused(site: ExampleCompany, make_profile: MakeProfile) -> None:
     anna, tab = site.make_user(), make_profile().tab()
     device = DevToolsAuthenticator(tab, defaultBackupEligibility=False, defaultBackupState=False)
@@ -167,6 +176,7 @@ def test_cloned_passkey_is_refused(site: ExampleCompany, make_profile: MakeProfi
     assert [event.event for event in site.world.audit_events(object_id=anna.user.id)].count("factor.suspected") == 1
 
 
+@pytest.mark.thorough
 def test_removed_passkey_is_refused(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
@@ -185,6 +195,7 @@ def test_removed_passkey_is_refused(site: ExampleCompany, tab: Tab) -> None:
     assert tab.heading == "Sign in"
 
 
+@pytest.mark.thorough
 def test_expired_passkey_challenge_is_renewed(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
@@ -199,6 +210,7 @@ def test_expired_passkey_challenge_is_renewed(site: ExampleCompany, tab: Tab) ->
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_language_change_sends_no_passkey(site: ExampleCompany, tab: Tab) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)

@@ -27,6 +27,7 @@ def grace(number: int) -> dict[str, str]:
     return {"user_name": f"grace{number}", **GRACE, "email": f"grace{number}@navy.example"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [1, 2], ids=["asked for by the application", "by the link"])
 def test_registration_creates_account(site: ExampleCompany, tab: Tab, number: int) -> None:
     authorization = site.ask(tab, **({"prompt": "create"} if number == 1 else {}))
@@ -41,6 +42,7 @@ def test_registration_creates_account(site: ExampleCompany, tab: Tab, number: in
     assert (user.user_name, user.profile.email_verified) == (f"grace{number}", False)
 
 
+@pytest.mark.thorough
 def test_registration_shows_all_errors(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab, prompt="create")
     tab.send(**(grace(3) | {"email": "grace", "family_name": "", "password_again": "something else"}))
@@ -60,6 +62,7 @@ def test_registration_shows_all_errors(site: ExampleCompany, tab: Tab) -> None:
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_language_change_keeps_registration_form(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab, prompt="create")
     tab.fill(**grace(4))
@@ -70,6 +73,7 @@ def test_language_change_keeps_registration_form(site: ExampleCompany, tab: Tab)
     assert tab.value("password") == ""
 
 
+@pytest.mark.thorough
 def test_mailed_link_completes_registration(mailing_site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
     """In another browser, such as on a phone, the link leads to the account."""
     site = mailing_site

@@ -48,6 +48,7 @@ def test_sign_in_by_keyboard(site: ExampleCompany, tab: Tab) -> None:
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_wrong_password_error_is_at_its_field(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
@@ -64,6 +65,7 @@ def test_wrong_password_error_is_at_its_field(site: ExampleCompany, tab: Tab) ->
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_unknown_login_name_shows_the_same_page(site: ExampleCompany, tab: Tab) -> None:
     pages = []
     for name in (site.make_user().login_name, "nobody@nowhere.example"):
@@ -75,6 +77,7 @@ def test_unknown_login_name_shows_the_same_page(site: ExampleCompany, tab: Tab) 
     assert pages[0] == pages[1]
 
 
+@pytest.mark.thorough
 def test_not_you_keeps_login_name(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     tab.send(login_name="anna@acme.example")
@@ -82,6 +85,7 @@ def test_not_you_keeps_login_name(site: ExampleCompany, tab: Tab) -> None:
     assert tab.value("login_name") == "anna@acme.example"
 
 
+@pytest.mark.thorough
 def test_one_time_password_must_be_changed(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user(must_change=True)
     authorization = site.ask(tab)
@@ -96,6 +100,7 @@ def test_one_time_password_must_be_changed(site: ExampleCompany, tab: Tab) -> No
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_account_chooser_selects_session(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     for person in (anna, bert):
@@ -106,6 +111,7 @@ def test_account_chooser_selects_session(site: ExampleCompany, profile: Chromium
     assert site.tokens(tab, authorization).claims["sub"] == anna.user.id
 
 
+@pytest.mark.thorough
 def test_prompt_select_account_shows_chooser(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, anna)
@@ -116,6 +122,7 @@ def test_prompt_select_account_shows_chooser(site: ExampleCompany, profile: Chro
     assert site.tokens(tab, authorization).claims["sub"] == bert.user.id
 
 
+@pytest.mark.thorough
 def test_prompt_login_requires_password(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     anna = site.make_user()
     site.start_session(profile, anna)
@@ -126,6 +133,7 @@ def test_prompt_login_requires_password(site: ExampleCompany, profile: ChromiumP
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 def test_consent_decision(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     site.start_session(profile, site.make_user())
     authorization = site.ask(tab, prompt="consent", scope="openid email")
@@ -137,6 +145,7 @@ def test_consent_decision(site: ExampleCompany, profile: ChromiumProfile, tab: T
     assert "error=access_denied" in tab.url
 
 
+@pytest.mark.thorough
 def test_language_change_keeps_input(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)
@@ -151,6 +160,7 @@ def test_language_change_keeps_input(site: ExampleCompany, tab: Tab) -> None:
     site.tokens(tab, authorization)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("languages", ["de-CH,en;q=0.5", "zh-Hans", "pl, it;q=0.1"])
 def test_pages_use_browser_language(site: ExampleCompany, make_profile: MakeProfile, languages: str) -> None:
     tab = make_profile(languages=languages).tab()
@@ -160,6 +170,7 @@ def test_pages_use_browser_language(site: ExampleCompany, make_profile: MakeProf
     assert spoken != "en"
 
 
+@pytest.mark.thorough
 def test_form_post_response_mode(site: ExampleCompany, tab: Tab) -> None:
     """Form Post Response Mode: the page submits itself."""
     authorization = site.ask(tab, response_mode="form_post")
@@ -170,6 +181,7 @@ def test_form_post_response_mode(site: ExampleCompany, tab: Tab) -> None:
     site.redeemed(received.members, authorization)
 
 
+@pytest.mark.thorough
 def test_fragment_response_mode(site: ExampleCompany, tab: Tab) -> None:
     authorization = site.ask(tab, response_type="id_token")
     site.sign_in(tab, site.make_user())
@@ -180,6 +192,7 @@ def test_fragment_response_mode(site: ExampleCompany, tab: Tab) -> None:
     assert "id_token=" in fragment
 
 
+@pytest.mark.thorough
 def test_application_may_redirect_to_another_site(site: ExampleCompany, tab: Tab) -> None:
     """Browsers apply form-action to redirects after a POST, so sign-in pages must not set it (pages §3.4)."""
     authorization = site.ask(tab, redirect_uri=site.application.onward)
@@ -188,6 +201,7 @@ def test_application_may_redirect_to_another_site(site: ExampleCompany, tab: Tab
     assert f"state={authorization.parameters['state']}" in tab.url
 
 
+@pytest.mark.thorough
 def test_account_page_sign_in(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     tab.open(f"{site.url}/account/sessions")
@@ -196,6 +210,7 @@ def test_account_page_sign_in(site: ExampleCompany, tab: Tab) -> None:
     assert tab.url == f"{site.url}/account/sessions"
 
 
+@pytest.mark.thorough
 def test_password_can_be_shown(site: ExampleCompany, tab: Tab) -> None:
     anna = site.make_user()
     authorization = site.ask(tab)

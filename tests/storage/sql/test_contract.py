@@ -33,14 +33,34 @@ class TestSqlite(Sql, StorageContract):
         return partial(SqlBackend, SqlPluginSettings(url=sqlite_url))
 
 
-class TestPostgresql(Sql, StorageContract):
+class ConcurrencyContract(
+    BackendContract,
+    TransactionContract,
+    RaceContract,
+    AuthorizationCodeContract,
+    RefreshTokenContract,
+    RecordContract,
+):
+    """The parts of the contract whose outcome depends on how a database isolates transactions."""
+
+
+class Postgresql(Sql):
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
         return partial(SqlBackend, SqlPluginSettings(url=postgresql_url))
 
 
+class TestPostgresqlConcurrency(Postgresql, ConcurrencyContract):
+    pass
+
+
 @pytest.mark.thorough
-class TestSerializable(TestPostgresql):
+class TestPostgresql(Postgresql, StorageContract):
+    pass
+
+
+@pytest.mark.thorough
+class TestSerializable(Sql, ConcurrencyContract):
     """Serializable transactions, as in distributed databases with PostgreSQL's dialect."""
 
     @pytest.fixture
@@ -49,15 +69,7 @@ class TestSerializable(TestPostgresql):
 
 
 @pytest.mark.thorough
-class TestPgbouncer(
-    Sql,
-    BackendContract,
-    TransactionContract,
-    RaceContract,
-    AuthorizationCodeContract,
-    RefreshTokenContract,
-    RecordContract,
-):
+class TestPgbouncer(Sql, ConcurrencyContract):
     """With a pooler, each transaction may use another of a few server connections."""
 
     @pytest.fixture
