@@ -70,6 +70,7 @@ def difference(expected: list[NormalizedResponse], actual: list[NormalizedRespon
     return "\n".join(item for item in ndiff(*lines) if item[0] in "+-")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("straight", [False, True], ids=["here", "elsewhere"])
 def test_anonymous_requests_do_not_reveal_accounts(
     world: World, monkeypatch: pytest.MonkeyPatch, straight: bool
