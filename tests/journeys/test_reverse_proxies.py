@@ -161,7 +161,10 @@ def _watched(app: Any, requests_seen: list[str]) -> Callable[..., Awaitable[None
     return watch
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+@pytest.fixture(
+    scope="module",
+    params=["nginx", *(pytest.param(name, marks=pytest.mark.thorough) for name in PROGRAMS if name != "nginx")],
+)
 def proxied(
     request: pytest.FixtureRequest,
     database_factory: DatabaseFactory,

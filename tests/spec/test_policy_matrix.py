@@ -357,6 +357,7 @@ def world(make_world: WorldFactory) -> World:
     return world
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", [field.name for field in fields(Policy)])
 def test_policy_rule_has_expected_effect(world: World, name: str) -> None:
     """For the rule's organization only; another one is unaffected."""

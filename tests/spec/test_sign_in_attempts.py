@@ -164,6 +164,7 @@ def _renamed_to(world: World, person: HumanUser) -> HumanUser:
 
 
 @everywhere
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("goes", [_renamed_away, _removed, _renamed_to])
 @pytest.mark.parametrize("bare", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_reassigned_name_has_no_failures(
@@ -228,6 +229,7 @@ def spellings(name: str, domain: str) -> dict[str, str]:
 SPELLINGS = tuple(spellings("x", "y"))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("second", SPELLINGS)
 @pytest.mark.parametrize(
     "first", ["bare", *(pytest.param(item, marks=pytest.mark.thorough) for item in ("full", "wide at"))]
