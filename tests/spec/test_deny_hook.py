@@ -99,7 +99,6 @@ ABOVE = {
 }
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", [ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT])
 def test_denied_resources_are_not_listed(scene: DenyHookScenario, level: ManagerLevel) -> None:
     key = ResourceKey(level, scene.hidden[level][0])

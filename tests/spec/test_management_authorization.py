@@ -306,7 +306,6 @@ def test_permission_tables_name_every_operation(world: World) -> None:
 
 
 @pytest.mark.shows("1.6", "2.6.1", "2.6.2", "2.6.3", "5.2.3")
-@pytest.mark.sampled(8)
 @pytest.mark.parametrize("role", ROLES)
 def test_role_permits_exactly_its_operations(
     world: World, own_estate: ApiFixtureData, foreign: ApiFixtureData, role: str

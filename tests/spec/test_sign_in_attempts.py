@@ -164,7 +164,7 @@ def _renamed_to(world: World, person: HumanUser) -> HumanUser:
 
 
 @everywhere
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("goes", [_renamed_away, _removed, _renamed_to])
 @pytest.mark.parametrize("bare", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_reassigned_name_has_no_failures(

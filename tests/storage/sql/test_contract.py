@@ -60,7 +60,7 @@ class TestPostgresql(Postgresql, StorageContract):
 
 
 @pytest.mark.thorough
-class TestSerializable(Sql, ConcurrencyContract):
+class TestSerializable(Sql, StorageContract):
     """Serializable transactions, as in distributed databases with PostgreSQL's dialect."""
 
     @pytest.fixture
