@@ -28,7 +28,7 @@ test: $(VENV)/.develops ## run the tests that find most mistakes, in a few minut
 	$(BIN)/python -m pytest -n auto --dist worksteal --asgi $(ARGS)
 
 test-all: $(VENV)/.develops ## run every case of all tests on every storage, and look for secrets in the logs
-	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways --every-storage --thorough --search-logs --durations 60 --durations-min 8 $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways --every-storage --thorough --exhaustive --search-logs --durations 60 --durations-min 8 $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .
@@ -45,10 +45,10 @@ faults: $(VENV)/.develops ## inject faults under load: kill and freeze processes
 cluster: $(VENV)/.develops ## lose the primary of a Patroni cluster under load
 	$(BIN)/python -m faults.cluster $(ARGS)
 
-docs: $(VENV)/.develops ## build the documentation into docs/_build/html
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+docs: $(VENV)/.develops ## build the documentation, which the service then shows under /docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html -d docs/_build docs identity/plugins/documentation/html
 
-dist: $(VENV)/.releases ## build source distribution and wheel twice, compare them, and write an SBOM
+dist: $(VENV)/.releases ## build source distributions and wheels twice, compare them, and write an SBOM
 	.ci/release dist
 
 release: $(VENV)/.releases ## make dist for VERSION=1.2.3, with its changelog, commit and tag; nothing is uploaded
@@ -59,7 +59,7 @@ pictures: $(VENV)/.develops ## take the screenshots for README and documentation
 	$(BIN)/python -m tests.browser.make_pictures
 
 clean: ## remove everything installed and built, but not the data (DATA=var)
-	rm -rf $(VENV) build dist *.egg-info docs/_build .coverage .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist *.egg-info client/build client/src/*.egg-info docs/_build identity/plugins/documentation/html .coverage .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -73,12 +73,14 @@ $(VENV)/.runs: setup.cfg pyproject.toml constraints.txt
 	@$(call install,.[sql$(comma)postgresql])
 	@touch $@
 
-$(VENV)/.develops: setup.cfg pyproject.toml constraints.txt
+$(VENV)/.develops: setup.cfg pyproject.toml constraints.txt client/pyproject.toml
 	@$(call install,.[sql$(comma)postgresql$(comma)mariadb$(comma)test$(comma)lint$(comma)docs$(comma)bench])
+	@$(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt \
+		--no-build-isolation --editable client
 	@touch $(VENV)/.runs $@
 
 $(VENV)/.releases: setup.cfg pyproject.toml constraints.txt
-	@$(call install,.[sql$(comma)postgresql$(comma)release])
+	@$(call install,.[sql$(comma)postgresql$(comma)mariadb$(comma)test$(comma)docs$(comma)release])
 	@touch $@
 
 comma = ,

@@ -1,4 +1,4 @@
-"""Sphinx: ``make docs``, or ``python -m sphinx -W -b html docs docs/_build/html``."""
+"""Sphinx: ``make docs``."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from identity import __version__
 
 project = "identity"
 version = release = __version__
-extensions = ["reference_pages", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["llms_txt", "reference_pages", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
@@ -38,7 +38,9 @@ pygments_dark_style = "monokai"
 # What a prompt shows is not part of what is copied.
 copybutton_prompt_text = r"\$ |> "
 copybutton_prompt_is_regexp = True
-html_copy_source = False
+# /llms.txt links to the sources.
+html_copy_source = True
+html_show_sourcelink = False
 html_show_sphinx = False
 html_use_index = False
 html_show_copyright = False

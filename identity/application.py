@@ -5,19 +5,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from identity import extension_registry, instrumentation
-from identity.background_jobs import BackgroundJobs
+from identity.background_jobs import ACTIVITY_INTERVAL, ACTIVITY_JOB, BackgroundJobs
 from identity.background_monitor import BackgroundWorkMonitor
 from identity.background_worker import BackgroundJob, BackgroundWorker
 from identity.clock import Clock
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
+from identity.domain.mail_server import EffectiveMailServer
 from identity.domain_verification import DomainVerifier
 from identity.extension_points import ServingProcess, SystemCheck
 from identity.extension_registry import PasswordCheck
 from identity.mailer import Mailer
+from identity.outbound_http import OutboundHttpClient
 from identity.outbox_sender import OutboxSender
 from identity.plugin_host import PluginHost
 from identity.provider.client_authentication import authenticate_client
@@ -33,6 +35,7 @@ from identity.storage.backend import Backend, Storage
 from identity.storage.errors import StorageUnavailable
 from identity.system_checks import SystemChecks
 from identity.transaction_manager import ExplicitTransactionManager
+from identity.webhook_sender import WebhookSender
 
 if TYPE_CHECKING:
     from identity.provider.pyoidc_provider import IdentityProvider
@@ -59,6 +62,7 @@ class IdentityApplication:
     background_jobs: BackgroundJobs = field(init=False)
     background_worker: BackgroundWorker = field(init=False)
     senders: Mapping[str, OutboxSender] = field(init=False)
+    webhook_sender: WebhookSender = field(init=False)
     system_checks: SystemChecks = field(init=False)
     background_monitor: BackgroundWorkMonitor = field(init=False)
     observers: Sequence[instrumentation.InstrumentationObserver] = field(init=False)
@@ -71,9 +75,19 @@ class IdentityApplication:
     def __post_init__(self) -> None:
         self.observers = extension_registry.collect_observers(self.plugin_host)
         instrumentation.add_observers(self.observers)
+        self.mailer.load = self._load_mail_server
         self.senders = {
             kind: self._create_outbox_sender(delivery) for kind, delivery in self.process_state.deliveries.items()
         }
+        self.webhook_sender = WebhookSender(
+            OutboundHttpClient(
+                networks=OutboundHttpClient.parse_networks(self.settings.allowed_networks), bounds_name_lookups=True
+            ),
+            transaction=lambda: self.transaction(SYSTEM),
+            reading=lambda: self.read_session(SYSTEM),
+            clock=lambda: self.clock(),
+            stopping=lambda: self.background_worker.is_stopping,
+        )
         self.background_jobs = BackgroundJobs(
             self.process_state,
             transaction=self.transaction,
@@ -89,11 +103,7 @@ class IdentityApplication:
             self.read_session,
             self.process_state.sealer,
             [
-                *(
-                    [SystemCheck("mail", self.mailer.find_problem, affects_readiness=False)]
-                    if self.settings.smtp.host
-                    else []
-                ),
+                SystemCheck("mail", self.mailer.find_problem, affects_readiness=False),
                 *(
                     SystemCheck(outbox_sender.name, outbox_sender.find_problem, affects_readiness=False)
                     for outbox_sender in self.senders.values()
@@ -146,9 +156,10 @@ class IdentityApplication:
 
     def after_commit(self, services: Services) -> None:
         """Notify observers and caches of what these services changed. Call it after the commit."""
+        self.process_state.activity_collector.count_events(services.recorded_events)
         self.plugin_host.notify_audit_events(services.recorded_events)
         for kind in sorted(services.queued_kinds):
-            self.background_worker.run_now(self.senders[kind].name)
+            self.background_worker.run_now(self.senders[kind].name if kind in self.senders else kind)
 
     @contextmanager
     def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
@@ -169,6 +180,11 @@ class IdentityApplication:
         with ExitStack() as stack:
             yield self.create_services(lambda: stack.enter_context(self.backend.read_session()), actor)
 
+    def _load_mail_server(self) -> EffectiveMailServer:
+        """The mail server now, so that a change takes effect in every process with the next mail."""
+        with self.read_session() as services:
+            return services.mail_server.effective()
+
     @contextmanager
     def snapshot(self, actor: Actor = OPERATOR) -> Iterator[Services]:
         """Services on a snapshot: all reads see what was committed when it was opened."""
@@ -182,6 +198,10 @@ class IdentityApplication:
             self.settings, lambda: self.read_session(SYSTEM), self._pool_usages, lambda: self.worker_replacements
         )
         with ExitStack() as stack:
+            # Not before: no thread may start before a fork.
+            self.process_state.activity_collector.on_first = partial(
+                self.background_worker.schedule, ACTIVITY_JOB, ACTIVITY_INTERVAL
+            )
             for _, hook in self.plugin_host.implementations("identity_lifespan"):
                 stack.enter_context(hook(process=serving_process))
             yield
@@ -194,6 +214,7 @@ class IdentityApplication:
 
         A storage failure is logged and does not change the response.
         """
+        self.process_state.activity_collector.count_refusals(events)
         fresh = [event for event in events if event.once is None or event.once not in self._refusals]
         if not fresh:
             return
@@ -214,7 +235,10 @@ class IdentityApplication:
             BackgroundJob(outbox_sender.name, _OUTBOX_INTERVAL, outbox_sender.run, has_own_thread=True)
             for outbox_sender in self.senders.values()
         )
-        return BackgroundWorker([*self.background_jobs.jobs, *sending])
+        webhooks = BackgroundJob(
+            self.webhook_sender.name, _OUTBOX_INTERVAL, self.webhook_sender.run, has_own_thread=True
+        )
+        return BackgroundWorker([*self.background_jobs.jobs, *sending, webhooks])
 
     def _create_outbox_sender(self, delivery: Delivery) -> OutboxSender:
         return OutboxSender(
@@ -234,9 +258,15 @@ class IdentityApplication:
         """Finish background work and close connections."""
         instrumentation.remove_observers(self.observers)
         self.background_worker.stop()
-        try:
-            self.background_jobs.flush_last_used()
-        except StorageUnavailable as problem:
-            log.warning("last uses could not be written: %s", problem)
+        for name, flush in (
+            ("last uses", self.background_jobs.flush_last_used),
+            ("figures", self.background_jobs.flush_activity),
+        ):
+            try:
+                flush()
+            except StorageUnavailable as problem:
+                log.warning("%s could not be written: %s", name, problem)
+            except Exception:
+                log.exception("%s could not be written", name)
         self.process_state.hasher.close()
         self.backend.close()

@@ -28,7 +28,7 @@ from identity.password_hashing import PasswordHasher
 from identity.plugin_host import PluginError, PluginHost
 from identity.provider.endpoints import metadata
 from identity.server_settings import is_loopback_only, validate_server_settings
-from identity.services.mails import MAIL_KIND
+from identity.services.mail_server import MailServerCache
 from identity.services.process_state import ProcessState
 from identity.services.signing_keys import KeyRing
 from identity.settings import PREFIX, Settings, plugin_setting_strings, read_settings
@@ -92,9 +92,10 @@ def create_application(
             hasher=hasher,
             manager_roles=extension_registry.collect_manager_roles(host),
             deny_hook=extension_registry.combine_deny_hooks(host),
-            capabilities=extension_registry.build_capabilities(host, protocol, can_send_mail=MAIL_KIND in deliveries),
+            capabilities=extension_registry.build_capabilities(host, protocol),
             deliveries=deliveries,
             password_blocklist=known_bad,
+            mail_server_cache=MailServerCache(has_mailbox=mailer.has_mailbox),
         ),
         mailer=mailer,
         domain_verifier=DomainVerifier(core),

@@ -13,19 +13,29 @@ from identity.background_worker import BackgroundJob
 from identity.clock import Clock
 from identity.domain.audit import SYSTEM, Actor
 from identity.domain.errors import Conflict, NotFound
-from identity.services import last_used_tracker, leases
+from identity.services import activity_collector, last_used_tracker, leases
 from identity.services.container import Services
 from identity.services.process_state import ProcessState
 from identity.services.purge import BATCH_SIZE, PurgeBatch, find_expired, purge_batch, purge_cutoff
 from identity.services.service_users import EXPIRING_KEYS_JOB
+from identity.services.user_imports import USER_IMPORTS_JOB
 from identity.storage.errors import StorageUnavailable
 from identity.storage.stores.purges import PurgeKind
+from identity.user_importer import UserImporter
 
 log = logging.getLogger(__name__)
 
 _EXPIRING_KEYS_INTERVAL = timedelta(hours=6)
 _DELETION_INTERVAL = timedelta(hours=1)
+_ENDS_OF_ROLES_INTERVAL = timedelta(hours=1)
+_USER_IMPORTS_INTERVAL = timedelta(seconds=30)
 _LAST_USED_INTERVAL = timedelta(minutes=1)
+_PEOPLE_INTERVAL = timedelta(minutes=1)
+#: Counting people takes at most this share of a processor.
+_PEOPLE_LOAD = 1 / 500
+ACTIVITY_JOB = "figures"
+#: A process that is killed loses what it collected for at most this long.
+ACTIVITY_INTERVAL = timedelta(seconds=10)
 #: Minimum pause between batches; it is at least as long as the batch took, so that other writers get their turn.
 _BATCH_PAUSE_SECONDS = 0.005
 
@@ -58,6 +68,10 @@ class BackgroundJobs:
         self._clock = clock
         self._relieve = relieve
         self._stopping = stopping
+        self._next_people_count = 0.0
+        self.user_importer = UserImporter(
+            transaction=transaction, reading=reading, clock=clock, stopping=stopping, cost=process.hasher.cost
+        )
 
     @property
     def jobs(self) -> list[BackgroundJob]:
@@ -67,7 +81,11 @@ class BackgroundJobs:
             BackgroundJob("key rotation", purge_interval, self.rotate_signing_key_if_due),
             BackgroundJob(EXPIRING_KEYS_JOB, _EXPIRING_KEYS_INTERVAL, self.record_expiring_keys),
             BackgroundJob("account deletions", _DELETION_INTERVAL, self.delete_due_accounts_with_lease),
+            BackgroundJob("ends of roles", _ENDS_OF_ROLES_INTERVAL, self.tidy_ended_roles_with_lease),
             BackgroundJob("last uses", _LAST_USED_INTERVAL, self.flush_last_used),
+            BackgroundJob(ACTIVITY_JOB, ACTIVITY_INTERVAL, self.flush_activity),
+            BackgroundJob(USER_IMPORTS_JOB, _USER_IMPORTS_INTERVAL, self.user_importer.run, has_own_thread=True),
+            BackgroundJob("people", _PEOPLE_INTERVAL, self.count_people_with_lease, has_own_thread=True),
         ]
 
     def purge(self) -> dict[str, int]:
@@ -107,6 +125,7 @@ class BackgroundJobs:
         if goes_on():
             with self._transaction(SYSTEM) as services:
                 deleted["signing keys"] = services.signing_keys.remove_unpublished()
+                deleted["figures"] = services.figures.remove_old()
         if failures:
             raise failures[0]
         return {kind: count for kind, count in deleted.items() if count}
@@ -168,6 +187,24 @@ class BackgroundJobs:
             with self._transaction(SYSTEM) as services:
                 services.service_users.record_expiring()
 
+    def tidy_ended_roles(self) -> int:
+        """Record what ends soon, and remove roles and project grants that have ended; returns the number removed."""
+        with self._transaction(SYSTEM) as services:
+            services.ends_of_roles.record_ending()
+        removed = 0
+        while not self._stopping():
+            with self._transaction(SYSTEM) as services:
+                count = services.ends_of_roles.remove_ended()
+            removed += count
+            if not count:
+                break
+            time.sleep(_BATCH_PAUSE_SECONDS)
+        return removed
+
+    def tidy_ended_roles_with_lease(self) -> None:
+        if self._acquire_lease("ends of roles", _ENDS_OF_ROLES_INTERVAL / 2):
+            self.tidy_ended_roles()
+
     def delete_due_accounts(self) -> int:
         """Delete accounts whose deletion was requested long enough ago; returns their number."""
         deleted = 0
@@ -203,6 +240,34 @@ class BackgroundJobs:
         except Exception:
             self._process.last_used_tracker.restore(last_uses)
             raise
+
+    def flush_activity(self) -> None:
+        """Store what this process has counted and logged."""
+        counts, requests = self._process.activity_collector.drain()
+        if not counts and not requests:
+            return
+        try:
+            with self._transaction(SYSTEM) as services:
+                activity_collector.write_activity(services.storage, counts, requests)
+        except Exception:
+            # The log may be what cannot be written, and is worth less.
+            self._process.activity_collector.restore(counts)
+            raise
+
+    def count_people(self) -> None:
+        """Store how many people there are, and how many of them are active and protected."""
+        with self._reading(SYSTEM) as services:
+            changed = services.figures.find_changed_levels()
+        if changed:
+            with self._transaction(SYSTEM) as services:
+                services.storage.figures.put(changed)
+
+    def count_people_with_lease(self) -> None:
+        """Count people if it is time: it reads all of them, so it pauses in proportion to how long it took."""
+        began = time.monotonic()
+        if began >= self._next_people_count and self._acquire_lease("people", _PEOPLE_INTERVAL * 0.9):
+            self.count_people()
+            self._next_people_count = time.monotonic() + (time.monotonic() - began) / _PEOPLE_LOAD
 
     def _acquire_lease(self, name: str, span: timedelta) -> bool:
         now = self._clock()

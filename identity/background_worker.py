@@ -78,6 +78,23 @@ class BackgroundWorker:
                 self._woken_at = time.monotonic()
             self._wake_up.set()
 
+    def schedule(self, name: str, delay: timedelta) -> None:
+        """Run the named job after ``delay`` at the latest, in its thread, also if no request arrives."""
+        for worker in self._own_threads:
+            worker.schedule(name, delay)
+        job = next((job for job in self._jobs if job.name == name), None)
+        if job is None or self._stopping.is_set():
+            return
+        at = time.monotonic() + delay.total_seconds()
+        job.wake_at = at if job.wake_at is None else min(job.wake_at, at)
+        job.due_at = min(job.due_at, job.wake_at)
+        self._next_due = min(self._next_due, job.due_at)
+        self._start()
+        # The thread then sleeps no longer than until then.
+        if not self._wake_up.is_set():
+            self._woken_at = time.monotonic()
+        self._wake_up.set()
+
     @property
     def is_stopping(self) -> bool:
         """True when the process is about to end. Long jobs call this between steps; each call counts as a heartbeat."""

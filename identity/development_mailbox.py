@@ -13,6 +13,7 @@ from pathlib import Path
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Invalid
 from identity.mailer import Mailer
+from identity.outbound_http import OutboundHttpClient
 from identity.secret_files import secret_file_transaction
 from identity.services.mails import Mail
 from identity.services.outbox import DeliveryFailed
@@ -39,17 +40,20 @@ class StoredMail:
 
 class DevelopmentMailbox(Mailer):
     """Stores the newest mails as files that only their owner can read. All processes with the same ``identity.data``
-    share it.
+    share it. As soon as a mail server is set in the console, mails go there.
     """
 
+    has_mailbox = True
+
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.smtp)
-        self.is_enabled = True
+        super().__init__(settings.smtp, OutboundHttpClient.parse_networks(settings.allowed_networks))
         self._folder = settings.data / _FOLDER
         self._page = f"{settings.login_url}{MAILBOX_PATH}"
 
-    def send(self, mail: Mail) -> None:
+    def send(self, mail: Mail) -> str:
         """Store the mail. Raises DeliveryFailed if the folder cannot be written."""
+        if self.load().server.host:
+            return super().send(mail)
         name = f"{time.time_ns():020}-{new_id()}"
         try:
             with secret_file_transaction() as write:
@@ -60,10 +64,7 @@ class DevelopmentMailbox(Mailer):
             (self._folder / f"{old}.json").unlink(missing_ok=True)
         # Without address and link, because terminals are shared and their output is kept.
         log.warning("no mail server is set: read the mail that was just made at %s", self._page)
-
-    def find_problem(self) -> str | None:
-        """Always None: there is no mail server that could fail."""
-        return None
+        return ""
 
     def mails(self) -> Iterator[StoredMail]:
         """Newest first."""
@@ -98,4 +99,4 @@ def create_mailer(settings: Settings, *, listens_locally: bool) -> Mailer:
     """
     if not settings.smtp.host and settings.is_loopback_only and listens_locally:
         return DevelopmentMailbox(settings)
-    return Mailer(settings.smtp)
+    return Mailer(settings.smtp, OutboundHttpClient.parse_networks(settings.allowed_networks))

@@ -80,7 +80,9 @@ def _collect_endpoints(host: PluginHost) -> tuple[Endpoint, ...]:
     discovery member.
     """
     endpoints: list[Endpoint] = [*CORE_ENDPOINTS]
-    for plugin, endpoint in ((offer.plugin, offer.value) for offer in host.extensions("identity_endpoints")):
+    offered = [(offer.plugin, offer.value) for offer in host.extensions("identity_endpoints")]
+    host.record_offers("endpoint", [(plugin, endpoint.path) for plugin, endpoint in offered])
+    for plugin, endpoint in offered:
         for other in endpoints:
             if (
                 endpoint.name == other.name
@@ -113,24 +115,21 @@ def _collect_response_types(host: PluginHost) -> Mapping[frozenset[str], Respons
 
 
 def collect_deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[str, Delivery]:
-    """All deliveries by kind: mail, if it can be sent, and those of plugins."""
-    mails = {MAIL_KIND: MailDelivery(mailer)} if mailer.is_enabled else {}
+    """All deliveries by kind: mail and those of plugins."""
     offered: dict[str, Delivery] = host.extensions_by_name(
         "identity_deliveries", lambda item: str(item.kind), "delivery", settings=settings
     )
     if MAIL_KIND in offered:
         raise PluginError(f'A plugin offers the delivery "{MAIL_KIND}", which is the service\'s own.')
-    return mails | offered
+    return {MAIL_KIND: MailDelivery(mailer), **offered}
 
 
 def collect_observers(host: PluginHost) -> list[InstrumentationObserver]:
     return [offer.value for offer in host.extensions("identity_observers")]
 
 
-def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send_mail: bool = True) -> Capabilities:
-    """What applications can be registered for, and how people can sign in. ``can_send_mail`` says whether mail can
-    be sent.
-    """
+def build_capabilities(host: PluginHost, protocol: ProtocolRegistry) -> Capabilities:
+    """What applications can be registered for, and how people can sign in."""
     offered = host.extensions_by_name("identity_sign_in_methods", lambda item: str(item[0]), "way to sign in").values()
     methods = {item[0]: item[1] for item in offered}
     factors = protocol.factors.items()
@@ -161,9 +160,7 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send
         },
         passwordless_factors=frozenset(name for name, factor in factors if factor.is_passwordless),
         federated_methods=frozenset(methods),
-        second_factors=frozenset(
-            name for name, factor in factors if not factor.is_backup and (can_send_mail or not factor.needs_mail)
-        ),
+        second_factors=frozenset(name for name, factor in factors if not factor.is_backup),
         mail_factors=frozenset(name for name, factor in factors if factor.needs_mail),
         sign_in_method_checks=(
             *((Proof.PASSWORD_FACTOR, _is_directory_account(directory)) for directory in protocol.directories.values()),

@@ -154,6 +154,12 @@ class OutboundHttpClient:
         _remaining_seconds(ends_at)
         return OutboundResponse(answer.status, body)
 
+    def connect(self, host: str, port: int) -> socket.socket:
+        """A connection to an allowed address of the host, for another protocol. Raises ForbiddenDestination, other
+        OSErrors.
+        """
+        return self._connect(host, port, monotonic() + self._seconds)
+
     def _create_connection(self, parts: SplitResult, ends_at: float) -> HTTPConnection:
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         plain = self._connect(host, port, ends_at)

@@ -10,7 +10,7 @@ from identity.crypto.sealing import UnsealingError
 from identity.domain.outbox import OutboxMessage
 from identity.services import leases
 from identity.services.container import Services
-from identity.services.outbox import Delivery, DeliveryFailed, DeliveryRejected
+from identity.services.outbox import Delivery, DeliveryRejected
 
 log = logging.getLogger(__name__)
 
@@ -108,10 +108,9 @@ class OutboxSender:
         except DeliveryRejected:
             log.warning("%s: a message was given up: the other side refuses it for good", kind)
         except Exception as problem:
-            # Other error texts may quote an address.
-            reason = str(problem) if isinstance(problem, DeliveryFailed) else type(problem).__name__
+            reason = self._delivery.describe_failure(problem)
             log.warning("%s: a message could not be sent: %s", kind, reason)
-            self._postpone(message)
+            self._postpone(message, reason)
             return False
         else:
             self._remove(message)
@@ -124,8 +123,8 @@ class OutboxSender:
         with self._transaction() as services:
             services.outbox.remove(message)
 
-    def _postpone(self, message: OutboxMessage) -> None:
+    def _postpone(self, message: OutboxMessage, reason: str) -> None:
         with self._transaction() as services:
-            again = services.outbox.postpone(message)
+            again = services.outbox.postpone(message, reason)
         if not again:
             log.error("%s: a message was given up after %d attempts", self._delivery.kind, message.attempts + 1)

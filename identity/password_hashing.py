@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TypeVar
@@ -11,6 +11,7 @@ from typing import TypeVar
 from identity import cpu_count, instrumentation
 from identity.concurrency import run_in_executor
 from identity.crypto.argon2id import Argon2Cost, HashVerification, hash_password, verify_dummy, verify_password
+from identity.crypto.imported_hashes import IMPORTED_PREFIX, HashScheme, compute_decoys, verify_imported
 from identity.domain.errors import DomainError
 from identity.fair_semaphore import FairSemaphore, NoFreeSlot
 
@@ -95,14 +96,21 @@ class PasswordHasher:
         """The hash to store. Raises ServerBusy."""
         return self._run(lambda: hash_password(password, cost=self.cost))
 
-    def verify(self, stored: str | None, password: str) -> HashVerification:
-        """Compare the password with the ``stored`` hash. None costs the same and never matches.
+    def verify(self, stored: str | None, password: str, *, decoys: Collection[HashScheme] = ()) -> HashVerification:
+        """Compare the password with the ``stored`` hash. None costs the same and never matches. ``decoys`` are the
+        schemes of imported hashes: every verification does their work.
 
         Raises ServerBusy.
         """
+        return self._run(lambda: self._verify(stored, password, decoys))
+
+    def _verify(self, stored: str | None, password: str, decoys: Collection[HashScheme]) -> HashVerification:
+        if stored is not None and stored.startswith(IMPORTED_PREFIX):
+            return verify_imported(stored, password, cost=self.cost, decoys=decoys)
+        compute_decoys(password, decoys)
         if stored is None:
-            return self._run(lambda: verify_dummy(password, cost=self.cost))
-        return self._run(lambda: verify_password(stored, password, cost=self.cost))
+            return verify_dummy(password, cost=self.cost)
+        return verify_password(stored, password, cost=self.cost)
 
     @property
     def pool_usage(self) -> instrumentation.PoolUsage:

@@ -13,6 +13,7 @@ import pluggy
 from identity import hookspecs
 from identity.domain.hook_results import hook_type_error_text
 from identity.domain.records import CORE_NAMESPACE, RecordNamespace
+from identity.plugin_summaries import PluginSummary, summarize_settings
 from identity.settings import PLUGIN_PREFIX, PREFIX
 from identity.settings_parser import InvalidSetting, InvalidSettings, SettingErrors, parse_settings
 
@@ -85,6 +86,8 @@ class PluginHost:
         self._names: list[str] = []
         #: The settings object of each plugin by its prefix.
         self.settings: dict[str, Any] = {}
+        #: What each plugin adds, by kind: see ``record_offers``.
+        self.offers: dict[str, dict[str, tuple[str, ...]]] = {}
 
     @classmethod
     def load(cls, names: Iterable[str], settings: Mapping[str, Mapping[str, str]]) -> "PluginHost":
@@ -203,7 +206,35 @@ class PluginHost:
                     f'The plugins "{extension.plugin}" and "{offer.plugin}" both offer the {noun} '
                     f'"{name(offer.value)}". Take one of them out of identity.plugins.'
                 )
+        self.record_offers(noun, ((offer.plugin, key) for key, offer in found.items()))
         return {key: offer.value for key, offer in found.items()}
+
+    def summarize_plugins(self) -> tuple[PluginSummary, ...]:
+        """The listed plugins in ini order, for operators; without secrets."""
+        available = installed_plugins()
+        return tuple(self._summarize(name, available.get(name)) for name in self._names)
+
+    def _summarize(self, name: str, point: EntryPoint | None) -> PluginSummary:
+        distribution = None if point is None else point.dist
+        first_paragraph = (type(self._manager.get_plugin(name)).__doc__ or "").strip().partition("\n\n")[0]
+        prefix = f"{PLUGIN_PREFIX}{name}."
+        return PluginSummary(
+            name=name,
+            distribution="" if distribution is None else distribution.name,
+            version="" if distribution is None else distribution.version,
+            description=" ".join(first_paragraph.replace("``", "").split()),
+            offers={kind: sorted(names) for kind, names in sorted(self.offers.get(name, {}).items())},
+            hooks=self.hook_names(name),
+            settings=tuple(summarize_settings(prefix, self.settings[prefix])),
+        )
+
+    def record_offers(self, noun: str, named: Iterable[tuple[str, str]]) -> None:
+        """Note the names of what plugins offer of this kind, for operators."""
+        for offers in self.offers.values():
+            offers.pop(noun, None)
+        for plugin, name in named:
+            offers = self.offers.setdefault(plugin, {})
+            offers[noun] = (*offers.get(noun, ()), name)
 
     def combine_decisions(
         self, hook: str, is_valid: Callable[[object], bool], *, on_failure: object, traceback: bool = True

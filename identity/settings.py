@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from enum import Enum
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from identity.crypto.argon2id import Argon2Cost
 from identity.domain.applications import web_origin
 from identity.domain.domains import DomainNamespace
 from identity.domain.errors import Invalid
+from identity.domain.mail_server import SmtpSecurity
 from identity.domain.policies import SecondFactorRule
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.settings_parser import InvalidSetting, SettingErrors, duration, parse_settings, setting
@@ -77,17 +77,10 @@ def _parse_proxy(text: str) -> None:
         ip_address(text)
 
 
-class SmtpSecurity(Enum):
-    """How the connection to the mail server is protected."""
-
-    STARTTLS = "starttls"
-    TLS = "tls"
-    NONE = "none"
-
-
 @dataclass(frozen=True, kw_only=True)
 class SmtpSettings:
-    """Everything under ``identity.smtp.``. Without a host no mail is sent, and pages hide features that need mail."""
+    """Everything under ``identity.smtp.``. What is not set here can be set in the console. Without a host no mail is
+    sent, and pages hide features that need mail."""
 
     host: str = setting("The mail server. Without one, no mail is sent.", default="")
     port: int = setting("The port of the mail server.", default=587, minimum=1, maximum=65535)
@@ -97,6 +90,8 @@ class SmtpSettings:
     user: str = setting("SMTP user. Leave empty for no authentication.", default="")
     password_file: Path | None = setting("A file with the password of the SMTP user.", default=None)
     sender: str = setting("The From address, such as Identity <no-reply@example.com>.", default="")
+    #: The names of the settings that the ini file sets.
+    configured: frozenset[str] = field(default=frozenset(), metadata={"section": True})
 
     def __post_init__(self) -> None:
         if self.host and "@" not in self.sender:
@@ -421,7 +416,8 @@ def read_settings(settings: Mapping[str, str]) -> ParsedSettings:
             problem = "is for a plugin that identity.plugins does not list"
             problems.errors.append(InvalidSetting(f"{PLUGIN_PREFIX}{name}", problem))
     problems.raise_if_any()
-    return ParsedSettings(replace(parsed, smtp=mail), listed)
+    configured = frozenset(name for name, value in smtp.items() if value.strip())
+    return ParsedSettings(replace(parsed, smtp=replace(mail, configured=configured)), listed)
 
 
 def plugin_setting_strings(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -155,9 +155,9 @@ def _validate(field_: "Field[Any]", value: Any) -> Any:
     """Raises ValueError with what the value must be."""
     at_least, at_most, check = (field_.metadata.get(name) for name in ("at_least", "at_most", "check"))
     if at_most is not None and not at_least <= value <= at_most:
-        raise ValueError(f"must be between {_format_value(at_least)} and {_format_value(at_most)}")
+        raise ValueError(f"must be between {format_setting(at_least)} and {format_setting(at_most)}")
     if at_least is not None and value < at_least:
-        raise ValueError(f"must be at least {_format_value(at_least)}")
+        raise ValueError(f"must be at least {format_setting(at_least)}")
     if check is not None:
         for element in value if isinstance(value, tuple) else (value,):
             check(element)
@@ -224,7 +224,7 @@ def describe_settings(kind: type) -> Iterator[tuple[str, str, str, str]]:
     for item in fields(kind):
         if "section" in item.metadata:
             continue
-        default = "required" if item.default is MISSING else _format_value(item.default)
+        default = "required" if item.default is MISSING else format_setting(item.default)
         yield item.name, _type_name(hints[item.name]), default, item.metadata.get("doc", "") + _bounds_text(item)
 
 
@@ -232,9 +232,9 @@ def _bounds_text(field_: "Field[Any]") -> str:
     """The bounds, where the type does not imply them."""
     at_least, at_most = field_.metadata.get("at_least"), field_.metadata.get("at_most")
     shortest = (
-        "" if at_least in (None, 0, 1, timedelta(), timedelta(seconds=1)) else f" At least {_format_value(at_least)}."
+        "" if at_least in (None, 0, 1, timedelta(), timedelta(seconds=1)) else f" At least {format_setting(at_least)}."
     )
-    return shortest + ("" if at_most is None else f" At most {_format_value(at_most)}.")
+    return shortest + ("" if at_most is None else f" At most {format_setting(at_most)}.")
 
 
 def _type_name(kind: Any) -> str:
@@ -249,7 +249,8 @@ def _type_name(kind: Any) -> str:
     return names.get(kind, getattr(kind, "__name__", str(kind)))
 
 
-def _format_value(value: Any) -> str:
+def format_setting(value: Any) -> str:
+    """The value as it is written in the ini file; "none" for an empty one."""
     if value is None or value in ("", ()):
         return "none"
     if isinstance(value, bool):

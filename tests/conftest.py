@@ -3,8 +3,9 @@
 import gc
 import logging
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,14 @@ MISSING = {
 OPTIONAL = {
     "pictures": "takes pictures",
     "thorough": "takes long",
+    "exhaustive": "costs much and seldom finds more than cheaper tests; for `make test-all`",
     "servers": "asks a web server that `identity serve` does not start",
 }
 
-#: Folders of protocol tests: with --both-ways they run under Pyramid and under the ASGI application.
-BOTH_WAYS = frozenset({"certification", "http", "provider", "spec"})
+#: Paths of tests of endpoints: with --both-ways they run under Pyramid and under the ASGI application.
+PROTOCOL = re.compile(r"(certification|http|provider)/")
+#: With --exhaustive, the tests of the management API and of rules do so, too.
+PROTOCOL_AND_RULES = re.compile(r"(certification|http|provider|spec)/")
 TESTS = Path(__file__).parent
 
 #: How many characters of a line with a secret are shown.
@@ -58,6 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="every case, and tests that take long; without --every-storage only on SQLite and through ASGI",
     )
+    parser.addoption("--exhaustive", action="store_true", help=OPTIONAL["exhaustive"])
     parser.addoption("--servers", action="store_true", help="web servers that `identity serve` does not start, too")
     parser.addoption("--shows", metavar="ROW", help="only what shows this row of the service description, as 4.2.3")
     parser.addoption(secret_search.OPTION, action="store_true", help="log at DEBUG, and look for secrets in all lines")
@@ -71,8 +76,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.config.getoption("--both-ways") and "asgi" in metafunc.fixturenames:
-        folder = metafunc.definition.path.relative_to(TESTS).parts[0]
-        if folder in BOTH_WAYS:
+        path = metafunc.definition.path.relative_to(TESTS).as_posix()
+        both_ways = PROTOCOL_AND_RULES if metafunc.config.getoption("--exhaustive") else PROTOCOL
+        storages = metafunc.definition.get_closest_marker("storages")
+        # Tests for databases alone are about these.
+        if both_ways.match(path) and (storages is None or "memory" in storages.args):
             metafunc.parametrize("asgi", [False, True], ids=["pyramid", "asgi"], indirect=True)
 
 
@@ -103,7 +111,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
     for name, requirement in OPTIONAL.items():
         config.addinivalue_line("markers", f"{name}: {requirement}, and runs with --{name} alone")
-    config.addinivalue_line("markers", "sampled(count): runs that many of its cases, and all of them with --thorough")
+    config.addinivalue_line(
+        "markers",
+        "sampled(count, thorough=None): runs that many of its cases, the other number with --thorough (None: all), and"
+        " all of them with --exhaustive",
+    )
     config.addinivalue_line("markers", "shows(*rows): how these rows of the service description are met")
 
 
@@ -118,6 +130,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     quick = set(quick_selection(selected))
     if not config.getoption("--thorough"):
         selected = [item for item in selected if item in quick]
+    elif not config.getoption("--exhaustive"):
+        selected = sample_cases(selected, thorough_count)
     if not (config.getoption("--every-storage") or config.getoption("--identity-storage")):
         extra = config.getoption("--extra-storages")
         selected = [item for item in selected if is_near_default(item, item in quick, extra_storages=extra)]
@@ -138,18 +152,29 @@ def is_near_default(item: pytest.Item, is_quick: bool, *, extra_storages: bool) 
 
 def quick_selection(items: list[pytest.Item]) -> list[pytest.Item]:
     """What `make test` runs: no test marked ``thorough``, and a sample of the cases of those marked ``sampled``."""
-    return sample_cases([item for item in items if not item.get_closest_marker("thorough")])
+    return sample_cases([item for item in items if not item.get_closest_marker("thorough")], quick_count)
 
 
-def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Keep as many cases of each ``sampled`` test as its mark says: the first, and others at equal distances."""
+def quick_count(mark: pytest.Mark) -> int:
+    return int(mark.args[0])
+
+
+def thorough_count(mark: pytest.Mark) -> int | None:
+    count: int | None = mark.kwargs.get("thorough")
+    return count
+
+
+def sample_cases(items: list[pytest.Item], count_of: Callable[[pytest.Mark], int | None]) -> list[pytest.Item]:
+    """Keep as many cases of each ``sampled`` test as its mark says (None: all): the first, and others at equal
+    distances.
+    """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("sampled"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out = set[pytest.Item]()
     for group in cases.values():
-        count = min(len(group), group[0].get_closest_marker("sampled").args[0])
+        count = min(len(group), count_of(group[0].get_closest_marker("sampled")) or len(group))
         left_out.update(set(group) - {group[index * len(group) // count] for index in range(count)})
     return [item for item in items if item not in left_out]
 

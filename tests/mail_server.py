@@ -17,7 +17,7 @@ from tests.http_server import self_signed_certificate
 USER, PASSWORD = "identity", "the mail server's own password"
 
 
-class MailServer:
+class ReceivingMailServer:
     """An SMTP server. ``received_messages`` are the accepted messages, ``rcpt_response`` is the response to each
     recipient.
     """
@@ -81,7 +81,11 @@ class _Controller(Controller):
     """Serves on a socket that is already bound."""
 
     def __init__(
-        self, post: MailServer, bound: socket.socket, tls: ssl.SSLContext | None, starttls: ssl.SSLContext | None
+        self,
+        post: ReceivingMailServer,
+        bound: socket.socket,
+        tls: ssl.SSLContext | None,
+        starttls: ssl.SSLContext | None,
     ) -> None:
         guarded: dict[str, Any] = {}
         if starttls is not None:

@@ -18,6 +18,7 @@ from identity.domain.audit import Actor, ActorKind
 from identity.fair_semaphore import set_client_network
 from identity.http.access_log import log as request_log
 from identity.http.access_log import log_request
+from identity.http.activity_recording import record_endpoint_activity
 from identity.http.client_network import request_network
 from identity.http.cookies import read_browser_state
 from identity.http.endpoint_handler import EndpointHandler, EndpointResult, body_too_large_error, media_type
@@ -199,6 +200,13 @@ class EndpointCall:
             observed.error = type(result) if isinstance(result, Exception) else None
         if answer is None:
             answer = self._response_after_commit(result, opened.context)
+        record_endpoint_activity(
+            self._identity,
+            self._route.handler.endpoint,
+            opened.context,
+            answer.status,
+            self._request_head.client_address,
+        )
         if refused:
             agent = self._browser_state.user_agent
             self._identity.record_refusals([add_user_agent(event, agent) for event in refused])

@@ -21,6 +21,7 @@ from identity.cli import (
     init_config,
     legal_hold,
     master_key,
+    mcp,
     migrate,
     new_plugin,
     password_link,
@@ -70,7 +71,7 @@ _COMMAND_GROUPS: Mapping[str, tuple[CliCommand, ...]] = {
         status.COMMAND,
         plugins.COMMAND,
     ),
-    "Use as a client": (token.COMMAND, demo.COMMAND),
+    "Use as a client": (token.COMMAND, demo.COMMAND, mcp.COMMAND),
     "Extend": (new_plugin.COMMAND,),
 }
 _BUILTIN_COMMANDS = {command.name: command for group in _COMMAND_GROUPS.values() for command in group}

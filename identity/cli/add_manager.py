@@ -1,6 +1,7 @@
 """identity add-manager: grant manager roles."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING
 
 from identity.cli.command_context import CommandError, add_ini_arguments, open_application
@@ -27,10 +28,25 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--role", metavar="ROLE", required=True, action="append", help="for example ORG_OWNER; may be repeated"
     )
+    parser.add_argument(
+        "--until",
+        metavar="DATE",
+        type=_end,
+        help="the last day on which the roles count, in UTC, for example 2027-12-31; without it they have no end, and"
+        " neither have those that the user already holds there",
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--organization", metavar="ID|DOMAIN", help="the organization, for organization roles")
     where.add_argument("--project", metavar="ID", help="the project, for project roles")
     where.add_argument("--project-grant", metavar="ID", help="the project grant, for project grant roles")
+
+
+def _end(text: str) -> datetime:
+    """The end of the day. Raises ArgumentTypeError."""
+    try:
+        return datetime.combine(date.fromisoformat(text), time(23, 59, 59), UTC)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a date such as 2027-12-31") from None
 
 
 def run(arguments: Namespace) -> int:
@@ -38,9 +54,10 @@ def run(arguments: Namespace) -> int:
     with open_application(arguments) as identity, identity.transaction() as services:
         resource = _find_resource(services, arguments)
         subject = find_user(services, arguments.user, resource.organization_id)
-        manager = assign_manager_roles(services, subject, resource, frozenset(arguments.role))
+        manager = assign_manager_roles(services, subject, resource, frozenset(arguments.role), until=arguments.until)
     where = "the instance" if resource.organization_id is None else f"the {resource.key.level} {resource.key.id}"
-    print(f"{subject.login_name} ({subject.user.id}) holds {', '.join(sorted(manager.roles))} at {where}.")
+    end = "" if arguments.until is None else f" until the end of {arguments.until:%Y-%m-%d}"
+    print(f"{subject.login_name} ({subject.user.id}) holds {', '.join(sorted(manager.roles))} at {where}{end}.")
     return 0
 
 
@@ -56,7 +73,13 @@ def find_user(services: "Services", name: str, organization_id: str | None = Non
 
 
 def assign_manager_roles(
-    services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str], *, is_recovery: bool = False
+    services: "Services",
+    subject: "Subject",
+    resource: "Resource",
+    roles: frozenset[str],
+    *,
+    until: datetime | None = None,
+    is_recovery: bool = False,
 ) -> "Manager":
     """The manager entry with at least these roles. Raises CommandError if a role belongs to another level; Invalid."""
     from identity.services import instance_bootstrap
@@ -65,8 +88,15 @@ def assign_manager_roles(
         level = services.managers.get_role(role).level
         if level is not resource.key.level:
             raise CommandError(f"{role} is held at {_LEVEL_HINTS[level]}.")
+    if until is not None:
+        for manager in services.storage.managers.list_effective(subject.user.id, services.now):
+            if manager.resource == resource.key and (manager.until is None or manager.until > until):
+                raise CommandError(
+                    f"{subject.login_name} already holds roles there that end later or have no end. All roles of a user"
+                    " in one place end together: leave --until out, or change the end in the console."
+                )
     return instance_bootstrap.ensure_roles(
-        services, subject.user.id, resource, roles, allow_without_sign_in_method=is_recovery
+        services, subject.user.id, resource, roles, until=until, allow_without_sign_in_method=is_recovery
     )
 
 

@@ -53,7 +53,7 @@ class HashVerification:
 
 
 DEFAULT_COST = Argon2Cost()
-_NO_MATCH = HashVerification(is_match=False, needs_rehash=False)
+NO_MATCH = HashVerification(is_match=False, needs_rehash=False)
 
 
 def hash_password(password: str, *, cost: Argon2Cost = DEFAULT_COST) -> str:
@@ -61,7 +61,7 @@ def hash_password(password: str, *, cost: Argon2Cost = DEFAULT_COST) -> str:
 
     Takes tens of milliseconds and ``cost.memory_kib`` of memory; releases the GIL.
     """
-    return _cached_hasher(cost).hash(_normalize(password))
+    return cached_hasher(cost).hash(_normalize(password))
 
 
 def verify_password(stored: str, password: str, *, cost: Argon2Cost = DEFAULT_COST) -> HashVerification:
@@ -71,11 +71,11 @@ def verify_password(stored: str, password: str, *, cost: Argon2Cost = DEFAULT_CO
     """
     if not _is_within_limits(stored):
         return verify_dummy(password, cost=cost)
-    hasher = _cached_hasher(cost)
+    hasher = cached_hasher(cost)
     try:
         hasher.verify(stored, _normalize(password))
     except VerifyMismatchError:
-        return _NO_MATCH
+        return NO_MATCH
     except (VerificationError, ValueError):
         return verify_dummy(password, cost=cost)
     return HashVerification(is_match=True, needs_rehash=hasher.check_needs_rehash(stored))
@@ -84,11 +84,11 @@ def verify_password(stored: str, password: str, *, cost: Argon2Cost = DEFAULT_CO
 def verify_dummy(password: str, *, cost: Argon2Cost = DEFAULT_COST) -> HashVerification:
     """The result for a user who does not exist: no match, after the work of a verification."""
     hash_password(password, cost=cost)
-    return _NO_MATCH
+    return NO_MATCH
 
 
 @lru_cache(maxsize=8)
-def _cached_hasher(cost: Argon2Cost) -> argon2.PasswordHasher:
+def cached_hasher(cost: Argon2Cost) -> argon2.PasswordHasher:
     return argon2.PasswordHasher(
         time_cost=cost.iterations,
         memory_cost=cost.memory_kib,

@@ -20,6 +20,7 @@ _TOKEN_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _TOKEN_CHARACTERS = bytes(_TOKEN_ALPHABET[byte % 62] for byte in range(256))
 _REJECTED_BYTES = bytes(range(248, 256))
 
+_CLIENT_ID = re.compile(r"[0-9a-f]{32}")
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # No i, l, o, 0, 1: they look alike on paper.
@@ -44,6 +45,11 @@ def derive_id(*texts: str) -> str:
 def is_id(text: str) -> bool:
     """True for a text with the format of identifiers, which client ids never have."""
     return _ID.fullmatch(text) is not None
+
+
+def is_client_id(text: str) -> bool:
+    """True for a text with the format of client ids."""
+    return _CLIENT_ID.fullmatch(text) is not None
 
 
 def new_client_id() -> str:

@@ -50,30 +50,44 @@ _EVENT_NAMES: frozenset[str] = frozenset(
         "domain": ("asked", "verified", "asserted", "removed"),
         "project": ("created", "changed", "deactivated", "reactivated", "removed"),
         "project_role": ("added", "changed", "removed"),
-        "project_grant": ("accepted", "added", "changed", "deactivated", "reactivated", "removed"),
-        "user_grant": ("added", "changed", "deactivated", "reactivated", "removed"),
+        "project_grant": ("accepted", "added", "changed", "deactivated", "ending", "reactivated", "removed"),
+        "user_grant": ("added", "changed", "deactivated", "ending", "reactivated", "removed"),
+        "group": ("added", "changed", "deactivated", "reactivated", "removed"),
+        "group_member": ("added", "changed", "ending", "removed"),
+        "group_grant": ("added", "changed", "ending", "removed"),
+        "group_manager": ("added", "changed", "ending", "removed"),
         "user": (
             *("created", "registered", "changed", "deactivated", "reactivated", "removed"),
             *("recovered", "unlocked", "reported", "exported"),
             *("deletion_asked", "deletion_withdrawn"),
+            *("impersonation_started", "impersonation_ended"),
         ),
+        "user_import": ("started", "finished"),
         "password": ("set", "changed", "link_issued", "link_asked"),
         "email": ("link_issued", "verified"),
         "factor": ("added", "changed", "used", "suspected", "removed", "reset"),
         "browser": ("remembered", "forgotten"),
         "policy": ("changed",),
+        "mail_server": ("changed", "tested"),
+        "mail": ("retried", "cancelled"),
+        "mail_text": ("changed", "tested"),
         "session": ("started", "renewed", "ended"),
         "service_user": ("created", "changed", "deactivated", "reactivated", "removed"),
         "service_user_key": ("added", "removed", "expiring"),
         "service_user_secret": ("added", "removed"),
         "personal_access_token": ("added", "removed", "expiring"),
         "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
+        "attribute": ("created", "changed", "removed"),
         "upstream_provider": ("created", "changed", "deactivated", "reactivated", "removed"),
+        "webhook": (
+            *("created", "changed", "deactivated", "reactivated", "removed"),
+            *("secret_rotated", "secret_retired", "tested", "resent"),
+        ),
         "linked_identity": ("added", "removed"),
         "consent": ("given", "refused", "withdrawn"),
         "branding": ("changed",),
         "client_secret": ("added", "removed"),
-        "manager": ("added", "changed", "removed"),
+        "manager": ("added", "changed", "ending", "removed"),
         "signing_key": ("added", "removed", "withdrawn", "rewrapped"),
         "legal_hold": ("placed", "released"),
         "backup": ("made", "restored"),
@@ -103,6 +117,8 @@ class AuditEvent:
     NAMES: ClassVar[frozenset[str]] = _EVENT_NAMES
     #: Users see this in their activity although nothing changed.
     SIGN_IN_REFUSED: ClassVar[str] = "authentication.refused"
+    #: A manager signed in as the user; the detail says who, and why.
+    IMPERSONATION_STARTED: ClassVar[str] = "user.impersonation_started"
 
     id: str
     at: datetime
@@ -170,5 +186,8 @@ UNFILTERED = AuditFilter()
 
 #: Kinds of objects that a user owns or uses. Users must not learn of legal holds on them, so those are not included.
 USER_OWNED_KINDS = frozenset(
-    {"user_grant", "manager", "service_user_key", "service_user_secret", "personal_access_token", "application"}
+    {
+        *("user_grant", "manager", "group_member"),
+        *("service_user_key", "service_user_secret", "personal_access_token", "application"),
+    }
 )

@@ -28,8 +28,8 @@ class ColourScheme:
 
 
 #: Backgrounds of the style sheet: page, surface, sunken.
-LIGHT_SCHEME: Final = ColourScheme(("#f4f5f8", "#ffffff", "#eceef3"), "#ffffff", 0.1, "#000000", "#ffffff")
-DARK_SCHEME: Final = ColourScheme(("#0f1217", "#171b22", "#20252e"), "#171b22", 0.16, "#ffffff", "#0f1217")
+LIGHT_SCHEME: Final = ColourScheme(("#f4f5fa", "#ffffff", "#edeff5"), "#ffffff", 0.1, "#000000", "#ffffff")
+DARK_SCHEME: Final = ColourScheme(("#0e111b", "#161a28", "#202637"), "#161a28", 0.16, "#ffffff", "#0e111b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ class DeletionTarget(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionImpact:
-    """Numbers of affected objects; of those that expire (sessions, tokens) only live ones count."""
+    """Numbers of affected objects; of those that expire (sessions, tokens) only live ones count. Of a group, its roles
+    in a project count as the group."""
 
     users: int = 0
     service_users: int = 0
@@ -33,6 +34,7 @@ class DeletionImpact:
     project_grants: int = 0
     user_grants: int = 0
     managers: int = 0
+    groups: int = 0
     keys: int = 0
     secrets: int = 0
     personal_access_tokens: int = 0

@@ -7,6 +7,9 @@ from typing import Any
 
 from identity.domain.records import Record
 
+#: The kind of the records that enrolments are stored as.
+FACTOR_RECORD_KIND = "factor"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment:

@@ -8,7 +8,7 @@ from datetime import datetime
 class OutboxMessage:
     """A pending message. ``sealed`` is its encrypted content, which may contain a one-time link. ``kind`` names the
     delivery. It is attempted at ``next_at`` and dropped at ``expires_at``. Organizations take turns; ``bulk``
-    messages, which no user waits for, come last."""
+    messages, which no user waits for, come last. ``last_answer`` is why the last attempt failed."""
 
     id: str
     kind: str
@@ -19,6 +19,7 @@ class OutboxMessage:
     attempts: int = 0
     organization_id: str | None = None
     bulk: bool = False
+    last_answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

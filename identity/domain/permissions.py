@@ -42,6 +42,11 @@ class Resource:
         """The resource itself and everything above it."""
         return (self.key, *self.ancestors)
 
+    @property
+    def holder_id(self) -> str | None:
+        """The organization that uses the resource: the one it was granted to, or its owner; None for the instance."""
+        return self.organization_id if self.grantee is None else self.grantee.id
+
     @staticmethod
     def of_organization(organization_id: str) -> "Resource":
         return Resource(ResourceKey(ManagerLevel.ORGANIZATION, organization_id), (INSTANCE_KEY,), organization_id)
@@ -76,8 +81,11 @@ PERMISSIONS: frozenset[str] = frozenset(
         "organization_manager": ("read", "write"),
         "organization_domain": ("write",),
         "organization_policy": ("write",),
+        "attribute": ("read", "write", "delete"),
         "upstream_provider": ("read", "write", "delete"),
-        "user": ("read", "write", "delete"),
+        "webhook": ("read", "write", "delete"),
+        "group": ("read", "write"),
+        "user": ("read", "write", "delete", "impersonate"),
         "service_user": ("read", "write", "delete"),
         "session": ("read", "delete"),
         "project": ("read", "create", "write", "delete"),
@@ -95,7 +103,10 @@ PERMISSIONS: frozenset[str] = frozenset(
 SIGN_IN_PERMISSIONS: frozenset[str] = frozenset(
     {"organization_domain.write", "organization_policy.write", "upstream_provider.write", "upstream_provider.delete"}
 )
-#: Replaces those permissions in the instance's own organization, and decides over the instance.
+#: Permissions that INSTANCE_WRITE replaces in the instance's own organization: of how its administrators sign in, and
+#: of where events about them are sent.
+OWN_ORGANIZATION_PERMISSIONS: frozenset[str] = SIGN_IN_PERMISSIONS | {"webhook.write", "webhook.delete"}
+#: Decides over the instance.
 INSTANCE_WRITE = "instance.write"
 
 #: What an organization may do with a project grant that it received: use it, not extend it.

@@ -125,6 +125,7 @@ class Policy:
     )
     registration_verified: bool | None = mutable(default=None)
     account_deletion: bool | None = mutable(default=None)
+    passkey_upgrade: bool | None = mutable(default=None)
 
     @property
     def remember_browser_lifetime(self) -> timedelta:
@@ -235,6 +236,7 @@ _TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
     "registration_domains": _common,
     "registration_verified": _either,
     "account_deletion": _both,
+    "passkey_upgrade": _either,
     "sign_in_by_email": _both,
     "password_min_length": _larger,
     "password_strength": _larger,

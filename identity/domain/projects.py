@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from identity.domain.entity import create_only, entity, mutable, read_only, versioned
+from identity.domain.expirations import TimeLimited
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error
 from identity.domain.search import search_text
@@ -49,10 +50,11 @@ class ProjectRole:
 
 
 @entity
-class ProjectGrant:
+class ProjectGrant(TimeLimited):
     """A project granted to another organization, with the roles that it may grant to its users. The grant needs no
     consent of that organization. It is ``accepted`` once a user who may grant roles there has created it or
-    granted a role from it; until then its users must consent to the project's applications."""
+    granted a role from it; until then its users must consent to the project's applications. It may end by itself,
+    ``until`` a moment, and everything that derives from it then ends with it."""
 
     id: str = read_only()
     project_id: str = read_only()
@@ -62,12 +64,18 @@ class ProjectGrant:
     changed_at: datetime = versioned()
     accepted: bool = read_only(default=False)
     active: bool = read_only(default=True)
+    until: datetime | None = mutable(default=None)
     version: int = versioned(default=1)
+
+    def is_effective(self, now: datetime) -> bool:
+        """True if it is active and has not ended."""
+        return self.active and not self.has_ended(now)
 
 
 @entity
-class UserGrant:
-    """Project roles granted to a user; ``project_grant_id`` is set if they derive from a project grant."""
+class UserGrant(TimeLimited):
+    """Project roles granted to a user, possibly ``until`` a moment; ``project_grant_id`` is set if they derive from a
+    project grant."""
 
     id: str = read_only()
     user_id: str = read_only()
@@ -78,4 +86,5 @@ class UserGrant:
     changed_at: datetime = versioned()
     project_grant_id: str | None = read_only(default=None)
     active: bool = read_only(default=True)
+    until: datetime | None = mutable(default=None)
     version: int = versioned(default=1)

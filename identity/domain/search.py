@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 #: Limit of an object's search text in bytes, because indexes have limits.
@@ -82,3 +84,58 @@ def _folded(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     letters = "".join(item for item in decomposed if unicodedata.category(item) != "Mn").translate(_LETTERS)
     return " ".join(letters.split())
+
+
+#: Longest stored start of a word, in characters; queries are cut alike.
+_TERM_LENGTH = 60
+#: Words of one object; a search text of 2000 bytes may have more.
+_MAX_INDEX_TERMS = 30
+_PUNCTUATION = re.compile(r"[\W_]+")
+#: "mueller" and "müller" find each other.
+_UMLAUTS = (("ä", "ae"), ("ö", "oe"), ("ü", "ue"))
+
+
+def index_terms(text: str) -> tuple[str, ...]:
+    """The words of a search text by whose starts ``PrefixQuery`` finds the object, sorted. Words with punctuation count
+    as a whole and in parts: "anna.muller@acme.example" is also found as "muller". A start of another word is left out,
+    since whatever finds it finds the other."""
+    terms: list[str] = []
+    for token in text.split():
+        # The host of an address says nothing about one person.
+        parts = _PUNCTUATION.split(token.partition("@")[0])
+        terms += [token.rstrip("@"), *parts]
+    ordered = sorted({term[:_TERM_LENGTH] for term in terms if term})
+    pairs = zip(ordered, [*ordered[1:], ""], strict=True)
+    longest = [term for term, following in pairs if not following.startswith(term)]
+    return tuple(longest[:_MAX_INDEX_TERMS])
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixQuery:
+    """A search by the starts of words, in any order. Each element of ``terms`` are the spellings of one term of the
+    query, of which one has to match; the longest term comes first. Without terms it matches nothing."""
+
+    terms: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def parse(cls, query: str) -> "PrefixQuery":
+        spellings: dict[str, tuple[str, ...]] = {}
+        for typed in query.split(maxsplit=_MAX_TERMS)[:_MAX_TERMS]:
+            for term in search_terms(typed):
+                spellings.setdefault(term[:_TERM_LENGTH], tuple(dict.fromkeys((term[:_TERM_LENGTH], *_respelt(typed)))))
+        return cls(tuple(sorted(spellings.values(), key=lambda term: -len(term[0]))))
+
+    def first_match(self, text: str) -> str | None:
+        """The first word of the search text that the longest term matches, if the other terms match as well."""
+        indexed = index_terms(text)
+        first = [next((item for item in indexed if item.startswith(spellings)), None) for spellings in self.terms]
+        return first[0] if first and None not in first else None
+
+
+def _respelt(typed: str) -> Iterator[str]:
+    """The term with umlauts written as two letters, or the reverse."""
+    composed = unicodedata.normalize("NFKC", typed).casefold()
+    wide, narrow = composed, composed
+    for letter, pair in _UMLAUTS:
+        wide, narrow = wide.replace(letter, pair), narrow.replace(pair, pair[0])
+    yield from (_folded(spelling)[:_TERM_LENGTH] for spelling in (wide, narrow) if _folded(spelling))

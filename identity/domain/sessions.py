@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from identity.domain.authentication import Proof, proof_methods
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import is_printable
 from identity.domain.users import Subject
 
 
@@ -16,7 +18,11 @@ class Session:
     The browser presents a secret, stored as SHA-256; it changes at each sign-in, the id does not. ``proofs`` say how
     and when the user authenticated, first factor first. ``authenticated_at`` is when the last authentication began,
     ``selected_at`` when the account was last chosen for the service's own pages, ``ends_at`` the absolute end.
-    ``ended_at`` is set by signing out."""
+    ``ended_at`` is set by signing out. ``impersonator_id`` is the manager who is signed in as the user, without any
+    proof of theirs."""
+
+    #: How long a manager may be signed in as another user.
+    IMPERSONATION_LIFETIME: ClassVar[timedelta] = timedelta(minutes=15)
 
     id: str
     digest: bytes
@@ -30,6 +36,11 @@ class Session:
     user_agent: str = ""
     client_address: str = ""
     ended_at: datetime | None = None
+    impersonator_id: str | None = None
+
+    @property
+    def is_impersonated(self) -> bool:
+        return self.impersonator_id is not None
 
     @property
     def amr_methods(self) -> tuple[str, ...]:
@@ -52,6 +63,18 @@ class Session:
             and now < self.last_seen_at + idle_timeout
             and now < self.authenticated_at + max_age
         )
+
+
+_LONGEST_REASON = 200
+
+
+def impersonation_reason_problem(text: str) -> str | None:
+    """What is wrong with the reason for signing in as another person: it is one line of text."""
+    if not text.strip():
+        return gettext_lazy("Give a reason.")
+    if len(text) > _LONGEST_REASON:
+        return gettext_lazy("Use at most {length} characters.", length=_LONGEST_REASON)
+    return None if is_printable(text) else gettext_lazy("Use printable characters only.")
 
 
 @dataclass(frozen=True, slots=True)

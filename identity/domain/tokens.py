@@ -17,7 +17,8 @@ class TokenFamily:
 
     A token is live only while its family is: revoking the family also revokes tokens that are being written at that
     moment. ``methods`` are the user's authentication methods at ``authenticated_at`` (RFC 8176), ``acr`` their
-    class. The claims are those that the client requested individually (OpenID Connect Core §5.5)."""
+    class. The claims are those that the client requested individually (OpenID Connect Core §5.5). ``impersonator_id``
+    is the manager who was signed in as the user; then no token outlives ``ends_at``."""
 
     id: str
     user_id: str
@@ -33,6 +34,7 @@ class TokenFamily:
     userinfo_claims: tuple[str, ...] = ()
     id_token_claims: tuple[str, ...] = ()
     revoked_at: datetime | None = None
+    impersonator_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +71,15 @@ class AccessToken:
 
     def actor_claim(self) -> dict[str, object]:
         """The claim ``act``: the actor and the chain of earlier actors (RFC 8693 §4.1); empty without an actor."""
-        claims: dict[str, object] = {}
-        for actor in reversed(self.actors):
-            claims = {"act": {"sub": actor, **claims}}
-        return claims
+        return actor_claim(self.actors)
+
+
+def actor_claim(actors: Iterable[str]) -> dict[str, object]:
+    """The claim ``act`` (RFC 8693 §4.1) of these actors, the current one first; empty without any."""
+    claims: dict[str, object] = {}
+    for actor in reversed(tuple(actors)):
+        claims = {"act": {"sub": actor, **claims}}
+    return claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

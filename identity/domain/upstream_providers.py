@@ -23,6 +23,8 @@ class UpstreamKind(StrEnum):
     GITLAB = "gitlab"
     APPLE = "apple"
     GITHUB = "github"
+    OKTA = "okta"
+    KEYCLOAK = "keycloak"
 
 
 class UpstreamAuthentication(StrEnum):
@@ -38,6 +40,8 @@ _TENANT = re.compile(
     r"https://login\.microsoftonline\.com/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/v2\.0\Z", re.IGNORECASE
 )
 _TENANT_EXAMPLE = "https://login.microsoftonline.com/01234567-89ab-cdef-0123-456789abcdef/v2.0"
+_REALM_EXAMPLE = "https://keycloak.example.com/realms/company"
+_REALM = re.compile(r".+/realms/[^/]+\Z")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -62,6 +66,8 @@ def issuer_error_for_kind(kind: UpstreamKind, issuer: str) -> str | None:
         return gettext_lazy("Enter the issuer of one tenant, with its id: {example}.", example=_TENANT_EXAMPLE)
     if kind in (UpstreamKind.GOOGLE, UpstreamKind.APPLE) and issuer != UpstreamProvider.ISSUERS[kind]:
         return gettext_lazy("Leave the issuer empty: there is only one of this kind.")
+    if kind is UpstreamKind.KEYCLOAK and not _REALM.match(issuer):
+        return gettext_lazy("Enter the issuer of one realm: {example}.", example=_REALM_EXAMPLE)
     return issuer_error(issuer)
 
 
@@ -167,10 +173,15 @@ class UpstreamProvider:
         return f"{self.CALLBACK_PATH}/{self.id}"
 
     @property
+    def is_complete(self) -> bool:
+        """True if everything for a sign-in there is configured; a draft need not be active to be tested."""
+        by_key = self.uses_private_key_jwt and self.kind not in (UpstreamKind.APPLE, UpstreamKind.GITHUB)
+        return by_key or bool(self.secret)
+
+    @property
     def is_usable(self) -> bool:
         """True if users can sign in there: it is active and completely configured."""
-        by_key = self.uses_private_key_jwt and self.kind not in (UpstreamKind.APPLE, UpstreamKind.GITHUB)
-        return self.active and (by_key or bool(self.secret))
+        return self.active and self.is_complete
 
     @property
     def claim_mapping(self) -> Mapping[str, str]:

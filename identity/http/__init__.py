@@ -16,6 +16,7 @@ def includeme(config: Configurator) -> None:
     config.include("identity.http.security_headers")
     config.include("identity.http.html_negotiation")
     config.include("identity.http.csrf")
+    config.include("identity.http.impersonation")
     config.include("identity.http.error_views")
     config.include("identity.http.large_documents")
     config.include("identity.http.endpoint_routes")

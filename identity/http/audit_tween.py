@@ -7,6 +7,7 @@ from pyramid.registry import Registry
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.http.activity_recording import record_endpoint_activity, record_sign_in_refusals
 from identity.http.request_services import add_user_agent
 
 if TYPE_CHECKING:
@@ -23,6 +24,17 @@ def audit_tween_factory(handler: Callable[[Request], Response], registry: Regist
             if refused := request.request_services.refusals:
                 agent = request.browser_state.user_agent
                 identity.record_refusals([add_user_agent(event, agent) for event in refused])
+                record_sign_in_refusals(request, refused)
+            route = request.matched_route
+            endpoint_handler = None if route is None else registry.endpoint_handlers.get(route.name)
+            if endpoint_handler is not None:
+                record_endpoint_activity(
+                    identity,
+                    endpoint_handler.endpoint,
+                    request.request_services.context,
+                    response.status_code,
+                    request.environ.get("REMOTE_ADDR") or "",
+                )
         finally:
             request.request_services.release()
         identity.background_worker.wake()

@@ -46,7 +46,12 @@ class InvalidFormToken(Exception):
 
 def csrf_token(request: Request) -> str:
     """The token for forms on this page: an HMAC-SHA256 keyed by the secret that the page is bound to."""
-    return base64url.encode(hmac.digest(_form_secret(request).encode("utf-8"), _LABEL, hashlib.sha256))
+    return csrf_token_for(_form_secret(request))
+
+
+def csrf_token_for(secret: str) -> str:
+    """The token of a form that is bound to this secret, on a page that is bound to another."""
+    return base64url.encode(hmac.digest(secret.encode("utf-8"), _LABEL, hashlib.sha256))
 
 
 def is_valid_token(request: Request, presented: str) -> bool:

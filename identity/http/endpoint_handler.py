@@ -11,7 +11,7 @@ from identity.http.cors import cors_headers, preflight_response
 from identity.http.request_services import RequestServices
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
-from identity.provider.errors import MethodNotAllowed, RequestTooLarge
+from identity.provider.errors import MethodNotAllowed, OAuthError, RequestTooLarge
 from identity.provider.protocol_request import BrowserState, ProtocolRequest, ProtocolResponse
 
 if TYPE_CHECKING:
@@ -77,7 +77,11 @@ class EndpointHandler:
         answer = self._handle_on_standby(request, request_services) if self._may_lag else None
         if answer is None:
             request_services.context = request_services.create_context()
-            answer = self.endpoint.handle(request, request_services.context)
+            try:
+                answer = self.endpoint.handle(request, request_services.context)
+            except OAuthError as error:
+                request_services.context.activity.refuse(error)
+                raise
         return answer
 
     def response_headers(

@@ -10,6 +10,7 @@ from pyramid.request import Request
 from identity.cached_property import cached_property
 from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedInAccount
+from identity.domain.users import Subject
 from identity.http.cookies import read_request_browser_state
 from identity.http.language_negotiation import RequestLanguage
 from identity.http.request_ids import environ_request_id
@@ -58,6 +59,12 @@ class IdentityRequest(Request):  # type: ignore[misc]
         account: SignedInAccount | None = self.services.sessions.find_current(self.browser_state.sessions.values())
         return account
 
+    @cached_property
+    def impersonator(self) -> Subject | None:
+        """The manager who is signed in as the person of ``signed_in_account``; None if the person is."""
+        account = self.signed_in_account
+        return None if account is None else self.services.impersonations.find_impersonator(account)
+
     @property
     def form_secret(self) -> str | None:
         """The secret that forms of this page are bound to: the sign-in's, else the session's; None without either."""
@@ -105,6 +112,11 @@ class IdentityRequest(Request):  # type: ignore[misc]
         claimed = self.environ.setdefault(_CLAIMED_KEYS_KEY, set())
         self.add_finished_callback(IdentityRequest._close)
         return RequestServices(identity, self._actor, partial(RequestLanguage.negotiate, self), transactions, claimed)
+
+    def share_services(self, other: "IdentityRequest") -> None:
+        """Use the services, the transaction and the committed results of another request, which closes them."""
+        self.__dict__["request_services"] = other.request_services
+        self.environ[_COMMITTED_RESULTS_KEY] = other.environ.setdefault(_COMMITTED_RESULTS_KEY, {})
 
     def _close(self) -> None:
         request_services: RequestServices = self.__dict__.pop("request_services")

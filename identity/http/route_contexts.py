@@ -16,12 +16,15 @@ from identity.domain.audit import AuditEvent
 from identity.domain.errors import NotFound
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Resource, project_grant_resource, project_resource
+from identity.domain.permissions import INSTANCE_WRITE, Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.webhooks import Webhook
 from identity.services.container import Services
 
 #: The subject of permissions on managers, at any level.
 MANAGER_SUBJECT = "manager"
+#: The subject of permissions on webhooks, of an organization or of the instance.
+WEBHOOK_SUBJECT = "webhook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,11 @@ class RouteContext:
 
     def effective_permission(self, declared: str) -> str:
         """The permission that a route's declared one stands for. Managers of each level have permissions of their own:
-        routes for all four levels declare ``manager.read``."""
+        routes for all four levels declare ``manager.read``. Webhooks of the instance belong to its settings."""
         subject, _, action = declared.partition(".")
+        if subject == WEBHOOK_SUBJECT and self.resource == Resource.INSTANCE:
+            # Roles for all organizations include webhook.write: that is about the webhooks of these.
+            return "instance.read" if action == "read" else INSTANCE_WRITE
         if subject != MANAGER_SUBJECT or self.resource is None:
             return declared
         return f"{self.resource.key.level}_{MANAGER_SUBJECT}.{action}"
@@ -96,7 +102,7 @@ def _resource_of(entity: Any, services: Services) -> Resource:
             return services.user_grants.grant_resource(entity)
         case Manager():
             return services.access_control.get_resource(entity.resource)
-        case AuditEvent(organization_id=None):
+        case AuditEvent(organization_id=None) | Webhook(organization_id=None):
             return Resource.INSTANCE
         case _:
             return Resource.of_organization(entity.organization_id)
@@ -113,6 +119,12 @@ project_grant_context = context_factory("project_grant", lambda services: servic
 user_context = context_factory("user", lambda services: services.users.get)
 service_user_context = context_factory("service_user", lambda services: services.service_users.get)
 upstream_provider_context = context_factory("upstream_provider", lambda services: services.upstream_providers.get)
+attribute_context = context_factory("attribute", lambda services: services.attributes.get)
+webhook_context = context_factory("webhook", lambda services: services.webhooks.get)
+group_context = context_factory("group", lambda services: services.groups.get)
+group_member_context = context_factory("group_member", lambda services: services.group_members.get)
+group_grant_context = context_factory("group_grant", lambda services: services.group_grants.get)
+group_manager_context = context_factory("group_manager", lambda services: services.group_managers.get)
 user_grant_context = context_factory("user_grant", lambda services: services.user_grants.get)
 manager_context = context_factory("manager", lambda services: services.managers.get)
 audit_event_context = context_factory("audit_event", lambda services: services.audit_trail.get)

@@ -21,6 +21,9 @@ ANY_MANAGER_PERMISSION = "any manager"
 #: Permission that every user has for themselves: it requires only a valid credential.
 SIGNED_IN_PERMISSION = "signed in"
 
+#: Why a manager cannot do something while they are signed in as a person.
+IMPERSONATION_DENIAL = gettext_lazy("While you are signed in as someone else, you can only look at their account.")
+
 #: The default permission, which no role has: a view without a declared permission is closed.
 NEVER_PERMITTED = "nobody"
 
@@ -37,6 +40,12 @@ class SecurityPolicy:
         principal: Principal | None = self._identity_cache.get_or_create(request)
         return principal
 
+    def assume_identity(self, request: Request, principal: Principal | None) -> None:
+        """Let the request be one of this principal, whatever its credentials. For requests that the service makes for
+        a caller whom it has authenticated.
+        """
+        self._identity_cache.set(request, principal)
+
     def authenticated_userid(self, request: Request) -> str | None:
         """The id of the principal's user, for Pyramid; None without one."""
         principal = request.identity
@@ -49,6 +58,8 @@ class SecurityPolicy:
             return Denied("Authenticate first.")
         if permission == SIGNED_IN_PERMISSION:
             return Allowed("any signed-in user may")
+        if principal.impersonator_id is not None:
+            return Denied(IMPERSONATION_DENIAL)
         if not principal.manager_entries:
             return Denied(gettext_lazy("This requires a manager role. Ask an owner of the organization for one."))
         if permission == ANY_MANAGER_PERMISSION:
@@ -102,6 +113,12 @@ def _authenticate_session(request: Request) -> Principal | None:
         return None
     if request.method not in ("GET", "HEAD"):
         request.services.sessions.touch(account)
+    if account.session.is_impersonated:
+        assign_organization(account.subject.organization.id)
+        request.services.audit.act_as_impersonator(account.session)
+        # Pages about errors name the manager without reading.
+        _ = request.impersonator
+        return Principal(account.subject, impersonator_id=account.session.impersonator_id)
     return _set_principal(request, account.subject, session_id=account.session.id)
 
 

@@ -131,7 +131,7 @@ def _verify_password(
     outdated_hash = None
     if is_match is None:
         try:
-            judged = identity.process_state.hasher.verify(attempt.stored_hash, password)
+            judged = identity.process_state.hasher.verify(attempt.stored_hash, password, decoys=attempt.decoys)
         except ServerBusy:
             if not was_looked_at:
                 request.services.passwords.release_attempt(attempt)
@@ -173,7 +173,7 @@ def _verify_in_directory(
         is_away = True
     if not is_hashed:
         # The same time as for locally stored accounts.
-        request.registry.application.process_state.hasher.verify(None, password)
+        request.registry.application.process_state.hasher.verify(None, password, decoys=trial.decoys)
     request.services.passwords.fail_attempt(trial, directory_unavailable=is_away)
     if is_away:
         raise ServerBusy(message="A directory does not answer just now.")

@@ -17,6 +17,8 @@ def includeme(config: Configurator) -> None:
     config.include("identity.pages.branding_preview")
     config.include("identity.pages.page")
     config.include("identity.pages.signed_in_page")
+    config.include("identity.pages.theme_page")
+    config.include("identity.pages.impersonation")
     config.include("identity.pages.account_extensions")
     config.include("identity.pages.sign_in_page")
     config.include("identity.pages.sign_out")

@@ -1,4 +1,4 @@
-"""What plugins add to the account: sections of the security page, and members of the data export."""
+"""What plugins add to the account: sections of the security page, markup for scripts, members of the data export."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -35,6 +35,8 @@ class SecuritySection:
 
 #: Returns sections of the security page for the page being rendered.
 SecuritySectionProvider = Callable[[SignedInPage], Iterable[SecuritySection]]
+#: Returns invisible markup, such as data for a script, for the page being rendered.
+AccountFragmentProvider = Callable[[SignedInPage], Iterable[Markup]]
 #: Returns the data that a plugin stores about a user, as plain JSON values without secrets.
 AccountDataProvider = Callable[[Request, Subject], object]
 
@@ -44,6 +46,11 @@ def add_security_section(config: Configurator, provider: SecuritySectionProvider
     config.registry.pages.security_sections.append(provider)
 
 
+def add_account_fragment(config: Configurator, provider: AccountFragmentProvider) -> None:
+    """Directive: add invisible markup to the account's security page and profile."""
+    config.registry.pages.account_fragments.append(provider)
+
+
 def add_account_data(config: Configurator, name: str, provider: AccountDataProvider) -> None:
     """Directive: add a member to the document of the account's data export."""
     config.registry.pages.account_data[name] = provider
@@ -51,4 +58,5 @@ def add_account_data(config: Configurator, name: str, provider: AccountDataProvi
 
 def includeme(config: Configurator) -> None:
     config.add_directive("add_security_section", add_security_section)
+    config.add_directive("add_account_fragment", add_account_fragment)
     config.add_directive("add_account_data", add_account_data)

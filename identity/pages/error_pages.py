@@ -20,6 +20,7 @@ from identity.domain.messages import Message, gettext_lazy, ngettext_lazy
 from identity.http import error_views as for_programs
 from identity.http.csrf import CrossSiteRequest, InvalidFormToken
 from identity.http.language_negotiation import RequestLanguage
+from identity.http.security_policy import IMPERSONATION_DENIAL
 from identity.pages.page import FormPage, Page
 from identity.pages.rendering import PageRenderer, see_other
 from identity.pages.translation import Translator
@@ -210,6 +211,16 @@ def domain_error(error: DomainError, request: Request) -> Response:
 
 
 def _forbidden_page(request: Request, reason: str) -> Response:
+    account = vars(request).get("signed_in_account")
+    if account is not None and account.session.is_impersonated:
+        return render_error_page(
+            request,
+            403,
+            gettext_lazy("Only {name} can do this", name=account.subject.user.display_name),
+            [IMPERSONATION_DENIAL],
+            advice=gettext_lazy("Choose End at the top to return to your own session."),
+            action=(gettext_lazy("Go to the account"), Page.ACCOUNT_PATH),
+        )
     return render_error_page(
         request,
         403,

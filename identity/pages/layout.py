@@ -1,5 +1,6 @@
 """What the frame of account and console shows: navigation, organization switcher, user. Labels are translated."""
 
+import zlib
 from dataclasses import dataclass
 
 from identity.domain.sessions import SignedInAccount
@@ -47,16 +48,12 @@ class SignedInUser:
     name: str
     login_name: str
 
-    @property
-    def initials(self) -> str:
-        """Two letters for the avatar."""
-        return name_initials(self.name)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PageLayout:
     """``home_path`` is the logo's link; the sign-out form posts to ``sign_out_path``, the account switcher to
-    ``switch_path``.
+    ``switch_path``, the choice of a theme to ``theme_path``, which returns to ``current_path``. Without ``search_path``
+    there is no search, without ``help_path`` no link to the documentation.
     """
 
     home_path: str
@@ -67,10 +64,19 @@ class PageLayout:
     switcher: OrganizationSwitcher | None = None
     switch_path: str = ""
     other_accounts: tuple[SignedInAccount, ...] = ()
+    theme_path: str = ""
+    current_path: str = ""
+    search_path: str = ""
+    help_path: str = ""
 
-    @property
-    def current_label(self) -> str:
-        return next((item.label for group in self.groups for item in group.items if item.is_current), "")
+
+#: Suffixes of the style sheet's classes; the first tone has none.
+_AVATAR_TONES = ("", "b", "c", "d")
+
+
+def avatar_tone(name: str) -> str:
+    """One of four tones of the avatar, always the same for a name."""
+    return _AVATAR_TONES[zlib.crc32(name.encode()) % len(_AVATAR_TONES)]
 
 
 def name_initials(name: str) -> str:

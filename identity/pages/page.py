@@ -22,7 +22,7 @@ A page that changes something::
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
@@ -36,6 +36,7 @@ from pyramid.response import Response
 
 from identity.cached_property import cached_property
 from identity.domain.applications import Application
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.errors import Conflict, DomainError, Invalid
 from identity.domain.login_names import LoginName
 from identity.domain.messages import LANGUAGES, gettext_lazy, ngettext_lazy
@@ -48,6 +49,7 @@ from identity.http.language_negotiation import UI_LOCALES_PARAM, RequestLanguage
 from identity.http.security_headers import SIGN_IN_POLICY
 from identity.http.security_policy import SIGNED_IN_PERMISSION
 from identity.http.sign_in_attempts import VerificationT, attempt_factor, attempt_password
+from identity.pages.attribute_fields import AttributeFields
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form, FormMessage, FormState
 from identity.pages.layout import name_initials
 from identity.pages.page_branding import PageBranding, load_page_branding
@@ -214,6 +216,11 @@ class Page:
         """The macros of templates, for markup that Python code makes."""
         return self.renderer.load_macros(self.request, self.language)
 
+    @cached_property
+    def components(self) -> Any:
+        """The components of account and console, for markup that Python code makes."""
+        return self.renderer.load_macros(self.request, self.language, "components.html")
+
     @property
     def renderer(self) -> PageRenderer:
         pages: PageRenderer = self.request.registry.pages
@@ -331,6 +338,10 @@ class FormPage(Page):
     def submit(self, form: Form) -> Response:
         """Handle the form and return 303. Raises Invalid or Conflict; FormRedisplay for a message above the form."""
         raise NotImplementedError
+
+    def attribute_fields(self, definitions: Sequence[AttributeDefinition]) -> AttributeFields:
+        """Form fields for attributes that an organization defines. Their names are to be among ``fields``."""
+        return AttributeFields(definitions)
 
     def validate(self, form: Form) -> None:
         """Validate fields before the script submits them. Raises Invalid."""

@@ -20,6 +20,7 @@ from identity.domain.branding import DEFAULT_BRANDING, Branding, merge_branding
 from identity.domain.colours import DARK_SCHEME, LIGHT_SCHEME, Accent, derive_accent
 from identity.domain.organizations import Organization
 from identity.pages.static_files import IMMUTABLE_CACHE_CONTROL
+from identity.pages.themes import apply_theme, parse_theme
 
 if TYPE_CHECKING:
     from identity.services.container import Services
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _PREFIX = "/branding/"
 _STYLE = re.compile(r"([0-9a-f]{6})-([0-9a-f]{6})-([0-9a-f]{16})\.css")
 #: The service's own accent colours, for mails, which have no style sheet.
-_DEFAULT_COLOURS = ("#2540ad", "#aebeff")
+_DEFAULT_COLOURS = ("#2c41b8", "#aebcff")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,7 @@ def serve_stylesheet(request: Request) -> Response:
     colours = ("", "") if found is None else (f"#{found[1]}", f"#{found[2]}")
     if found is None or stylesheet_path(colours) != f"{_PREFIX}{found[0]}":
         raise HTTPNotFound
-    style = render_stylesheet(colours).encode()
+    style = apply_theme(render_stylesheet(colours), parse_theme(request.params.get("theme", ""))).encode()
     return _cache_forever(Response(body=style, content_type="text/css", charset="utf-8"), found[3])
 
 

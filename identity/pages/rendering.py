@@ -21,9 +21,10 @@ from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
 from identity.http.language_negotiation import UI_LOCALES_PARAM, RequestLanguage
 from identity.http.security_headers import SIGN_IN_POLICY
 from identity.pages.datetime_formatting import DatetimeFormatter, format_relative_time, user_time_zone
-from identity.pages.layout import AccountMenuEntry
+from identity.pages.layout import AccountMenuEntry, avatar_tone, name_initials
 from identity.pages.page_branding import DEFAULT_PAGE_BRANDING
 from identity.pages.static_files import FOLDER, StaticFiles
+from identity.pages.themes import request_theme
 from identity.pages.translation import MessageCatalogs, Translator
 from identity.provider.protocol_request import FormPost
 
@@ -49,8 +50,12 @@ class PageRenderer:
         self.catalogs = MessageCatalogs()
         #: Entries that plugins add to the account menu.
         self.menu: list[AccountMenuEntry] = []
+        #: The frame of the console for pages of other plugins below its paths; None without the console. It gets the
+        #: request, the route's context and the current section, and returns variables of ``layout.html``.
+        self.console_frame: Callable[[Any, Any, str], Mapping[str, object]] | None = None
         #: Sections that plugins add to the account (identity.pages.account_extensions).
         self.security_sections: list[Any] = []
+        self.account_fragments: list[Any] = []
         self.account_data: dict[str, Any] = {}
         #: What plugins add below the first two steps of a sign-in; each gets the page and returns markup.
         self.sign_in_options: list[Callable[[Any], Iterable[Markup]]] = []
@@ -58,6 +63,9 @@ class PageRenderer:
         self.login_name_redirects: list[Callable[[Any, LoginName], str | None]] = []
         #: Where a logout elsewhere ends, or None; each gets the request and the id of the pending one.
         self.logout_returns: list[Callable[[Request, str], Response | None]] = []
+        #: The banner of an impersonated session, and the page after its end, by the id of the person.
+        self.load_impersonation_banner: Callable[[Request], object] = lambda request: None
+        self.impersonation_return_path: Callable[[str], str] = lambda user_id: "/"
         for path in sorted(FOLDER.iterdir()):
             self.static.add_file(path)
         self.operator_style = None if style is None else self.static.add_file(style)
@@ -77,7 +85,7 @@ class PageRenderer:
     @cached_property
     def brand_name(self) -> str:
         """The service's name in mails, which are rendered without a request."""
-        known = {"t": self.catalogs.translator(LANGUAGES[0]).gettext, "static": self.static.url_path}
+        known: dict[str, object] = {"t": self.catalogs.translator(LANGUAGES[0]).gettext, "static": self.static.url_path}
         module: Any = self.environment.get_template("brand.html").make_module(known)
         return str(module.brand_name)
 
@@ -101,9 +109,11 @@ class PageRenderer:
         known = {**self._template_globals(request, language), "ui": self.load_macros(request, language)}
         return Markup(self.environment.get_template(template).render({**known, **variables}))  # noqa: S704 - escaped there
 
-    def load_macros(self, request: Request, language: str) -> Any:
-        """The macros that templates know as ``ui``, for markup made in Python: those that need no form."""
-        return self.environment.get_template("macros.html").make_module(self._template_globals(request, language))
+    def load_macros(self, request: Request, language: str, template: str = "macros.html") -> Any:
+        """The macros that templates know as ``ui``, for markup made in Python: those that need no form. Those of
+        ``components.html`` are known as ``parts``.
+        """
+        return self.environment.get_template(template).make_module(self._template_globals(request, language))
 
     def _template_globals(self, request: Request, language: str) -> dict[str, object]:
         translator = self.catalogs.translator(language)
@@ -116,12 +126,16 @@ class PageRenderer:
             "language_line": _language_links(request),
             "distance": lambda moment: format_relative_time(moment, identity.clock(), translator),
             "times": DatetimeFormatter(translator.language, partial(_time_zone, request)),
-            "static": self.static.url_path,
+            "static": partial(self.static.url_path, theme=request_theme(request)),
+            "theme": request_theme(request),
             "operator_style": self.operator_style,
             "looks": DEFAULT_PAGE_BRANDING,
             "csrf_token": partial(csrf.csrf_token, request),
+            "impersonation": partial(self.load_impersonation_banner, request),
             "here": request.environ.get("PATH_INFO", "/"),
             "home": ACCOUNT_PATH,
+            "initials": name_initials,
+            "avatar_tone": avatar_tone,
             "form": None,
             "failed": False,
         }

@@ -15,6 +15,7 @@ _DESCRIPTIONS = {
     "address": gettext_lazy("your postal address"),
 }
 _ORGANIZATION = ":user:resourceowner"
+_ATTRIBUTES = ":user:metadata"
 #: These choose who may sign in, or a project: the first two disclose nothing, the last has its own description.
 _UNDESCRIBED_SCOPES = (":org:id:", ":org:domain:primary:", ":org:project:id:")
 
@@ -38,6 +39,8 @@ class ScopeDescriptions:
         found = [translator.gettext(text) for scope_name, text in _DESCRIPTIONS.items() if scope_name in scope]
         if any(_is_scope_in_namespace(scope_name, namespaces, _ORGANIZATION) for scope_name in scope):
             found.append(translator.gettext("your organization"))
+        if any(_is_scope_in_namespace(scope_name, namespaces, _ATTRIBUTES) for scope_name in scope):
+            found.append(translator.gettext("further details that your organization keeps about you"))
         if any(_requests_roles(scope_name, namespaces) for scope_name in scope):
             found.append(translator.gettext("your roles in {project}", project=project))
         return found
@@ -48,5 +51,5 @@ class ScopeDescriptions:
         return (
             scope in _DESCRIPTIONS
             or _requests_roles(scope, namespaces)
-            or _is_scope_in_namespace(scope, namespaces, _ORGANIZATION, *_UNDESCRIBED_SCOPES)
+            or _is_scope_in_namespace(scope, namespaces, _ORGANIZATION, _ATTRIBUTES, *_UNDESCRIBED_SCOPES)
         )

@@ -29,7 +29,7 @@ class SignOutPage(FormPage):
     @cached_property
     def accounts(self) -> tuple[SignedInAccount, ...]:
         """The sessions of this browser, including expired ones."""
-        signed_in_accounts: tuple[SignedInAccount, ...] = self.request.services.sessions.list_by_secrets(
+        signed_in_accounts: tuple[SignedInAccount, ...] = self.request.services.sessions.list_all_by_secrets(
             self.request.browser_state.sessions.values()
         )
         return signed_in_accounts

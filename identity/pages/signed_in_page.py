@@ -12,6 +12,7 @@ from identity.domain.authentication import Proof
 from identity.domain.sessions import SignedInAccount
 from identity.domain.users import HumanUser, Subject
 from identity.http.endpoint_routes import request_context
+from identity.http.impersonation import refuse_impersonator
 from identity.http.language_negotiation import UI_LOCALES_PARAM
 from identity.pages.flash_messages import flashed_event, path_with_flash
 from identity.pages.layout import (
@@ -31,6 +32,8 @@ from identity.provider.step_up import can_step_up
 class SignedInPage(Page):
     #: The account switcher posts here.
     SWITCH_PATH = f"{ACCOUNT_PATH}/switch"
+    #: The choice of a theme in the account menu posts here.
+    THEME_PATH = "/theme"
     #: Maximum age of the authentication for sensitive pages, and the parameter of /login that requests a new one.
     RECENT_AUTHENTICATION_AGE = timedelta(minutes=10)
     RECENT_AUTHENTICATION_PARAM = "fresh"
@@ -54,7 +57,10 @@ class SignedInPage(Page):
 
     def early_response(self) -> Response | None:
         """Redirects to a sign-in that returns here, if a recent authentication is required."""
-        if not self.requires_recent_authentication or self.is_recently_authenticated():
+        if not self.requires_recent_authentication:
+            return None
+        refuse_impersonator(self.request)
+        if self.is_recently_authenticated():
             return None
         return self.redirect(self.reauthenticate)
 
@@ -67,6 +73,8 @@ class SignedInPage(Page):
     def is_recently_authenticated(self) -> bool:
         """True if the user authenticated in the last ten minutes, with all of their factors."""
         session, context = self.signed_in_account.session, request_context(self.request)
+        if session.is_impersonated:
+            return False
         young = (
             session.last_proof_at is not None and context.now - session.last_proof_at < self.RECENT_AUTHENTICATION_AGE
         )
@@ -107,8 +115,18 @@ class SignedInPage(Page):
         """Adds the frame and the flash message."""
         return {"frame": self._layout(), "done": self.flash_message()}
 
+    @property
+    def search_path(self) -> str:
+        """The page that searches; empty if there is none."""
+        return ""
+
+    @property
+    def help_path(self) -> str:
+        """The documentation of this page; empty if there is none."""
+        return ""
+
     def _layout(self) -> PageLayout:
-        user = self.subject.user
+        user, is_impersonated = self.subject.user, self.signed_in_account.session.is_impersonated
         name = user.display_name if isinstance(user, HumanUser) else user.user_name
         session_id = self.signed_in_account.session.id
         return PageLayout(
@@ -118,8 +136,12 @@ class SignedInPage(Page):
             sign_out_path=CONFIRMATION_PATH,
             account_items=self._account_items(),
             switcher=self.organization_switcher(),
-            switch_path=self.SWITCH_PATH,
+            switch_path="" if is_impersonated else self.SWITCH_PATH,
             other_accounts=tuple(item for item in self.live_accounts if item.session.id != session_id),
+            theme_path="" if is_impersonated else self.THEME_PATH,
+            current_path=self.request.path_qs,
+            search_path=self.search_path,
+            help_path=self.help_path,
         )
 
     def _account_items(self) -> tuple[NavigationItem, ...]:

@@ -13,6 +13,7 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.http.health import ImmediateResponse
+from identity.pages.themes import DARK_QUERY, Theme, apply_theme
 from identity.provider.protocol_request import ProtocolResponse
 
 FOLDER = Path(__file__).parent / "static"
@@ -41,19 +42,28 @@ class StaticFile:
 class StaticFiles:
     def __init__(self) -> None:
         self._served: dict[str, StaticFile] = {}
-        self._addresses: dict[str, str] = {}
+        self._addresses: dict[tuple[str, Theme], str] = {}
 
     def add_file(self, path: Path) -> str:
-        """Read and serve a file; returns its path. A later file replaces an earlier one of the same name."""
+        """Read and serve a file; returns its name for ``url_path``. A later file replaces an earlier one of the same
+        name. A style sheet that depends on the system's theme is served once for each theme.
+        """
         content = path.read_bytes()
-        name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}{path.suffix}"
-        self._served[name] = StaticFile(name, content, _TYPES[path.suffix])
-        self._addresses[path.name] = _PREFIX + name
-        return self._addresses[path.name]
+        self._add_content(path, Theme.SYSTEM, content)
+        if path.suffix == ".css" and DARK_QUERY.encode() in content:
+            for theme in (Theme.LIGHT, Theme.DARK):
+                self._add_content(path, theme, apply_theme(content.decode(), theme).encode())
+        return path.name
 
-    def url_path(self, name: str) -> str:
+    def _add_content(self, path: Path, theme: Theme, content: bytes) -> None:
+        stem = f"{path.stem}-{theme}" if theme else path.stem
+        name = f"{stem}-{hashlib.sha256(content).hexdigest()[:16]}{path.suffix}"
+        self._served[name] = StaticFile(name, content, _TYPES[path.suffix])
+        self._addresses[path.name, theme] = _PREFIX + name
+
+    def url_path(self, name: str, theme: Theme = Theme.SYSTEM) -> str:
         """The path of a file, for links. Raises KeyError for an unknown name."""
-        return self._addresses[name]
+        return self._addresses.get((name, theme)) or self._addresses[name, Theme.SYSTEM]
 
     def find_file(self, served_name: str) -> StaticFile | None:
         return self._served.get(served_name)

@@ -6,7 +6,6 @@ template's first line is the subject. A mail to an unverified address contains n
 otherwise the service would deliver spam.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,6 +17,7 @@ from pyramid.request import Request
 from identity.domain.applications import Application
 from identity.domain.audit import SYSTEM, Actor, ActorKind
 from identity.domain.email_addresses import email_key
+from identity.domain.mail_texts import NO_MAIL_TEXT, MailKind, MailText, sanitize_name
 from identity.domain.names import login_name_key
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Subject
@@ -195,11 +195,14 @@ class TransactionalMails:
         )
         translator = self._translator(reader)
         looks = load_page_branding(services, organization, application, translator.language)
-        if looks.organization and "organization" in values:
-            values = {**values, "organization": looks.organization}
+        called = looks.organization or ("" if organization is None else organization.name)
+        values = {"organization": called, "person_name": _person_name(reader), **values}
+        if looks.organization:
+            values["organization"] = looks.organization
+        custom = services.mail_texts.effective(organization, template, translator.language)
         proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
         queued: bool = services.mails.queue(
-            _render_mail(identity, pages, template, to, values, translator, looks),
+            _render_mail(identity, pages, template, to, values, translator, looks, custom),
             reason,
             verified_by=reader.user.id if reader is not None and proved and to == user_email(reader) else "",
             instead_of=replaces,
@@ -216,6 +219,7 @@ def _render_password_reset_mails(
 
     They have no organization's texts: the accounts may belong to several organizations.
     """
+    template = MailKind.PASSWORD_RESET_ACCOUNTS
     actor = Actor(
         kind=ActorKind.ANONYMOUS,
         client_address=forgotten.client_address or None,
@@ -237,22 +241,15 @@ def _render_password_reset_mails(
                 choose_language(languages[address].replace("_", "-"), forgotten.language)
             )
             looks = load_page_branding(services, None, None, translator.language)
+            custom = services.mail_texts.effective(None, template, translator.language)
             drawn.append(
-                _render_mail(
-                    identity, pages, "password_reset_accounts", address, {"accounts": accounts}, translator, looks
-                )
+                _render_mail(identity, pages, template, address, {"accounts": accounts}, translator, looks, custom)
             )
     return drawn
 
 
-#: Maximum length of a name in mails, and what is removed: mail programs turn URLs into links.
-_LONGEST_NAME = 60
-_UNSAFE_NAME_CHARACTERS = re.compile(r"[^\w\s'’,&().-]+|[.](?!\s)")
-
-
-def sanitize_name(name: str) -> str:
-    """A self-chosen name for mails to others: no URLs, limited length."""
-    return " ".join(_UNSAFE_NAME_CHARACTERS.sub(" ", name).split())[:_LONGEST_NAME].strip()
+def _person_name(reader: Subject | None) -> str:
+    return reader.user.display_name if reader is not None and isinstance(reader.user, HumanUser) else ""
 
 
 def user_email(subject: Subject) -> str:
@@ -268,6 +265,7 @@ def _render_mail(
     values: Mapping[str, object],
     translator: Translator,
     looks: PageBranding,
+    custom: MailText = NO_MAIL_TEXT,
 ) -> Mail:
     login_url = identity.settings.login_url
     known: dict[str, object] = {
@@ -276,7 +274,7 @@ def _render_mail(
         "reset_url": f"{login_url}/password/reset",
         "account_url": f"{login_url}/account",
     }
-    parts = render_mail_content(pages, template, {**known, **values}, translator, looks)
+    parts = render_mail_content(pages, template, {**known, **values}, translator, looks, custom)
     html = render_mail_html(pages, parts, translator)
     return Mail(to=to, subject=parts.subject, text=parts.text, html=html, sender=looks.mail_sender)
 
@@ -293,7 +291,17 @@ def _render_notification(identity: "IdentityApplication", pages: PageRenderer, n
     with identity.read_session(SYSTEM) as services:
         organization = services.storage.organizations.find(notice.organization_id)
         looks = load_page_branding(services, organization, None, translator.language)
-    return _render_mail(identity, pages, notice.template, notice.to, {**about, **notice.values}, translator, looks)
+        custom = services.mail_texts.effective(organization, notice.template, translator.language)
+    called = "" if organization is None else organization.name
+    values = {"organization": looks.organization or called, **about, **notice.values}
+    if "place" in values:
+        values["place"] = sanitize_name(values["place"])
+    if "lifetime_seconds" in values:
+        lifetime = timedelta(seconds=int(values["lifetime_seconds"]))
+        values["works_once"] = TransactionalMails.describe_link_validity(lifetime, translator)
+        values["inviter"] = sanitize_name(values["inviter"])
+        values["organization"] = looks.organization or values["organization"]
+    return _render_mail(identity, pages, notice.template, notice.to, values, translator, looks, custom)
 
 
 def includeme(config: Configurator) -> None:

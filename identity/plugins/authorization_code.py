@@ -91,7 +91,7 @@ class AuthorizationCodeGrant(GrantType):
 def _build_authorization(presented: PresentedCode, client: ApplicationClient, context: Context) -> Authorization:
     code, family = presented.code, presented.family
     refreshing = None
-    if Scope.OFFLINE_ACCESS in code.scope:
+    if Scope.OFFLINE_ACCESS in code.scope and family.impersonator_id is None:
         ends_at = code.issued_at + context.settings.refresh_token_max_age
         refreshing = RefreshTokenTerms(ends_at=ends_at, scope=code.scope)
     return Authorization(
@@ -109,6 +109,8 @@ def _build_authorization(presented: PresentedCode, client: ApplicationClient, co
         acr=family.acr,
         userinfo_claims=family.userinfo_claims,
         id_token_claims=family.id_token_claims,
+        impersonator_id=family.impersonator_id,
+        ends_at=None if family.impersonator_id is None else family.ends_at,
     )
 
 

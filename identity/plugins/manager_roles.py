@@ -17,13 +17,17 @@ def _permissions_for(*resources: str) -> frozenset[str]:
 _GRANT = _permissions_for("project_grant_manager", "user_grant") | {"project_grant.read"}
 _PROJECT = _permissions_for("project_role", "application", "project_grant", "project_manager") | _GRANT
 _PROJECT |= {"project.read", "project.write", "project.delete"}
-_USERS = _permissions_for("user", "service_user", "session")
-_SIGN_IN = _permissions_for("organization_domain", "organization_policy", "upstream_provider")
-_ORGANIZATION = _USERS | _permissions_for("project", "organization_manager") | _SIGN_IN | _PROJECT
+#: Only for those who manage all of an organization: it shows them what people see in their applications.
+_IMPERSONATION = frozenset({"user.impersonate"})
+_USERS = (_permissions_for("user", "service_user", "session", "group") | {"attribute.read"}) - _IMPERSONATION
+_SIGN_IN = _permissions_for("organization_domain", "organization_policy", "upstream_provider", "webhook")
+_ORGANIZATION = (
+    _USERS | _IMPERSONATION | _permissions_for("attribute", "project", "organization_manager") | _SIGN_IN | _PROJECT
+)
 _ORGANIZATION |= {"organization.read", "organization.write", "organization.delete", "audit_event.read"}
 _GRANTS = _permissions_for("user_grant")
 _CONTEXT = frozenset({"organization.read", "project.read", "project_role.read"})
-_GRANTEES = _CONTEXT | {"user.read", "service_user.read"}
+_GRANTEES = _CONTEXT | {"user.read", "service_user.read", "group.read"}
 
 #: Permissions and description by level and name.
 _ROLES: Mapping[ManagerLevel, Mapping[str, tuple[frozenset[str], str]]] = {
@@ -67,8 +71,26 @@ _ROLES: Mapping[ManagerLevel, Mapping[str, tuple[frozenset[str], str]]] = {
     },
 }
 
+_LABELS = {
+    "ORG_OWNER": gettext_lazy("Organization owner"),
+    "ORG_OWNER_VIEWER": gettext_lazy("Organization viewer"),
+    "ORG_USER_MANAGER": gettext_lazy("User manager"),
+    "ORG_USER_PERMISSION_EDITOR": gettext_lazy("User grant editor"),
+    "ORG_PROJECT_PERMISSION_EDITOR": gettext_lazy("Grant editor"),
+    "ORG_PROJECT_CREATOR": gettext_lazy("Project creator"),
+    "ORG_SETTINGS_MANAGER": gettext_lazy("Settings manager"),
+    "IAM_OWNER": gettext_lazy("Instance owner"),
+    "IAM_OWNER_VIEWER": gettext_lazy("Instance viewer"),
+    "IAM_ORG_MANAGER": gettext_lazy("Manager of all organizations"),
+    "IAM_USER_MANAGER": gettext_lazy("Manager of all users"),
+    "PROJECT_OWNER": gettext_lazy("Project owner"),
+    "PROJECT_OWNER_VIEWER": gettext_lazy("Project viewer"),
+    "PROJECT_GRANT_OWNER": gettext_lazy("Project grant owner"),
+    "PROJECT_GRANT_OWNER_VIEWER": gettext_lazy("Project grant viewer"),
+}
+
 ROLES = tuple(
-    ManagerRole(name=name, level=level, permissions=permissions, description=description)
+    ManagerRole(name=name, level=level, permissions=permissions, description=description, label=_LABELS[name])
     for level, roles in _ROLES.items()
     for name, (permissions, description) in roles.items()
 )

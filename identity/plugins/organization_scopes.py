@@ -1,9 +1,12 @@
-"""Scopes about organizations: whose members may sign in, and which organization the user belongs to.
+"""Scopes about organizations: whose members may sign in, which organization the user belongs to, and the attributes
+that it defines for its people.
 
 - ``urn:service:iam:org:id:<organization_id>`` and ``…:org:domain:primary:<domain>``: the user must belong to it.
 - ``urn:service:iam:user:resourceowner``: claims with id, name and primary domain of the user's organization.
+- ``urn:service:iam:user:metadata``: the attributes that the organization releases in tokens.
 """
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 
@@ -15,6 +18,9 @@ from identity.api.services import Lookup
 from identity.api.storage import Storage
 
 _OWNER = ":user:resourceowner"
+_METADATA = ":user:metadata"
+#: The service refuses longer claims of one plugin. Attributes that do not fit are left out: nobody is kept out by them.
+_MAX_BYTES = 4096
 
 
 class OrganizationMembersScope(Scope):
@@ -91,16 +97,30 @@ class OrganizationDomainScope(OrganizationMembersScope):
         return storage.organizations.find_by_domain(named.lower())
 
 
-class ResourceOwnerScope(Scope):
-    """``…:user:resourceowner``: opens claims about the organization that the user belongs to."""
+class UserScope(Scope):
+    """A scope that ends in ``suffix`` and opens claims about the user."""
+
+    suffix: str
 
     def matches(self, value: str) -> bool:
         """True for the scope in any namespace."""
-        return value.endswith(_OWNER)
+        return value.endswith(self.suffix)
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """Always granted. A scope of another namespace is dropped."""
-        return GrantedScope(value) if value.removesuffix(_OWNER) in context.settings.urn_namespaces else None
+        return GrantedScope(value) if value.removesuffix(self.suffix) in context.settings.urn_namespaces else None
+
+
+class ResourceOwnerScope(UserScope):
+    """``…:user:resourceowner``: the organization that the user belongs to."""
+
+    suffix = _OWNER
+
+
+class MetadataScope(UserScope):
+    """``…:user:metadata``: the user's attributes in tokens."""
+
+    suffix = _METADATA
 
 
 class OrganizationScopesPlugin:
@@ -110,20 +130,37 @@ class OrganizationScopesPlugin:
 
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:
-        """All three."""
-        return [OrganizationIdScope(), OrganizationDomainScope(), ResourceOwnerScope()]
+        """All four."""
+        return [OrganizationIdScope(), OrganizationDomainScope(), ResourceOwnerScope(), MetadataScope()]
 
     @hookimpl
     def identity_user_claims(self, user: User, scopes: tuple[str, ...], lookup: Lookup) -> Mapping[str, object]:
-        """The user's organization, in claims prefixed with the scope."""
+        """The user's organization, in claims prefixed with the scope, and attributes."""
         # Scopes of other namespaces were dropped when scopes were granted.
-        prefixes = [scope for scope in scopes if scope.endswith(_OWNER)]
-        organization = lookup.find_organization(user.organization_id) if prefixes else None
-        if organization is None:
-            return {}
-        claims: dict[str, object] = {}
-        for prefix in prefixes:
-            claims[f"{prefix}:id"] = organization.id
-            claims[f"{prefix}:name"] = organization.name
-            claims[f"{prefix}:primary_domain"] = organization.primary_domain
+        claims = _organization_claims(user, [scope for scope in scopes if scope.endswith(_OWNER)], lookup)
+        _add_attributes(claims, user, [scope for scope in scopes if scope.endswith(_METADATA)], lookup)
         return claims
+
+
+def _organization_claims(user: User, scopes: list[str], lookup: Lookup) -> dict[str, object]:
+    organization = lookup.find_organization(user.organization_id) if scopes else None
+    claims: dict[str, object] = {}
+    if organization is None:
+        return claims
+    for scope in scopes:
+        claims[f"{scope}:id"] = organization.id
+        claims[f"{scope}:name"] = organization.name
+        claims[f"{scope}:primary_domain"] = organization.primary_domain
+    return claims
+
+
+def _add_attributes(claims: dict[str, object], user: User, scopes: list[str], lookup: Lookup) -> None:
+    """Add each attribute in tokens: to the claim that is named like the scope, and under its own claim."""
+    values: dict[str, object] = {}
+    for key, claim, value in lookup.list_token_attributes(user.id) if scopes else ():
+        added: dict[str, object] = {scope: {**values, key: value} for scope in scopes}
+        if claim:
+            added[claim] = value
+        if len(json.dumps(claims | added)) <= _MAX_BYTES:
+            values[key] = value
+            claims.update(added)

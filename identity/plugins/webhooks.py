@@ -126,13 +126,14 @@ class WebhooksPluginSettings:
 _Settings = WebhooksPluginSettings
 
 
-class WebhookDelivery(Delivery):
+class ReceiverDelivery(Delivery):
     """Delivers events to one receiver."""
 
     def __init__(self, url: str, settings: WebhooksPluginSettings, networks: Iterable[str] = ()) -> None:
         hostname = urlsplit(url).hostname or ""
         # The path may be a shared secret, so it is hashed.
         self.kind = f"webhook {hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
+        self.receiver, self.event_patterns = hostname, settings.events
         self.message_lifetime = settings.give_up_after
         self._url = url
         self._settings = settings
@@ -243,4 +244,4 @@ class WebhooksPlugin:
             raise InvalidSetting(
                 "identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)"
             )
-        return [WebhookDelivery(url, self.settings, settings.allowed_networks) for url in self.settings.urls]
+        return [ReceiverDelivery(url, self.settings, settings.allowed_networks) for url in self.settings.urls]

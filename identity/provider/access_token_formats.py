@@ -1,6 +1,6 @@
 """Access tokens in the format JWT (RFC 9068)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from identity.crypto.jwt import sign
@@ -10,7 +10,6 @@ from identity.domain.tokens import AccessToken
 from identity.provider.claims import merge_plugin_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
-from identity.provider.role_claims import token_role_claims
 from identity.provider.scope import GrantedScopes, Scope
 
 JWT_TYPE = "at+jwt"
@@ -20,9 +19,16 @@ SigningKeyGetter = Callable[[], tuple[str, RsaPrivateKey]]
 
 
 def new_jwt_access_token(
-    token: AccessToken, authorization: Authorization, granted: GrantedScopes, context: Context, *, key: SigningKeyGetter
+    token: AccessToken,
+    authorization: Authorization,
+    granted: GrantedScopes,
+    context: Context,
+    *,
+    roles: Mapping[str, Any],
+    key: SigningKeyGetter,
 ) -> str:
-    """A signed token that resource servers can read: typ at+jwt, with the claims of RFC 9068 §2.2."""
+    """A signed token that resource servers can read: typ at+jwt, with the claims of RFC 9068 §2.2 and these of the
+    user's roles."""
     claims: dict[str, Any] = {
         "iss": context.issuer,
         "sub": token.subject,
@@ -41,8 +47,7 @@ def new_jwt_access_token(
     if client is not None and client.application.access_token_userinfo_assertion and subject is not None:
         user_claims = scope_claims(subject.user, granted.values, context) if Scope.OPENID in granted else {}
         claims = {**user_claims, **claims}
-    if client is not None and client.application.assert_roles_in_access_token:
-        claims |= token_role_claims(authorization.subject, client, granted, context)
+    claims |= roles
     hooks = context.protocol.token_claims
     if hooks:
         merge_plugin_claims(claims, hooks, context, authorization=authorization, granted=granted)

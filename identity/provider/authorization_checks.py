@@ -23,4 +23,9 @@ def check_and_resolve_scopes(
     if authorization.subject is not None:
         require_member(authorization.subject, organization)
     refuse_without_role(authorization.subject, authorization.client, context, error=error)
-    return resolve_scopes(authorization, context)
+    granted = resolve_scopes(authorization, context)
+    if authorization.impersonator_id is not None and any(
+        context.services.projects.is_own_project(item) for item in granted.audience
+    ):
+        raise error("Someone who is signed in as another person cannot manage this service as that person.")
+    return granted

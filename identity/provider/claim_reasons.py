@@ -75,7 +75,7 @@ class ClaimReasons:
         self._requested_scopes, self.granted = authorization.requested_scopes, granted
         self._user_claims = {} if subject is None else scope_claims(subject.user, granted.values, context)
         self._is_service_user = subject is not None and isinstance(subject.user, ServiceUser)
-        self._roles = token_role_claims(subject, client, granted, context)
+        self._roles = token_role_claims(subject, client, granted, context).values
         self._role_names = tuple(f"{namespace}:org:project" for namespace in namespaces)
         self._role_scopes = " ".join(value for value in granted.values if RoleScope.is_valid(value, namespaces))
         with context.services.read_session() as storage:
@@ -151,8 +151,15 @@ class ClaimReasons:
             return gettext_lazy("scope {scope}, and “User Info inside ID Token” is on", scope=scope)
         if self._is_service_user and name in ("name", "preferred_username", "updated_at"):
             return gettext_lazy("always included for service users")
-        scope = scope or next((item for item in self.granted.values if name.startswith(f"{item}:")), None)
+        scope = scope or self._find_yielding_scope(name)
         return gettext_lazy("a plugin adds it") if scope is None else gettext_lazy("scope {scope}", scope=scope)
+
+    def _find_yielding_scope(self, claim: str) -> str | None:
+        """The first scope for which plugins add the claim."""
+        if self._subject is None:
+            return None
+        user, scopes = self._subject.user, self.granted.values
+        return next((scope for scope in scopes if claim in scope_claims(user, (scope,), self.context)), None)
 
     def _why_roles(self, carrier: ClaimsCarrier, name: str) -> str:
         if carrier is ClaimsCarrier.ACCESS_TOKEN:

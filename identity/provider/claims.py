@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from identity.domain.claims import RESERVED_CLAIMS
 from identity.domain.tokens import PresentedAccessToken
 from identity.domain.users import HumanUser, ServiceUser, User
 from identity.provider.context import Context
@@ -16,13 +17,6 @@ from identity.provider.scope import GrantedScopes, Scope
 
 log = logging.getLogger(__name__)
 
-#: Set only by the service.
-RESERVED_CLAIMS = frozenset(
-    {
-        "iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash",
-        "sid", "client_id", "scope", "active", "token_type", "username", "act",
-    }
-)  # fmt: skip
 MAX_CLAIMS_BYTES = 4096
 
 

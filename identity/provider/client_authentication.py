@@ -46,6 +46,7 @@ class ClientAuthenticationMethod(ABC):
             if service_user is None:
                 raise self.error("unknown service user, wrong secret or deactivated", kind="service_user")
             return service_user
+        context.activity.name_client(client_id)
         client = context.services.applications.authenticate(client_id, secret)
         if client is None:
             raise self.error("unknown client, wrong secret or deactivated")
@@ -53,6 +54,7 @@ class ClientAuthenticationMethod(ABC):
 
     def find_public_client(self, client_id: str, context: Context) -> ApplicationClient:
         """The active, unauthenticated client, if it uses this method. Raises InvalidClient as above."""
+        context.activity.name_client(client_id)
         client = context.services.applications.find_client(client_id)
         if client is None or not client.is_active:
             raise self.error("unknown client or deactivated")
@@ -98,6 +100,8 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
             "authentication.refused", kind=refusal.kind, id=None, reason=refusal.audit_reason
         )
         raise
+    if isinstance(party, ApplicationClient):
+        context.activity.set_client(party)
     if parameters.get_value("client_id") not in (None, party.id):
         raise InvalidRequest("client_id differs from the authenticated client")
     kind = ActorKind.USER if isinstance(party, ServiceUserClient) else ActorKind.CLIENT

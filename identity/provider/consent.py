@@ -7,7 +7,7 @@ from identity.crypto.secrets import new_id
 from identity.domain.applications import ApplicationClient, ConsentRule
 from identity.domain.authentication import acr_claim, proof_methods
 from identity.domain.policies import ConsentDefault
-from identity.domain.sessions import SignedInAccount
+from identity.domain.sessions import Session, SignedInAccount
 from identity.domain.users import HumanUser, Subject
 from identity.provider.authorization_checks import check_and_resolve_scopes
 from identity.provider.claims_request import ClaimsRequest
@@ -61,6 +61,7 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
     if authorization_request is None or subject is None:
         raise ValueError("nobody is there, or nothing was asked for")
     methods = proof_methods(list_proofs(sign_in)) if account is None else account.session.amr_methods
+    impersonated = None if account is None or not account.session.is_impersonated else account.session
     authorization = authorization_from_sign_in(
         subject,
         authorization_request.client,
@@ -70,8 +71,9 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
         session_id="" if account is None else account.session.id,
         nonce=authorization_request.nonce,
         methods=methods,
-        acr=acr_claim(methods, requested_acr(sign_in)[0]),
+        acr=acr_claim(methods, requested_acr(sign_in)[0]) if impersonated is None else "",
         claims=authorization_request.claims,
+        impersonated=impersonated,
     )
     granted = check_and_resolve_scopes(authorization, context, organization=sign_in.required_organization)
     return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
@@ -89,16 +91,17 @@ def authorization_from_sign_in(
     methods: tuple[str, ...] = (),
     acr: str = "",
     claims: ClaimsRequest = _NO_CLAIMS,
+    impersonated: Session | None = None,
 ) -> Authorization:
-    """The authorization of a signed-in person for these artifacts, in a new family."""
+    """The authorization of a signed-in person for these artifacts, in a new family. ``impersonated`` is the session in
+    which a manager is signed in as the person: no token outlives it, and none can be renewed."""
+    # Without a code there is no refresh token (OpenID Connect Core §11).
+    is_renewable = Artifact.CODE in artifacts and impersonated is None
     return Authorization(
         subject=subject,
         client=client,
         client_id=client.id,
-        # Without a code there is no refresh token (OpenID Connect Core §11).
-        requested_scopes=tuple(
-            scope for scope in requested_scopes if scope != Scope.OFFLINE_ACCESS or Artifact.CODE in artifacts
-        ),
+        requested_scopes=tuple(scope for scope in requested_scopes if scope != Scope.OFFLINE_ACCESS or is_renewable),
         authenticated_at=authenticated_at,
         session_id=session_id,
         family_id=new_id(),
@@ -108,6 +111,8 @@ def authorization_from_sign_in(
         acr=acr,
         userinfo_claims=claims.userinfo,
         id_token_claims=claims.id_token,
+        impersonator_id=None if impersonated is None else impersonated.impersonator_id,
+        ends_at=None if impersonated is None else impersonated.ends_at,
     )
 
 

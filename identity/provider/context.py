@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from identity.provider.protocol_request import Cookie, CookieKind, ProtocolResponse
+from identity.provider.request_activity import RequestActivity
 from identity.services.container import Services
 from identity.settings import Settings
 
@@ -30,6 +31,8 @@ class Context:
     redirect_targets: "list[RedirectTarget]" = field(default_factory=list)
     #: Labels for request metrics by name, such as the grant type of a token request.
     metric_labels: dict[str, str] = field(default_factory=dict)
+    #: What the request is about, for figures and the log of its application.
+    activity: RequestActivity = field(default_factory=RequestActivity)
 
     @property
     def provider(self) -> "IdentityProvider":

@@ -34,6 +34,11 @@ class Factor(ABC):
         """True if the user can enrol it now; the policy is checked separately."""
         return True
 
+    def is_optional(self, enrolment: Enrolment) -> bool:
+        """True for an enrolment that was made without the user's asking: a sign-in with a password does not require it
+        unless the policy or the client requires a second factor."""
+        return False
+
     def status_text(self, enrolment: Enrolment) -> str:
         """What users should know of their enrolment, such as how many codes are left; empty for nothing."""
         return ""

@@ -88,8 +88,9 @@ class Authorization:
     requested besides scopes (OpenID Connect Core §5.5).
 
     ``requested_audience`` narrows the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the
-    subjects that act for the subject, the current one first: the claim ``act`` (RFC 8693 §4.1). ``response_members``
-    are further members of the token response."""
+    subjects that act for the subject, the current one first: the claim ``act`` (RFC 8693 §4.1). ``impersonator_id`` is
+    the manager who is signed in as the subject, and acts before those. ``response_members`` are further members of the
+    token response."""
 
     subject: Subject | None
     client: ApplicationClient | None
@@ -112,7 +113,13 @@ class Authorization:
     requested_audience: tuple[str, ...] = ()
     ends_at: datetime | None = None
     actors: tuple[str, ...] = ()
+    impersonator_id: str | None = None
     response_members: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def acting_subjects(self) -> tuple[str, ...]:
+        """All who act for the subject, the current one first."""
+        return self.actors if self.impersonator_id is None else (self.impersonator_id, *self.actors)
 
     @property
     def organization(self) -> Organization:

@@ -70,6 +70,7 @@ class SignIn:
     required_organization: Organization | None = None
     browser_state: BrowserState = NO_BROWSER_STATE
     step_up_checker: Callable[["SignIn"], StepUpRequirement | None] = lambda sign_in: None
+    full_authentication_checker: Callable[["SignIn"], bool] = lambda sign_in: False
     #: True for a session that began with an allowed factor.
     is_allowed_session: Callable[[SignedInAccount], bool] = lambda account: True
     consent_summary_builder: Callable[["SignIn"], ConsentSummary] = _no_offer
@@ -95,6 +96,11 @@ class SignIn:
         """The typed or hinted login name."""
         typed = "" if self.pending is None else self.pending.login_name
         return LoginName.parse(typed, self.effective_organization) if typed else None
+
+    @property
+    def impersonated_account(self) -> SignedInAccount | None:
+        """The session in which a manager is signed in as a person at this browser; None without one."""
+        return next((account for account in self.accounts if account.session.is_impersonated), None)
 
     @property
     def prompts(self) -> frozenset[str]:
@@ -166,6 +172,12 @@ class SignIn:
         return self.step_up_checker(self)
 
     @cached_property
+    def is_fully_authenticated(self) -> bool:
+        """True if the user has authenticated in this sign-in, and has set up nothing that would prove more; required
+        for adding a factor. Raises UnmetAuthenticationRequirements."""
+        return self.full_authentication_checker(self)
+
+    @cached_property
     def consent_summary(self) -> ConsentSummary:
         """What the response would contain, once there is a user. Raises OAuthError if the request would be refused."""
         return self.consent_summary_builder(self)
@@ -179,7 +191,9 @@ class SignIn:
             return True
         if "login" in self.prompts:
             return False
-        max_age, proved_at = self.max_age, account.session.last_proof_at
+        # Nothing was proved in an impersonated session.
+        proved_at = None if account.session.is_impersonated else account.session.last_proof_at
+        max_age = self.max_age
         return max_age is None or (proved_at is not None and self.now - proved_at < max_age)
 
     @property

@@ -5,10 +5,13 @@ roles.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from identity.domain.applications import ApplicationClient
+from identity.domain.expirations import earliest
 from identity.domain.projects import Project, UserGrant
 from identity.domain.users import Subject
 from identity.provider.context import Context
@@ -18,6 +21,14 @@ from identity.storage.backend import Storage
 
 #: The role keys to disclose of a project; None for all.
 _RoleKeys = frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleClaims:
+    """Claims with a user's roles; ``ends_at`` is when the first of these roles ends, if any does."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    ends_at: datetime | None = None
 
 
 class RoleScope:
@@ -38,7 +49,7 @@ class RoleScope:
 
 def token_role_claims(
     subject: Subject | None, client: ApplicationClient | None, granted: GrantedScopes, context: Context
-) -> dict[str, Any]:
+) -> RoleClaims:
     """The user's roles in every project of the audience, each role with {organization id: primary domain}. One claim
     per project, and one with a fixed name for the application's own project (for all projects together without an
     application). With scopes for single roles and none for all, only those roles."""
@@ -63,7 +74,7 @@ def response_role_claims(
             projects -= {instance.project_id}
     return _claims(
         subject, client, projects, granted, lambda project: None if project.assert_roles else requested, context
-    )
+    ).values
 
 
 def _claims(
@@ -73,23 +84,25 @@ def _claims(
     granted: GrantedScopes,
     wanted_of: Callable[[Project], _RoleKeys],
     context: Context,
-) -> dict[str, Any]:
+) -> RoleClaims:
     if subject is None or not projects:
-        return {}
+        return RoleClaims()
     with context.services.read_session() as storage:
-        grants = storage.user_grants.list_effective(subject.user.id, projects)
+        grants = storage.user_grants.list_effective(subject.user.id, projects, context.now)
         if not grants:
-            return {}
+            return RoleClaims()
         projects_granted = _active(grants, client, storage)
-        allowed_keys = {
-            project.id: _restrict_to_project_grant(wanted_of(project), project, client, storage)
+        disclosures = {
+            project.id: _disclosure(wanted_of(project), project, client, storage, context.now)
             for project in projects_granted
         }
         domains = _domains(grants, subject, storage)
     by_project: dict[str, dict[str, dict[str, str]]] = {}
+    ends: list[datetime | None] = []
     for grant in grants:
-        keys = allowed_keys.get(grant.project_id, frozenset())
-        for role in sorted(grant.roles if keys is None else grant.roles & keys):
+        disclosure = disclosures.get(grant.project_id, _NOTHING)
+        for role in sorted(disclosure.limit(grant.roles)):
+            ends += (grant.until, disclosure.until)
             holders = by_project.setdefault(grant.project_id, {}).setdefault(role, {})
             holders[grant.organization_id] = domains.get(grant.organization_id, "")
     namespace = _namespace(granted.values, context)
@@ -101,18 +114,35 @@ def _claims(
             together.setdefault(role, {}).update(holders)
     if together:
         claims[f"{namespace}:org:project:roles"] = together
-    return claims
+    return RoleClaims(claims, earliest(ends))
 
 
-def _restrict_to_project_grant(
-    requested: _RoleKeys, project: Project, client: ApplicationClient | None, storage: Storage
-) -> _RoleKeys:
+@dataclass(frozen=True, slots=True)
+class _Disclosure:
+    """The role keys of a project to disclose, None for all, and when the right to see them ends."""
+
+    keys: _RoleKeys
+    until: datetime | None = None
+
+    def limit(self, roles: frozenset[str]) -> frozenset[str]:
+        return roles if self.keys is None else roles & self.keys
+
+
+_NOTHING = _Disclosure(frozenset())
+
+
+def _disclosure(
+    requested: _RoleKeys, project: Project, client: ApplicationClient | None, storage: Storage, now: datetime
+) -> _Disclosure:
     """The requested roles that the application's organization may see: all if it owns the project."""
     if client is None or client.organization.id == project.organization_id:
-        return requested
+        return _Disclosure(requested)
     project_grant = storage.project_grants.find_for_organization(project.id, client.organization.id)
-    allowed = project_grant.roles if project_grant is not None and project_grant.active else frozenset()
-    return allowed if requested is None else requested & allowed
+    if project_grant is None or not project_grant.is_effective(now):
+        return _NOTHING
+    return _Disclosure(
+        project_grant.roles if requested is None else requested & project_grant.roles, project_grant.until
+    )
 
 
 def refuse_without_role(
@@ -126,7 +156,7 @@ def refuse_without_role(
     if client is None or subject is None or not client.project.check_roles:
         return
     with context.services.read_session() as storage:
-        grants = storage.user_grants.list_effective(subject.user.id, frozenset({client.project.id}))
+        grants = storage.user_grants.list_effective(subject.user.id, frozenset({client.project.id}), context.now)
     if not any(grant.roles for grant in grants):
         raise error("the user has no role in the project of this application")
 

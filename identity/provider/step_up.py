@@ -64,6 +64,9 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
     proved = proof_methods(list_proofs(sign_in))
     if is_requested and not any(satisfies_acr(proved, item) for item in acr_values):
         return _find_missing_factors(sign_in, context, proved, acr_values, by_client=True)
+    if sign_in.impersonated_account is not None:
+        # The manager's own session satisfies the person's policy (services/impersonation_rules.py).
+        return None
     if satisfies_acr(proved, Acr.TWO_FACTORS):
         return None
     if sign_in.own_page_requirements.get("acr") == PendingAuthorization.STRONGEST_PROOF_STEP or sign_in.has_completed(
@@ -77,7 +80,9 @@ def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequire
     if sign_in.authenticated_subject is None and not policies.lacks_factor(subject, proved):
         return None
     need = _find_missing_factors(sign_in, context, proved, (Acr.TWO_FACTORS,), by_client=False)
-    return need if need.factors or policies.requires_second_factor(subject) else None
+    if policies.requires_second_factor(subject):
+        return need
+    return need if need.factors and not _has_optional_factors_only(subject, context) else None
 
 
 def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
@@ -116,6 +121,14 @@ def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> 
     return any(satisfies_acr((*proved, *factor.methods), Acr.TWO_FACTORS) for factor in had)
 
 
+def is_fully_authenticated(sign_in: SignIn, context: Context) -> bool:
+    """``SignIn.is_fully_authenticated``."""
+    subject = sign_in.authenticated_subject
+    if subject is None or sign_in.step_up_requirement is not None:
+        return False
+    return not can_step_up(subject, proof_methods(list_proofs(sign_in)), context)
+
+
 def initial_session_proofs(sign_in: SignIn, context: Context) -> tuple[Proof, ...]:
     """Proofs of a session that starts with this sign-in."""
     proofs, subject = list_proofs(sign_in), sign_in.subject
@@ -136,6 +149,9 @@ def allowed_factors(context: Context, policy: Policy) -> dict[str, Factor]:
 def refuse_without_factor(authorization: Authorization, context: Context) -> None:
     """Raise InvalidGrant if the policy requires more than the person proved when the grant began."""
     subject = authorization.subject
+    if authorization.impersonator_id is not None:
+        # Judged at the authorization endpoint, by the manager's own session.
+        return
     if subject is not None and context.services.policies.lacks_factor(subject, authorization.methods):
         raise InvalidGrant("the user has to sign in again, with a second factor")
 
@@ -164,6 +180,16 @@ def _find_missing_factors(
     if by_client:
         raise UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
     return StepUpRequirement(Acr.TWO_FACTORS, by_client)
+
+
+def _has_optional_factors_only(subject: Subject, context: Context) -> bool:
+    """True if the person has asked for none of their factors: they may not have it at hand."""
+    factors = context.protocol.factors
+    return all(
+        factor is None or factor.is_backup or factor.is_optional(enrolment)
+        for enrolment in context.services.factors.list_enrolments(subject.user.id)
+        for factor in (factors.get(enrolment.factor),)
+    )
 
 
 def _sort_enrolled_factors(subject: Subject, usable: Mapping[str, Factor], context: Context) -> tuple[Factor, ...]:

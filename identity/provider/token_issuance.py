@@ -1,7 +1,7 @@
 """Issue tokens from an Authorization and granted scopes. Tokens are minted only here."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,8 @@ from identity.crypto.jwt import UnverifiedToken
 from identity.crypto.secrets import new_id, new_token, token_digest
 from identity.domain.authentication import authentication_claims
 from identity.domain.authorization_codes import AuthorizationCode
-from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.expirations import earliest
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily, actor_claim
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.provider.access_token_formats import SigningKeyGetter, new_jwt_access_token
@@ -17,7 +18,7 @@ from identity.provider.claims import requested_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant_type import Authorization
-from identity.provider.role_claims import token_role_claims
+from identity.provider.role_claims import RoleClaims, token_role_claims
 from identity.provider.scope import GrantedScopes, Scope
 from identity.services.signing_keys import ALGORITHM
 from identity.storage.errors import RowNotFound
@@ -65,6 +66,7 @@ def store_tokens(minted: MintedTokens, context: Context) -> None:
             context.services.tokens.store_access_token(minted.access_token)
     except RowNotFound:
         raise InvalidGrant("the grant is not valid any more") from None
+    context.activity.issue_tokens(minted.authorization.client, minted.authorization.subject)
 
 
 def mint_tokens(
@@ -138,7 +140,7 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         scope=granted.values,
         started_at=context.now,
         # As long as its family is kept, a used code can be distinguished from an unknown one.
-        ends_at=context.now + settings.authorization_code_lifetime + longest,
+        ends_at=_family_end(authorization, context.now + settings.authorization_code_lifetime + longest),
         session_id=authorization.session_id,
         offline=offline,
         methods=authorization.methods,
@@ -146,12 +148,22 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         authenticated_at=authorization.authenticated_at,
         userinfo_claims=authorization.userinfo_claims,
         id_token_claims=authorization.id_token_claims,
+        impersonator_id=authorization.impersonator_id,
     )
+
+
+def _family_end(authorization: Authorization, latest: datetime) -> datetime:
+    """The end of a family; that of an impersonated session ends all of its tokens."""
+    if authorization.impersonator_id is None or authorization.ends_at is None:
+        return latest
+    return min(latest, authorization.ends_at)
 
 
 def _refresh_token(authorization: Authorization, context: Context) -> tuple[RefreshToken | None, str | None]:
     refreshing = authorization.refresh_token_terms
     if refreshing is None or authorization.subject is None or authorization.family_id is None:
+        return None, None
+    if authorization.impersonator_id is not None:
         return None, None
     text = new_token()
     ends_at = refreshing.ends_at if authorization.ends_at is None else min(refreshing.ends_at, authorization.ends_at)
@@ -178,6 +190,9 @@ def _access_token(
     user = None if authorization.subject is None else authorization.subject.user
     client = authorization.client
     form = _format(authorization)
+    roles = RoleClaims()
+    if form is TokenFormat.JWT and client is not None and client.application.assert_roles_in_access_token:
+        roles = token_role_claims(authorization.subject, client, granted, context)
     new_id_token = partial(
         AccessToken,
         id=new_id(),
@@ -194,11 +209,13 @@ def _access_token(
         scope=granted.values,
         audience=granted.audience,
         issued_at=context.now,
-        expires_at=context.now + _access_token_lifetime(authorization, context),
-        actors=authorization.actors,
+        expires_at=context.now + _access_token_lifetime(authorization, context, roles.ends_at),
+        actors=authorization.acting_subjects,
     )
     if form is TokenFormat.JWT:
-        text = new_jwt_access_token(new_id_token(digest=b""), authorization, granted, context, key=key)
+        text = new_jwt_access_token(
+            new_id_token(digest=b""), authorization, granted, context, roles=roles.values, key=key
+        )
     else:
         text = new_token()
     return new_id_token(digest=token_digest(text)), text
@@ -228,16 +245,20 @@ def _id_token(
         claims |= scope_claims(subject.user, granted.values, context)
     if subject is not None:
         claims |= requested_claims(subject.user, authorization.id_token_claims, context)
+    roles = RoleClaims()
     if application is not None and application.assert_roles_in_id_token:
-        claims |= token_role_claims(authorization.subject, authorization.client, granted, context)
+        roles = token_role_claims(authorization.subject, authorization.client, granted, context)
+        claims |= roles.values
     if authorization.session_id is not None:
         claims["sid"] = authorization.session_id
+    if authorization.impersonator_id is not None:
+        claims |= actor_claim(authorization.acting_subjects)
     return context.provider.id_token(
         key=key(),
         subject=authorization.client_id if subject is None else subject.user.id,
         client_id=authorization.client_id,
         issued_at=context.now,
-        lifetime=_id_token_lifetime(authorization, context),
+        lifetime=_id_token_lifetime(authorization, context, roles.ends_at),
         authenticated_at=authorization.authenticated_at,
         nonce=authorization.nonce,
         claims=claims,
@@ -251,26 +272,32 @@ def _format(authorization: Authorization) -> TokenFormat:
     return user.access_token_type if isinstance(user, ServiceUser) else TokenFormat.OPAQUE
 
 
-def _access_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
+def _access_token_lifetime(authorization: Authorization, context: Context, roles_end_at: datetime | None) -> timedelta:
     settings = context.settings
     lifetime = settings.access_token_lifetime
     if authorization.client is not None and authorization.client.application.access_token_lifetime is not None:
         lifetime = authorization.client.application.access_token_lifetime
     elif authorization.subject is not None and isinstance(authorization.subject.user, ServiceUser):
         lifetime = max(lifetime, settings.service_user_token_min_lifetime)
-    return _cap_lifetime(lifetime, authorization, context)
+    return _cap_lifetime(lifetime, authorization, roles_end_at, context)
 
 
-def _id_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
+def _id_token_lifetime(
+    authorization: Authorization, context: Context, roles_end_at: datetime | None = None
+) -> timedelta:
     configured = None if authorization.client is None else authorization.client.application.id_token_lifetime
-    return _cap_lifetime(configured or context.settings.id_token_lifetime, authorization, context)
+    return _cap_lifetime(configured or context.settings.id_token_lifetime, authorization, roles_end_at, context)
 
 
-def _cap_lifetime(lifetime: timedelta, authorization: Authorization, context: Context) -> timedelta:
-    """The lifetime, limited by the authorization's end. Raises InvalidGrant after it."""
-    if authorization.ends_at is None:
+def _cap_lifetime(
+    lifetime: timedelta, authorization: Authorization, roles_end_at: datetime | None, context: Context
+) -> timedelta:
+    """The lifetime, limited by the end of the authorization and of the roles in the token. Raises InvalidGrant after
+    it."""
+    ends_at = earliest((authorization.ends_at, roles_end_at))
+    if ends_at is None:
         return lifetime
-    left = authorization.ends_at - context.now
+    left = ends_at - context.now
     if left < timedelta(seconds=1):
         raise InvalidGrant("what was presented has ended")
     return min(lifetime, left)

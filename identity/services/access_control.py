@@ -1,9 +1,11 @@
 """Authorization: roles add permissions, deny hooks remove them, the default is no."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import ClassVar, TypeVar
 
+from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Denied, NotFound
 from identity.domain.instance import Instance
@@ -14,7 +16,7 @@ from identity.domain.permissions import (
     GRANTEE_PERMISSIONS,
     INSTANCE_KEY,
     INSTANCE_WRITE,
-    SIGN_IN_PERMISSIONS,
+    OWN_ORGANIZATION_PERMISSIONS,
     ManagerLevel,
     Resource,
     ResourceKey,
@@ -23,13 +25,17 @@ from identity.domain.permissions import (
 )
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, Subject, User
+from identity.domain.webhooks import Webhook
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
 from identity.storage.paging import PageRequest, ResultPage, single_page
 from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS
+from identity.storage.stores.search import SearchScope
 
 #: Entities in lists, from which deny hooks can remove rows.
-VisibleEntity = Organization | Project | ProjectGrant | UserGrant | Manager | Subject | AuditEvent
+VisibleEntity = (
+    Organization | Project | Application | ProjectGrant | UserGrant | Manager | Subject | Webhook | AuditEvent
+)
 VisibleEntityT = TypeVar("VisibleEntityT", bound=VisibleEntity)
 
 #: A plugin's veto: principal, permission, resource, lookup → the reason, or None.
@@ -46,11 +52,18 @@ class Principal:
 
     subject: Subject | None
     manager_entries: tuple[Manager, ...] = ()
+    #: The manager who is signed in as the user. Such a principal has no roles.
+    impersonator_id: str | None = None
 
     @property
     def id(self) -> str | None:
         """The user's id; None for the operator."""
         return None if self.subject is None else self.subject.user.id
+
+    def lasting(self, until: datetime | None) -> "Principal":
+        """The principal with only the roles that do not end before this moment, or never for None."""
+        lasting = (item for item in self.manager_entries if item.until is None or (until and until <= item.until))
+        return replace(self, manager_entries=tuple(lasting))
 
 
 Principal.OPERATOR = Principal(None)
@@ -70,10 +83,11 @@ class AccessControl:
     _deny: DenyHook | None
     _lookup: Lookup
     _instance: Callable[[], Instance | None]
+    _now: datetime
 
     def load_principal(self, subject: Subject) -> Principal:
         """The user as a principal, with their current roles."""
-        return Principal(subject, self._storage.managers.list_for_user(subject.user.id))
+        return Principal(subject, self._storage.managers.list_effective(subject.user.id, self._now))
 
     def list_permissions(self, principal: Principal, resource: Resource) -> frozenset[str]:
         """All permissions that the principal's roles grant at the resource, before deny hooks."""
@@ -89,6 +103,19 @@ class AccessControl:
                 allowed |= self._of_roles(manager.roles) & GRANTEE_PERMISSIONS
         return frozenset(allowed)
 
+    def permitted_scope(self, principal: Principal, permission: str) -> SearchScope:
+        """The organizations and single projects for which the principal's roles hold the permission, before deny
+        hooks."""
+        if permission in self.list_permissions(principal, Resource.INSTANCE):
+            return SearchScope()
+        if principal.subject is None or not principal.subject.is_active:
+            return SearchScope(frozenset())
+        keys = [item.resource for item in principal.manager_entries if permission in self._of_roles(item.roles)]
+        return SearchScope(
+            frozenset(key.id for key in keys if key.level is ManagerLevel.ORGANIZATION),
+            frozenset(key.id for key in keys if key.level is ManagerLevel.PROJECT),
+        )
+
     def is_permitted(self, principal: Principal, permission: str, resource: Resource) -> bool:
         """True if roles allow it and no plugin denies it. A plugin that fails denies."""
         return self.denial_reason(principal, permission, resource) is None
@@ -98,7 +125,7 @@ class AccessControl:
         if permission not in self.list_permissions(principal, resource):
             return gettext_lazy("This requires the permission {permission}.", permission=permission)
         # Instance managers sign in at the instance's own organization.
-        is_own = permission in SIGN_IN_PERMISSIONS and self._is_own(resource)
+        is_own = permission in OWN_ORGANIZATION_PERMISSIONS and self._is_own(resource)
         if is_own and INSTANCE_WRITE not in self.list_permissions(principal, Resource.INSTANCE):
             return gettext_lazy(
                 "In the instance's own organization this requires {permission}.", permission=INSTANCE_WRITE
@@ -202,6 +229,8 @@ class AccessControl:
                 return "organization.read", Resource.of_organization(row.id)
             case Project():
                 return "project.read", project_resource(row)
+            case Application():
+                return "application.read", self.get_resource(ResourceKey(ManagerLevel.PROJECT, row.project_id))
             case ProjectGrant():
                 return "project_grant.read", self.get_resource(ResourceKey(ManagerLevel.PROJECT_GRANT, row.id))
             case UserGrant():
@@ -210,6 +239,10 @@ class AccessControl:
                 return "user_grant.read", self.get_resource(ResourceKey(level, row.project_grant_id or row.project_id))
             case Manager():
                 return f"{row.resource.level}_manager.read", self.get_resource(row.resource)
+            case Webhook(organization_id=str(owner_id)):
+                return "webhook.read", Resource.of_organization(owner_id)
+            case Webhook():
+                return "instance.read", Resource.INSTANCE
             case Subject():
                 kind = "user" if isinstance(row.user, HumanUser) else "service_user"
                 return f"{kind}.read", Resource.of_organization(row.organization.id)
@@ -223,6 +256,10 @@ class AccessControl:
         if principal.subject is None or "organization.read" in self.list_permissions(principal, Resource.INSTANCE):
             return None
         return frozenset(known for _, known in self._known_by(principal, self._effective_manager_roles(principal)))
+
+    def find_role(self, name: str) -> ManagerRole | None:
+        """None for a role that no plugin has any more."""
+        return self._roles.get(name)
 
     def list_grantable_roles(self, principal: Principal, resource: Resource) -> tuple[ManagerRole, ...]:
         """The roles of the resource's level that the principal may grant there, in the order of the plugins."""
@@ -262,13 +299,13 @@ class AccessControl:
         Otherwise the principal could gain rights by issuing a key for the user or changing their state. A role in
         another organization is not considered: it was granted in trust of the organization that manages the user."""
         if self._has_higher_manager(
-            principal, lambda: self._storage.managers.list_for_user(user.id), home=user.organization_id
+            principal, lambda: self._storage.managers.list_effective(user.id, self._now), home=user.organization_id
         ):
             raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
 
     def require_no_more_privileged_role(self, principal: Principal, user_id: str) -> None:
         """The same for roles at any resource. Use it to change a user's roles rather than the user."""
-        if self._has_higher_manager(principal, lambda: self._storage.managers.list_for_user(user_id)):
+        if self._has_higher_manager(principal, lambda: self._storage.managers.list_effective(user_id, self._now)):
             raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
 
     def require_no_more_privileged_user(
@@ -277,7 +314,7 @@ class AccessControl:
         """The same for every user of the organization, for changes that affect all of them.
         ``except_instance_managers`` leaves out users with a role at the instance, where the change does not affect
         them."""
-        managers = self._storage.managers.list_for_users_of_organization(organization_id)
+        managers = self._storage.managers.list_for_users_of_organization(organization_id, self._now)
         spared = (
             {manager.user_id for manager in managers if manager.resource == INSTANCE_KEY}
             if except_instance_managers
@@ -288,9 +325,26 @@ class AccessControl:
         ):
             raise Denied(gettext_lazy("A user of this organization holds manager roles beyond your own."))
 
-    def require_grantable(self, principal: Principal, role: ManagerRole, resource: Resource) -> None:
-        """Raise Denied if the role holds a permission that the principal lacks at the resource."""
+    def require_no_more_privileged_roles(
+        self, principal: Principal, organization_id: str, user_ids: frozenset[str]
+    ) -> None:
+        """``require_no_more_privileged_role`` for several users of the organization."""
+
+        def find() -> Iterator[Manager]:
+            managers = self._storage.managers.list_for_users_of_organization(organization_id, self._now)
+            return (manager for manager in managers if manager.user_id in user_ids)
+
+        if self._has_higher_manager(principal, find):
+            raise Denied(gettext_lazy("A member holds manager roles beyond your own."))
+
+    def require_grantable(
+        self, principal: Principal, role: ManagerRole, resource: Resource, until: datetime | None
+    ) -> None:
+        """Raise Denied if the role holds a permission that the principal lacks at the resource, now or at some time
+        before the end of the grant."""
         missing = role.permissions - self.list_permissions(principal, resource)
+        if not missing and role.permissions - self.list_permissions(principal.lasting(until), resource):
+            raise Denied(gettext_lazy("You cannot grant {role} for longer than you have it.", role=role.name))
         if missing:
             raise Denied(
                 gettext_lazy(

@@ -12,6 +12,7 @@ from identity.domain.audit import USER_OWNED_KINDS, Actor, ActorKind, AuditEvent
 from identity.domain.entity import entity_fields
 from identity.domain.errors import NotFound
 from identity.domain.expirations import NEVER, NEVER_TEXT
+from identity.domain.sessions import Session
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
@@ -32,6 +33,8 @@ class AuditRecorder:
     _on_record: Callable[[AuditEvent], None]
     recorded_events: list[AuditEvent] = field(default_factory=list, init=False)
     refused_events: list[AuditEvent] = field(default_factory=list, init=False)
+    #: The person as whom the actor is signed in; each event names them, too.
+    impersonated_user_id: str | None = field(default=None, init=False)
 
     @property
     def actor(self) -> Actor:
@@ -43,6 +46,13 @@ class AuditRecorder:
     @actor.setter
     def actor(self, actor: Actor) -> None:
         self._actor = actor
+
+    def act_as_impersonator(self, session: Session) -> None:
+        """Make the manager who is signed in as the session's user the actor, and name both in each event."""
+        if session.impersonator_id is None:
+            raise ValueError("the session is not impersonated")
+        self.actor = self.actor.authenticated_as(ActorKind.USER, session.impersonator_id, session_id=session.id)
+        self.impersonated_user_id = session.user_id
 
     @contextmanager
     def acting_as(self, user_id: str, *, client_id: str | None = None, session_id: str | None = None) -> Iterator[None]:
@@ -157,6 +167,8 @@ class AuditRecorder:
         if kind in USER_OWNED_KINDS and user_id is None:
             named = detail.get("user_id")
             user_id = named if isinstance(named, str) else None
+        if self.impersonated_user_id is not None:
+            detail = {**detail, "impersonated_user_id": self.impersonated_user_id}
         return AuditEvent(
             id=new_id(),
             at=self._now,

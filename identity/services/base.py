@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from identity.crypto.sealing import Sealer
 from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.expirations import until_problem
 from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy
 from identity.domain.users import Subject
@@ -47,6 +48,13 @@ def refuse_stale(version: int, expected: int | None) -> None:
     """Raise Conflict unless the version matches the expected one, if any."""
     if expected is not None and version != expected:
         raise Conflict(CHANGED_MEANWHILE)
+
+
+def refuse_until(until: datetime | None, now: datetime) -> None:
+    """Raise Invalid unless roles can be granted until this moment."""
+    problem = until_problem(until, now)
+    if problem is not None:
+        raise Invalid({"until": problem})
 
 
 @dataclass(frozen=True, slots=True)

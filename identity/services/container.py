@@ -16,6 +16,7 @@ from identity.services.account_deletions import AccountDeletionService
 from identity.services.account_recovery import AccountRecoveryService
 from identity.services.applications import ApplicationService
 from identity.services.attempts import AttemptService
+from identity.services.attributes import AttributeService
 from identity.services.audit import AuditRecorder, AuditTrail
 from identity.services.base import ReadSessionFactory, TransactionState
 from identity.services.branding import BrandingService
@@ -24,14 +25,22 @@ from identity.services.consents import ConsentService
 from identity.services.cursors import CursorService
 from identity.services.deferred_storage import DeferredStorage
 from identity.services.domains import OrganizationDomainService
+from identity.services.effective_access import EffectiveAccessService
+from identity.services.ends_of_roles import EndOfRolesService
 from identity.services.factors import FactorService
+from identity.services.figures import FigureService
 from identity.services.form_tokens import FormTokenService
+from identity.services.groups import GroupGrantService, GroupManagerService, GroupMemberService, GroupService
 from identity.services.idempotency import IdempotencyService
+from identity.services.impersonation_rules import ImpersonationRules
+from identity.services.impersonations import ImpersonationService
 from identity.services.instance_managers import InstanceManagerService
 from identity.services.known_browsers import KnownBrowserService
 from identity.services.legal_holds import LegalHoldService
 from identity.services.login_names import LoginNameService
 from identity.services.lookup import Lookup
+from identity.services.mail_server import MailServerService
+from identity.services.mail_texts import MailTextService
 from identity.services.mails import MailService
 from identity.services.managers import ManagerService
 from identity.services.notifications import NotificationService
@@ -44,9 +53,11 @@ from identity.services.policies import PolicyService
 from identity.services.process_state import ProcessState
 from identity.services.project_grants import ProjectGrantService
 from identity.services.projects import ProjectService
+from identity.services.queued_mails import QueuedMailService
 from identity.services.records import RecordService
 from identity.services.registration import RegistrationService
 from identity.services.remembered_browsers import RememberedBrowserService
+from identity.services.search import SearchService
 from identity.services.service_users import ServiceUserService
 from identity.services.sessions import SessionService
 from identity.services.sign_ins import SignInService
@@ -55,7 +66,9 @@ from identity.services.statistics import StatisticsService
 from identity.services.tokens import TokenService
 from identity.services.upstream_providers import UpstreamProviderService
 from identity.services.user_grants import UserGrantService
+from identity.services.user_imports import UserImportService
 from identity.services.users import UserService
+from identity.services.webhooks import WebhookService
 from identity.storage.backend import Storage
 
 
@@ -123,6 +136,7 @@ class Services:
 
     def _on_event(self, event: AuditEvent) -> None:
         self.outbox.queue_event(event)
+        self.webhooks.queue_event(event)
         self.notifications.notify(event)
 
     @property
@@ -157,11 +171,12 @@ class Services:
             self._process.deny_hook,
             self.lookup,
             self.find_instance,
+            self.now,
         )
 
     @cached_property
     def lookup(self) -> Lookup:
-        return Lookup(self.read_session, self.record_service)
+        return Lookup(self.read_session, self.record_service, self.now)
 
     @cached_property
     def audit_trail(self) -> AuditTrail:
@@ -199,10 +214,39 @@ class Services:
         return UserGrantService(self._state, self.access_control, self.project_grants)
 
     @cached_property
+    def ends_of_roles(self) -> EndOfRolesService:
+        return EndOfRolesService(
+            self._state,
+            self.managers,
+            self.user_grants,
+            self.project_grants,
+            self.group_members,
+            self.group_grants,
+            self.group_managers,
+        )
+
+    @cached_property
+    def groups(self) -> GroupService:
+        return GroupService(self._state, self.access_control, self.managers)
+
+    @cached_property
+    def group_members(self) -> GroupMemberService:
+        return GroupMemberService(self._state, self.groups)
+
+    @cached_property
+    def group_grants(self) -> GroupGrantService:
+        return GroupGrantService(self._state, self.access_control, self.groups, self.user_grants)
+
+    @cached_property
+    def group_managers(self) -> GroupManagerService:
+        return GroupManagerService(self._state, self.access_control, self.groups, self.managers)
+
+    @cached_property
     def users(self) -> UserService:
         return UserService(
             self._state,
             self.attempts,
+            self.attributes,
             self.factors,
             self.legal_holds,
             self.passwords,
@@ -212,6 +256,26 @@ class Services:
             self.consents,
             self.access_control,
         )
+
+    @cached_property
+    def user_imports(self) -> UserImportService:
+        return UserImportService(
+            self._state,
+            self.access_control,
+            self.users,
+            self.user_grants,
+            self.groups,
+            self.group_members,
+            self.attributes,
+            self.passwords,
+            self.mails,
+            self._core_records,
+            self._note_queued,
+        )
+
+    @cached_property
+    def attributes(self) -> AttributeService:
+        return AttributeService(self._state)
 
     @cached_property
     def passwords(self) -> PasswordService:
@@ -226,6 +290,7 @@ class Services:
             self._process.hasher,
             self.policies,
             self._process.password_blocklist,
+            self._core_records,
         )
 
     @cached_property
@@ -266,6 +331,7 @@ class Services:
             self.instance_managers,
             self._process.policy_cache,
             self._core_records,
+            lambda: self.mails.is_enabled,
         )
 
     @cached_property
@@ -278,7 +344,7 @@ class Services:
 
     @cached_property
     def registration(self) -> RegistrationService:
-        return RegistrationService(self._state, self.one_time_links, self.mails, self.policies)
+        return RegistrationService(self._state, self.attributes, self.one_time_links, self.mails, self.policies)
 
     @cached_property
     def one_time_links(self) -> OneTimeLinkService:
@@ -286,7 +352,19 @@ class Services:
 
     @cached_property
     def mails(self) -> MailService:
-        return MailService(self._state, self.outbox, self._process.deliveries)
+        return MailService(self._state, self.outbox, self._process.deliveries, self.mail_server)
+
+    @cached_property
+    def queued_mails(self) -> QueuedMailService:
+        return QueuedMailService(self._state, self.access_control, self.outbox)
+
+    @cached_property
+    def mail_server(self) -> MailServerService:
+        return MailServerService(self._state, self.access_control, self._core_records, self._process.mail_server_cache)
+
+    @cached_property
+    def mail_texts(self) -> MailTextService:
+        return MailTextService(self._state, self.access_control)
 
     @cached_property
     def notifications(self) -> NotificationService:
@@ -298,7 +376,15 @@ class Services:
 
     @cached_property
     def sessions(self) -> SessionService:
-        return SessionService(self._state, self.instance_managers, self.policies)
+        return SessionService(self._state, self.instance_managers, self.policies, self._impersonation_rules)
+
+    @cached_property
+    def _impersonation_rules(self) -> ImpersonationRules:
+        return ImpersonationRules(self.access_control, self.policies)
+
+    @cached_property
+    def impersonations(self) -> ImpersonationService:
+        return ImpersonationService(self._state, self.access_control, self._impersonation_rules, self.sessions)
 
     @cached_property
     def sign_ins(self) -> SignInService:
@@ -322,6 +408,10 @@ class Services:
     @cached_property
     def upstream_providers(self) -> UpstreamProviderService:
         return UpstreamProviderService(self._state, self.access_control, self.instance_managers)
+
+    @cached_property
+    def webhooks(self) -> WebhookService:
+        return WebhookService(self._state, self.access_control, self._note_queued)
 
     @cached_property
     def branding(self) -> BrandingService:
@@ -356,6 +446,18 @@ class Services:
     @cached_property
     def overview(self) -> OverviewService:
         return OverviewService(self._state, self.access_control, self.signing_keys)
+
+    @cached_property
+    def figures(self) -> FigureService:
+        return FigureService(self._state, self.access_control)
+
+    @cached_property
+    def effective_access(self) -> EffectiveAccessService:
+        return EffectiveAccessService(self._state, self.access_control)
+
+    @cached_property
+    def search(self) -> SearchService:
+        return SearchService(self._state, self.access_control)
 
     @cached_property
     def statistics(self) -> StatisticsService:

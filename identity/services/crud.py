@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from identity.crypto.secrets import new_id
@@ -102,21 +103,38 @@ class EntityService(Service, Generic[EntityT]):
         after: EntityT = replace(entity, **{**from_command, **values}, version=entity.version + 1, changed_at=self._now)
         return after
 
-    def _add(self, event: str, entity: Any, organization_id: str | None, *, parent: tuple[str, str]) -> None:
-        """Store a new entity and record the event. ``parent`` is kind and id of its parent. Raises NotFound,
-        Invalid."""
+    def _add(
+        self,
+        event: str,
+        entity: Any,
+        organization_id: str | None,
+        *,
+        parent: tuple[str, str],
+        detail: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        """Store a new entity and record the event, with ``detail`` besides the fields. ``parent`` is kind and id of its
+        parent. Raises NotFound, Invalid."""
         with translate_storage_errors(*parent, self.duplicate_messages):
             self._store.add(entity)
-        self._record_event(event, entity, organization_id, dump_fields(entity))
+        self._record_event(event, entity, organization_id, dump_fields(entity) | dict(detail))
 
-    def _update(self, event: str, before: EntityT, after: EntityT, *, organization_id: str | None = None) -> EntityT:
-        """Store the changed entity and record the event. If nothing has changed, do neither and return ``before``.
-        ``organization_id`` replaces the one that usually gets the event. Raises NotFound, Conflict, Invalid."""
+    def _update(
+        self,
+        event: str,
+        before: EntityT,
+        after: EntityT,
+        *,
+        organization_id: str | None = None,
+        detail: Mapping[str, object] = MappingProxyType({}),
+    ) -> EntityT:
+        """Store the changed entity and record the event, with ``detail`` of what changes besides the fields. If nothing
+        has changed, do neither and return ``before``. ``organization_id`` replaces the one that usually gets the event.
+        Raises NotFound, Conflict, Invalid."""
         entity: Any = before
         # Not the events' diff: it does not show a secret that replaces another within a second.
-        if _is_same(before, after):
+        if _is_same(before, after) and not detail:
             return before
-        detail = diff_fields(before, after)
+        detail = diff_fields(before, after) | dict(detail)
         organization_id = organization_id or self._organization_id(before)
         with translate_storage_errors(self.kind_label, entity.id, self.duplicate_messages):
             self._store.update(after)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.enrolments import Enrolment
+from identity.domain.enrolments import FACTOR_RECORD_KIND, Enrolment
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error
@@ -16,7 +16,6 @@ from identity.services.base import Service
 from identity.services.records import RecordService
 from identity.services.remembered_browsers import RememberedBrowserService
 
-_KIND = "factor"
 #: The maximum number of a user's enrolments of one factor.
 MAX_ENROLMENTS = 20
 
@@ -30,12 +29,12 @@ class FactorService(Service):
 
     def list_enrolments(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
         """The user's enrolments, of one factor or all, newest first."""
-        enrolments = (_enrolment(record) for record in self._records.list_by_owner(_KIND, user_id=user_id))
+        enrolments = (_enrolment(record) for record in self._records.list_by_owner(FACTOR_RECORD_KIND, user_id=user_id))
         return tuple(enrolment for enrolment in enrolments if factor in (None, enrolment.factor))
 
     def find_by_key(self, factor: str, key: str) -> Enrolment | None:
         """The enrolment with this key, of any user."""
-        record = self._records.find(_KIND, _key(factor, key))
+        record = self._records.find(FACTOR_RECORD_KIND, _key(factor, key))
         return None if record is None else _enrolment(record)
 
     def get(self, user_id: str, enrolment_id: str) -> Enrolment:
@@ -55,9 +54,9 @@ class FactorService(Service):
         id_ = new_id()
         key = _key(factor, key or id_)
         content = {"id": id_, "factor": factor, "name": name, "used_at": None, "value": dict(value)}
-        if self._records.add(_KIND, key, content, user_id=subject.user.id, seal=True) is not None:
+        if self._records.add(FACTOR_RECORD_KIND, key, content, user_id=subject.user.id, seal=True) is not None:
             raise Conflict(gettext_lazy("This is already set up."))
-        record = self._records.find(_KIND, key)
+        record = self._records.find(FACTOR_RECORD_KIND, key)
         if record is None:
             raise NotFound("user", subject.user.id)
         self._record_event("factor.added", subject, {"factor": factor, "name": name})
@@ -83,7 +82,7 @@ class FactorService(Service):
     def remove(self, subject: Subject, enrolment_id: str) -> Enrolment:
         """Remove the enrolment. Remembered browsers are asked again. Raises NotFound."""
         removed = self.get(subject.user.id, enrolment_id)
-        if not self._storage.records.delete(CORE_NAMESPACE, _KIND, removed.record.key):
+        if not self._storage.records.delete(CORE_NAMESPACE, FACTOR_RECORD_KIND, removed.record.key):
             raise NotFound("factor", enrolment_id)
         self._remembered_browsers.forget_all(subject.user.id)
         self._record_event("factor.removed", subject, {"factor": removed.factor, "name": removed.name})
@@ -92,7 +91,7 @@ class FactorService(Service):
     def replace_all(self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "") -> Enrolment:
         """Replace all of the user's enrolments of this factor by one. Raises NotFound."""
         for enrolment in self.list_enrolments(subject.user.id, factor):
-            self._storage.records.delete(CORE_NAMESPACE, _KIND, enrolment.record.key)
+            self._storage.records.delete(CORE_NAMESPACE, FACTOR_RECORD_KIND, enrolment.record.key)
         return self.enrol(subject, factor, value, name=name)
 
     def remove_all(self, user_id: str) -> int:
@@ -100,7 +99,7 @@ class FactorService(Service):
         subject = self._get_subject(user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
-        removed = self._records.delete_by_owner(_KIND, user_id=user_id)
+        removed = self._records.delete_by_owner(FACTOR_RECORD_KIND, user_id=user_id)
         self._remembered_browsers.forget_all(user_id)
         if removed:
             self._record_about("factor.reset", subject, {"factors": removed})

@@ -4,6 +4,7 @@ Everything is idempotent: what exists stays, what is missing is created.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.errors import Invalid
@@ -105,24 +106,27 @@ def ensure_roles(
     resource: Resource,
     roles: frozenset[str],
     *,
+    until: datetime | None = None,
     allow_without_sign_in_method: bool = False,
 ) -> Manager:
-    """Make the user a manager of the resource with at least these roles. Raises Invalid for unknown roles, and for a
-    user who could not sign in with them and is not being recovered."""
+    """Make the user a manager of the resource with at least these roles, all with this end. Raises Invalid for unknown
+    roles, and for a user who could not sign in with them and is not being recovered."""
     manager = next(
         (manager for manager in services.storage.managers.list_for_user(user_id) if manager.resource == resource.key),
         None,
     )
+    if manager is not None and manager.has_ended(services.now):
+        services.managers.remove(manager.id, principal=Principal.OPERATOR)
+        manager = None
     if manager is None:
-        command = AddManager.decode({"user_id": user_id, "roles": roles})
+        added = AddManager.decode({"user_id": user_id, "roles": roles, "until": until})
         return services.managers.add(
-            resource, command, principal=Principal.OPERATOR, allow_without_sign_in_method=allow_without_sign_in_method
+            resource, added, principal=Principal.OPERATOR, allow_without_sign_in_method=allow_without_sign_in_method
         )
-    if roles <= manager.roles:
+    if roles <= manager.roles and manager.until == until:
         return manager
-    return services.managers.change(
-        manager.id, ChangeManager(roles=manager.roles | roles), principal=Principal.OPERATOR
-    )
+    command = ChangeManager(roles=manager.roles | roles, until=until)
+    return services.managers.change(manager.id, command, principal=Principal.OPERATOR)
 
 
 def resolve_role_resource(services: Services, role: str, organization_id: str) -> Resource:

@@ -19,7 +19,7 @@ class InstanceManagerService(Service):
     def is_instance_manager(self, user_id: str) -> bool:
         if user_id not in self._known:
             with self._look() as storage:
-                managers = storage.managers.list_for_user(user_id)
+                managers = storage.managers.list_effective(user_id, self._now)
             self._known[user_id] = any(manager.resource == INSTANCE_KEY for manager in managers)
         return self._known[user_id]
 
@@ -28,6 +28,7 @@ class InstanceManagerService(Service):
             return frozenset(
                 manager.user_id
                 for manager in iterate_rows(lambda request: storage.managers.page(INSTANCE_KEY, request))
+                if not manager.has_ended(self._now)
             )
 
     def prefetch(self, user_ids: Iterable[str]) -> None:

@@ -52,3 +52,10 @@ class Lease:
         with self._transaction() as services:
             self._until = until if acquire_lease(services.storage, self._name, starts_at=at, expires_at=until) else None
         return self._until is not None
+
+    def release(self) -> None:
+        """Let another node acquire it at once."""
+        if self._until is not None:
+            with self._transaction() as services:
+                acquire_lease(services.storage, self._name, starts_at=self._until, expires_at=self._clock())
+            self._until = None

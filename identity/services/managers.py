@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from identity.domain.authentication import Proof
 from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.expirations import NEVER
+from identity.domain.groups import GroupManager
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, Resource
@@ -12,6 +15,7 @@ from identity.domain.policies import SecondFactorRule
 from identity.domain.projects import ProjectGrant
 from identity.domain.users import HumanUser, Subject
 from identity.services.access_control import Principal, merge_roles
+from identity.services.base import refuse_until
 from identity.services.capabilities import Capabilities
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.factors import FactorService
@@ -112,15 +116,20 @@ class ManagerService(GrantAuditedService[Manager]):
             raise Invalid({"user_id": gettext_lazy("There is no such user.")})
         if resource.grantee is not None and user.organization_id not in (resource.organization_id, resource.grantee.id):
             raise Invalid({"user_id": _OF_NEITHER})
-        self.require_grantable_roles(resource, command.roles, principal)
+        self.require_grantable_roles(resource, command.roles, principal, command.until)
+        refuse_until(command.until, self._now)
         raised = self._raised(user.id, resource)
         if raised is not None and not allow_without_sign_in_method:
             self._refuse_shut_out(raised)
-        manager = self._new_manager(command.user_id, resource, command.roles)
+        manager = self._new_manager(command.user_id, resource, command.roles, command.until)
         if raised is not None:
-            self._holders.invalidate(user.id)
-            self._sessions.revoke_access(raised)
+            self._end_access(raised)
         return manager
+
+    def _end_access(self, raised: Subject) -> None:
+        """End sessions and tokens that the user obtained before they had a role at the instance."""
+        self._holders.invalidate(raised.user.id)
+        self._sessions.revoke_access(raised)
 
     def sync_roles(self, subject: Subject, roles: Mapping[str, bool]) -> None:
         """Give or take roles at the user's organization, as the operator; others stay. Raises DomainError."""
@@ -128,6 +137,8 @@ class ManagerService(GrantAuditedService[Manager]):
         managers = [
             item for item in self._storage.managers.list_for_user(subject.user.id) if item.resource == resource.key
         ]
+        if managers and managers[0].has_ended(self._now):
+            self.remove(managers.pop().id, principal=operator)
         before = managers[0].roles if managers else frozenset[str]()
         after = merge_roles(before, roles)
         if after == before:
@@ -181,20 +192,28 @@ class ManagerService(GrantAuditedService[Manager]):
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
         """Make the creator of a project its PROJECT_OWNER; None if no plugin offers the role."""
         if PROJECT_OWNER_ROLE in self._roles:
-            return self._new_manager(user_id, resource, frozenset({PROJECT_OWNER_ROLE}))
+            return self._new_manager(user_id, resource, frozenset({PROJECT_OWNER_ROLE}), None)
         return None
 
     def change(
         self, manager_id: str, command: ChangeManager, *, principal: Principal, expected_version: int | None = None
     ) -> Manager:
-        """The manager with other roles. Raises NotFound, Invalid, Denied; Conflict for the last owner."""
+        """The manager with other roles or another end. Raises NotFound, Invalid, Denied; Conflict for the last
+        owner. Another end gives roles that have ended anew."""
         before = self._get_authorized(manager_id, principal)
         resource = self._access.get_resource(before.resource)
-        self.require_grantable_roles(resource, command.roles, principal)
-        if INSTANCE_OWNER_ROLE not in command.roles:
-            self._refuse_deactivation(before)
         after = self._next_version(before, command, expected_version=expected_version)
-        return self._update("manager.changed", before, after)
+        self.require_grantable_change(before, after, principal)
+        if INSTANCE_OWNER_ROLE not in after.roles or after.until is not None:
+            self._refuse_deactivation(before)
+        raised = None if after.has_ended(self._now) else self._raised(before.user_id, resource)
+        if raised is not None:
+            self._refuse_shut_out(raised)
+        changed = self._update("manager.changed", before, after)
+        self._sessions.end_impersonations(before.user_id)
+        if raised is not None:
+            self._end_access(raised)
+        return changed
 
     def _authorize(self, manager: Manager, principal: Principal) -> None:
         if not self.is_visible(manager, principal=principal):
@@ -202,17 +221,24 @@ class ManagerService(GrantAuditedService[Manager]):
         self._access.require_no_more_privileged_role(principal, manager.user_id)
 
     def _refuse_deactivation(self, manager: Manager) -> None:
-        if INSTANCE_OWNER_ROLE in manager.roles:
+        if INSTANCE_OWNER_ROLE in manager.roles and manager.until is None:
             refuse_last_owner(self._storage, lambda owner: owner.id == manager.id)
 
     def _after_removal(self, manager: Manager) -> None:
         self._holders.invalidate(manager.user_id)
+        self._sessions.end_impersonations(manager.user_id)
 
-    def _new_manager(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
+    def _new_manager(self, user_id: str, resource: Resource, roles: frozenset[str], until: datetime | None) -> Manager:
         manager = self._new_entity(
-            Manager, user_id=user_id, resource=resource.key, roles=roles, organization_id=resource.organization_id
+            Manager,
+            user_id=user_id,
+            resource=resource.key,
+            roles=roles,
+            organization_id=resource.organization_id,
+            until=until,
         )
         self._add("manager.added", manager, self._organization_id(manager), parent=("user", user_id))
+        self._sessions.end_impersonations(user_id)
         return manager
 
     def _project_grant(self, manager: Manager) -> ProjectGrant | None:
@@ -228,8 +254,24 @@ class ManagerService(GrantAuditedService[Manager]):
         user = self._storage.users.find(user_id)
         return None if user is None else user.organization_id
 
-    def require_grantable_roles(self, resource: Resource, names: frozenset[str], principal: Principal) -> None:
-        """Raise Invalid unless these are roles of the resource's level, and Denied for one beyond the caller's own."""
+    def require_grantable_change(
+        self, before: Manager | GroupManager, after: Manager | GroupManager, principal: Principal
+    ) -> None:
+        """Raise Invalid or Denied unless the principal may give the roles that are there afterwards: those that are new
+        or last longer until their end. Another end gives roles that have ended anew."""
+        resource = self._access.get_resource(before.resource)
+        self.require_grantable_roles(resource, after.roles, principal, self._now)
+        is_longer = before.has_ended(self._now) or (after.until or NEVER) > (before.until or NEVER)
+        new_roles = after.roles if is_longer else after.roles - before.roles
+        self.require_grantable_roles(resource, new_roles, principal, after.until)
+        if after.until != before.until:
+            refuse_until(after.until, self._now)
+
+    def require_grantable_roles(
+        self, resource: Resource, names: frozenset[str], principal: Principal, until: datetime | None
+    ) -> None:
+        """Raise Invalid unless these are roles of the resource's level, and Denied for one beyond the caller's own, or
+        for longer than the caller has it."""
         for name in sorted(names):
             role = self._roles.get(name)
             if role is None or role.level is not resource.key.level:
@@ -242,7 +284,7 @@ class ManagerService(GrantAuditedService[Manager]):
                     "{name} is not a role of this level. Choose from {names}.", name=name, names=", ".join(fitting)
                 )
                 raise Invalid({"roles": sentence})
-            self._access.require_grantable(principal, role, resource)
+            self._access.require_grantable(principal, role, resource, until)
 
 
 def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from identity.domain.audit import AuditEvent
+from identity.domain.organizations import Organization
+from identity.domain.permissions import ManagerLevel
+from identity.domain.projects import Project
 from identity.domain.users import HumanUser, Profile
 from identity.services.base import Service
 from identity.services.mails import MailService, Notification
@@ -48,15 +51,27 @@ def _deletion(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return {"day": "" if person.deletion_at is None else f"{person.deletion_at:%Y-%m-%d}"}
 
 
+def _impersonation(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    """The reason is text that its author chose, so it goes only to an address that the person has proved."""
+    reason = str(event.detail.get("reason", "")) if person.profile.email_verified else ""
+    return {"impersonator": str(event.detail.get("impersonator", "")), "reason": reason}
+
+
 #: Only for a browser that the account does not know.
 _STARTED = "session.started"
 _REGISTERED = "user.registered"
+
+
+def _end(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    return {"day": str(event.detail.get("until", ""))[:10]}
+
 
 #: Mail template and template values by event.
 _TEMPLATES_BY_EVENT: Mapping[str, tuple[str, _Values]] = {
     "password.changed": ("password_changed", _always),
     "password.set": ("password_set", _if_they_were_here),
     "user.reported": ("reported", _always),
+    AuditEvent.IMPERSONATION_STARTED: ("impersonated", _impersonation),
     _STARTED: ("new_browser", _new_browser),
     _REGISTERED: ("registered", _by_themselves),
     "user.deletion_asked": ("deletion_asked", _deletion),
@@ -68,7 +83,12 @@ _TEMPLATES_BY_EVENT: Mapping[str, tuple[str, _Values]] = {
     "linked_identity.added": ("factor_added", _linked),
     "linked_identity.removed": ("factor_removed", _linked),
     "factor.suspected": ("factor_suspected", _factor),
+    "manager.ending": ("manager_roles_ending", _end),
+    "user_grant.ending": ("project_roles_ending", _end),
+    "group_member.ending": ("project_roles_ending", _end),
 }
+#: Events whose object is not the account; their detail names it.
+_ABOUT_ROLES = frozenset({"manager.ending", "user_grant.ending", "group_member.ending"})
 #: Events that may replace an address; the former address is notified.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})
 #: The user no longer exists then; the event says whose account it was.
@@ -94,7 +114,7 @@ class NotificationService(Service):
         if event.event == _REMOVED:
             self._tell_removed(event)
             return
-        user_id = event.object_id or ""
+        user_id = str(event.detail.get("user_id", "")) if event.event in _ABOUT_ROLES else event.object_id or ""
         subject = self._storage.users.find_subject(user_id)
         if subject is None or not isinstance(subject.user, HumanUser):
             return
@@ -106,20 +126,43 @@ class NotificationService(Service):
             if found is None:
                 return
             values, to = dict(found), person.profile.email
+            if event.event in _ABOUT_ROLES:
+                # Managers choose names, so these go to verified addresses only.
+                values["place"] = self._describe_resource(event) if _is_proved(person.profile, to) else ""
         if not to:
             return
         self._mails.queue_notification(
             Notification(
                 to=to,
                 template=template,
-                values={"login_name": subject.login_name, **values},
+                values={"login_name": subject.login_name, "person_name": person.display_name, **values},
                 languages=(person.profile.locale, self._language()),
                 organization_id=organization.id,
                 at=event.at.isoformat(),
             ),
             # The number of new accounts is unlimited, so welcome mails count against the address.
             proved_by=person.id if event.event != _REGISTERED and _is_proved(person.profile, to) else "",
+            # Counted when they start: no other mails may keep this one from the person.
+            is_counted=event.event != AuditEvent.IMPERSONATION_STARTED,
         )
+
+    def _describe_resource(self, event: AuditEvent) -> str:
+        """The name of the project, organization or group in which roles end; empty if there is none to name."""
+        storage, detail = self._storage, event.detail
+        if event.event == "group_member.ending":
+            group = storage.groups.find(str(detail.get("group_id", "")))
+            return "" if group is None else group.name
+        resource_id = str(detail.get("project_id") or detail.get("resource_id") or "")
+        level = str(detail.get("level", "")) or ManagerLevel.PROJECT.value
+        if level == ManagerLevel.PROJECT_GRANT:
+            grant = storage.project_grants.find(resource_id)
+            resource_id = "" if grant is None else grant.project_id
+        found: Organization | Project | None = None
+        if level == ManagerLevel.ORGANIZATION:
+            found = storage.organizations.find(resource_id)
+        elif level != ManagerLevel.INSTANCE:
+            found = storage.projects.find(resource_id)
+        return "" if found is None else found.name
 
     def _tell_removed(self, event: AuditEvent) -> None:
         """Mail the person whose account was removed, if they ever signed in."""

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import new_token, token_digest
@@ -59,7 +60,7 @@ class OneTimeLinkService(Service):
         kind: OneTimeLinkKind,
         *,
         user: HumanUser | None = None,
-        content: Mapping[str, str] | None = None,
+        content: Mapping[str, Any] | None = None,
         revoke_earlier: bool = True,
         lifetime: timedelta | None = None,
         recipient: str = "",
@@ -117,9 +118,9 @@ class OneTimeLinkService(Service):
         """Make the user's links of this kind stop working."""
         self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=user_id)
 
-    def _content(self, code: Record) -> dict[str, str]:
+    def _content(self, code: Record) -> dict[str, Any]:
         try:
-            content: dict[str, str] = json.loads(
+            content: dict[str, Any] = json.loads(
                 self._sealer.open(code.sealed, associated_data=sealing_context(code.key))
             )
         except (UnsealingError, ValueError) as damage:

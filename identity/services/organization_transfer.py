@@ -1,10 +1,10 @@
 """Export of an organization to a JSON document, and import of such a document as a new organization.
 
-The document holds what belongs to the organization: people without passwords, service users with the public halves
-of their live keys, projects, roles, applications and identity providers without secrets, project grants to others,
-roles of its users in its projects, managers of all these, and the policy it sets. It does not hold what belongs to
-others: projects granted to the organization, roles that others gave its users, and proofs of email addresses.
-Managers from organizations that the exporting user may not see are left out.
+The document holds what belongs to the organization: people without passwords, service users with the public halves of
+their live keys, projects, roles, applications and identity providers without secrets, project grants to others, roles
+of its users in its projects, groups with what they have here, managers of all these, and the policy it sets. It does
+not hold what belongs to others: projects granted to the organization, roles that others gave its users, and proofs of
+email addresses. Managers from organizations that the exporting user may not see are left out.
 
 The document refers to its own users by their ids in the document, and to everything outside by names that survive:
 organizations by primary domain, users by login name. It never contains passwords, client secrets, private keys or
@@ -15,37 +15,52 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import islice
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from identity import password_hashing
 from identity.crypto.rsa_keys import RsaPublicKey
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.errors import Denied
+from identity.domain.expirations import TimeLimited
+from identity.domain.groups import Group
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE_WRITE, Resource, ResourceKey, project_grant_resource, project_resource
+from identity.domain.permissions import (
+    INSTANCE_WRITE,
+    ManagerLevel,
+    Resource,
+    ResourceKey,
+    project_grant_resource,
+    project_resource,
+)
 from identity.domain.policies import policy_to_json
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import ServiceUser, Subject
+from identity.domain.webhooks import Webhook
 from identity.services.access_control import Principal, VisibleEntityT
 from identity.services.audit import dump_fields, to_json_value
 from identity.services.branding import BrandingOwner
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.attributes import CreateAttribute
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.desired_state import OrganizationDocument, ServiceUserSpec, UserSpec
 from identity.services.commands.documents import decode_document
+from identity.services.commands.groups import AddGroup
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import CreateServiceUser
 from identity.services.commands.streaming_import import StreamedList, TypeErrorFinder
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import ChangeHumanUser
+from identity.services.commands.webhooks import CreateWebhook
 from identity.services.container import Services
 from identity.services.desired_state.organizations import ensure_organizations
 from identity.services.desired_state.reconciler import Reconciler, command_values
 from identity.services.json_encoder import iterencode
+from identity.services.mail_texts import mail_texts_to_json
 from identity.storage.paging import MAX_PAGE_ROWS, PageRequest, ResultPage, iterate_rows
 from identity.storage.stores.users import UserKind
 
@@ -58,12 +73,15 @@ EXPORT_PERMISSION = "organization_manager.read"
 #: An export needs all of these.
 _READS = (
     "organization.read",
+    "attribute.read",
     "user.read",
     "service_user.read",
+    "group.read",
     "project.read",
     "project_role.read",
     "application.read",
     "upstream_provider.read",
+    "webhook.read",
     "project_grant.read",
     "user_grant.read",
     EXPORT_PERMISSION,
@@ -198,6 +216,9 @@ class OrganizationTransfer:
         return None if instance is None else instance.project_id
 
 
+EndingT = TypeVar("EndingT", bound=TimeLimited)
+
+
 class _Export:
     def __init__(self, services: Services, organization: Organization, principal: Principal) -> None:
         self._services = services
@@ -211,12 +232,49 @@ class _Export:
         return {
             **_members(organization, ChangeOrganization),
             **self._branding(organization),
+            **self._mail_texts(organization),
             **self._policy(),
-            "users": (_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)),
+            "attributes": [_definition(item) for item in self._services.attributes.list_definitions(organization.id)],
+            "users": self._people(),
             "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
             "projects": (self._project(project) for project in projects),
+            "groups": (self._group(group) for group in self._groups()),
             "upstream_providers": [_provider(provider) for provider in sorted(self._providers(), key=_by_name)],
+            "webhooks": [_members(webhook, CreateWebhook) for webhook in sorted(self._webhooks(), key=_by_name)],
             "managers": self._managers(Resource.of_organization(organization.id).key),
+        }
+
+    def _groups(self) -> Iterator[Group]:
+        return iterate_rows(partial(self._storage.groups.page, self._organization.id))
+
+    def _group(self, group: Group) -> dict[str, Any]:
+        """What others gave the group is theirs: roles through project grants are left out."""
+        stored = self._storage
+        members = self._lasting(iterate_rows(partial(stored.group_members.page, group.id)))
+        grants = self._lasting(iterate_rows(partial(stored.group_grants.page, group.id)))
+        managers = self._lasting(iterate_rows(partial(stored.group_managers.page, group.id)))
+
+        def name(project_id: str) -> tuple[str, str]:
+            project = stored.projects.find(project_id)
+            return ("", "") if project is None else _by_name(project)
+
+        return {
+            **_members(group, AddGroup),
+            "members": self._with_users(members, _end),
+            "grants": [
+                {"project": grant.project_id, "roles": sorted(grant.roles), **_end(grant)}
+                for grant in sorted(grants, key=lambda grant: name(grant.project_id))
+                if grant.project_grant_id is None
+            ],
+            "managers": [
+                {
+                    **({"project": manager.resource.id} if manager.resource.level is ManagerLevel.PROJECT else {}),
+                    "roles": sorted(manager.roles),
+                    **_end(manager),
+                }
+                for manager in sorted(managers, key=lambda manager: name(manager.resource.id))
+                if manager.resource.level is not ManagerLevel.PROJECT_GRANT
+            ],
         }
 
     def _policy(self) -> dict[str, Any]:
@@ -231,9 +289,19 @@ class _Export:
     def _providers(self) -> Iterable[UpstreamProvider]:
         return iterate_rows(partial(self._storage.upstream_providers.page, self._organization.id))
 
+    def _webhooks(self) -> Iterable[Webhook]:
+        return self._visible(partial(self._storage.webhooks.page, self._organization.id))
+
     def _users(self, kind: UserKind) -> Iterator[Any]:
         """Ordered by user name, which is unique."""
         return iterate_rows(partial(self._storage.users.page, self._organization.id, kind))
+
+    def _people(self) -> Iterator[dict[str, Any]]:
+        people = self._users(UserKind.HUMAN)
+        while part := list(islice(people, MAX_PAGE_ROWS)):
+            attributes = self._services.attributes.user_values(part)
+            for user in part:
+                yield _members(user, ChangeHumanUser, attributes=attributes[user.id] or None)
 
     def _service_user(self, user: ServiceUser) -> dict[str, Any]:
         keys = iterate_rows(partial(self._storage.credentials.page, ServiceUserKey, user.id))
@@ -244,7 +312,7 @@ class _Export:
         applications = sorted(iterate_rows(partial(self._storage.applications.page, project.id)), key=_by_name)
         grants = map(
             partial(self._grant, project),
-            self._visible(partial(self._storage.project_grants.page, "project_id", project.id)),
+            self._lasting(self._visible(partial(self._storage.project_grants.page, "project_id", project.id))),
         )
         return {
             **_members(project, CreateProject),
@@ -267,22 +335,37 @@ class _Export:
             "branding": {**_values(branding.own_branding(owner), ChangeBranding), **branding.own_logos_base64(owner)}
         }
 
+    def _mail_texts(self, organization: Organization) -> dict[str, Any]:
+        """Own texts of mails; empty if there are none."""
+        texts = mail_texts_to_json(self._services.mail_texts.get(organization))
+        return {"mail_texts": {"texts": texts}} if texts else {}
+
     def _grant(self, project: Project, grant: ProjectGrant) -> dict[str, Any]:
         return {
             "organization": self._services.organizations.get(grant.organization_id).primary_domain,
             "roles": sorted(grant.roles),
             "active": grant.active,
+            **_end(grant),
             "managers": self._managers(project_grant_resource(grant, project).key),
         }
 
     def _user_grants(self, project: Project) -> Iterator[dict[str, Any]]:
         grants = self._visible(partial(self._storage.user_grants.page, "project_id", project.id))
         user_grants = (grant for grant in grants if grant.project_grant_id is None)
-        return self._with_users(user_grants, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
+        return self._with_users(
+            self._lasting(user_grants),
+            lambda grant: {"roles": sorted(grant.roles), "active": grant.active, **_end(grant)},
+        )
 
     def _managers(self, resource: ResourceKey) -> Iterator[dict[str, Any]]:
         managers = self._visible(partial(self._storage.managers.page, resource))
-        return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
+        return self._with_users(
+            self._lasting(managers), lambda manager: {"roles": sorted(manager.roles), **_end(manager)}
+        )
+
+    def _lasting(self, rows: Iterable[EndingT]) -> Iterator[EndingT]:
+        """The rows that have not ended."""
+        return (row for row in rows if not row.has_ended(self._services.now))
 
     def _with_users(self, rows: Iterable[Any], members: Callable[[Any], dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Rows that refer to users: the organization's own users by id first, then others by login name. Rows of users
@@ -308,13 +391,17 @@ class _Export:
         return subject.organization.id == self._organization.id
 
 
-def _members(entity: Any, command: type[Command]) -> dict[str, Any]:
-    """The entity's fields by the names of its create command, with its id and active state."""
-    return {"id": entity.id, "active": entity.active, **_values(entity, command)}
+def _end(row: TimeLimited) -> dict[str, Any]:
+    return {} if row.until is None else {"until": to_json_value(row.until)}
 
 
-def _values(entity: Any, command: type[Command]) -> dict[str, Any]:
-    present = command_values(entity)
+def _members(entity: Any, command: type[Command], **known: Any) -> dict[str, Any]:
+    """The entity's fields by the names of its create command, with its id and active state, and ``known`` others."""
+    return {"id": entity.id, "active": entity.active, **_values(entity, command, **known)}
+
+
+def _values(entity: Any, command: type[Command], **known: Any) -> dict[str, Any]:
+    present = {**command_values(entity), **known}
     return {name: to_json_value(present[name]) for name in command.model_fields}
 
 
@@ -323,6 +410,10 @@ def _provider(provider: UpstreamProvider) -> dict[str, Any]:
         name: value for name, value in dump_fields(provider).items() if name in CreateUpstreamProvider.model_fields
     }
     return {"id": provider.id, "active": provider.active, **members}
+
+
+def _definition(definition: AttributeDefinition) -> dict[str, Any]:
+    return {"id": definition.id, **_values(definition, CreateAttribute)}
 
 
 def _key(key: ServiceUserKey) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from identity.services.commands.organizations import ChangeOrganization, CreateO
 from identity.services.crud import DeactivatableEntityService
 from identity.services.domains import OrganizationDomainService
 from identity.services.legal_holds import LegalHoldService
+from identity.services.mail_texts import delete_mail_texts
 from identity.services.managers import refuse_last_owner
 from identity.services.name_conflicts import refuse_conflicting_domain
 from identity.services.policies import PolicyService
@@ -112,6 +113,7 @@ class OrganizationService(DeactivatableEntityService[Organization]):
     def _before_removal(self, organization: Organization) -> None:
         self._domains.ensure_bound(organization)
         delete_branding(self._storage.records, organization.id)
+        delete_mail_texts(self._storage.records, organization.id)
         self._policies.remove_policy(organization.id)
 
     def _after_removal(self, organization: Organization) -> None:

@@ -36,6 +36,9 @@ class Delivery(ABC):
 
     #: Name of the channel in the database, in logs and for operators; not secret.
     kind: str
+    #: For channels that an operator set up for events: the receiver, without secrets, and the events it gets.
+    receiver: str = ""
+    event_patterns: tuple[str, ...] = ()
     #: Older messages are dropped.
     message_lifetime: timedelta = timedelta(days=7)
     #: Delay after the first failure. Each further failure doubles it …
@@ -60,6 +63,10 @@ class Delivery(ABC):
         """Send a message. It may arrive twice if the process ended before it recorded the first delivery. Called while
         no transaction is open. DeliveryRejected discards the message; after any other exception it is retried later.
         Only the text of DeliveryFailed is logged; of other exceptions, only the class name."""
+
+    def describe_failure(self, problem: Exception) -> str:
+        """Why an attempt failed, for the log and for managers: no address and no secret."""
+        return str(problem) if isinstance(problem, DeliveryFailed) else type(problem).__name__
 
     def retry_delay(self, attempts: int) -> timedelta:
         """Delay before the next attempt after this many earlier failures; in whole seconds."""
@@ -133,12 +140,19 @@ class OutboxService(Service):
         """The content of the message. Raises UnsealingError."""
         return self._sealer.open(message.sealed, associated_data=sealing_context(message.id))
 
-    def postpone(self, message: OutboxMessage) -> bool:
-        """Schedule a retry; False if the message would have expired by then and is dropped."""
+    def postpone(self, message: OutboxMessage, answer: str | None = None) -> bool:
+        """Schedule a retry, and store why this attempt failed; False if the message would have expired by then and is
+        dropped."""
         next_at = self._now + self._deliveries[message.kind].retry_delay(message.attempts)
         with suppress(RowNotFound):
-            self._storage.outbox.postpone(message.id, next_at)
+            self._storage.outbox.postpone(message.id, next_at, answer)
         return next_at < message.expires_at
+
+    def retry(self, message: OutboxMessage, *, until: datetime) -> None:
+        """Try it now, and give it up at ``until``. Does nothing if it has been sent meanwhile."""
+        with suppress(RowNotFound):
+            self._storage.outbox.reschedule(message.id, self._now, until)
+        self._on_queue(message.kind)
 
     def remove(self, message: OutboxMessage) -> None:
         """Delete the message if it still exists."""

@@ -5,6 +5,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from identity.crypto.imported_hashes import HashScheme
 from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.login_names import LoginName
@@ -23,10 +24,22 @@ from identity.services.login_names import LoginNameService, ResolvedLogin
 from identity.services.name_conflicts import is_login_name_of_other_user
 from identity.services.one_time_links import OneTimeLinkKind, OneTimeLinkService, link_recipient
 from identity.services.policies import PolicyService
+from identity.services.records import RecordService
 from identity.services.sessions import SessionService
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL
 
 LONGEST_PASSWORD = 256
+
+#: Schemes of imported hashes. Every attempt computes all of them, so there can be few, and each for a limited time.
+_SCHEMES_KIND, _SCHEMES_KEY = "imported_hashes", "schemes"
+MAX_IMPORTED_SCHEMES = 3
+_SCHEMES_LAST = timedelta(days=400)
+_SCHEMES_RENEWED = timedelta(days=390)
+
+_TOO_MANY_SCHEMES = gettext_lazy(
+    "Hashes with {n} different parameters were imported already; these have others. Invite the person.",
+    n=MAX_IMPORTED_SCHEMES,
+)
 
 #: Failure reasons in the audit trail.
 _WRONG, _AWAY = "wrong password", "the directory does not answer"
@@ -36,7 +49,8 @@ _WRONG, _AWAY = "wrong password", "the directory does not answer"
 class PasswordAttempt:
     """A reserved attempt: it counts as a failure until ``complete_attempt`` or ``release_attempt``.
     ``resolved_login`` is the user of the name, whether or not they can sign in. ``subject`` and ``stored_hash``
-    are None if no password can match; then ``audited_subject`` and ``failure_reason`` are for the audit trail."""
+    are None if no password can match; then ``audited_subject`` and ``failure_reason`` are for the audit trail.
+    ``decoys`` are what verification has to compute for every account."""
 
     resolved_login: ResolvedLogin
     reservation: AttemptReservation
@@ -44,6 +58,7 @@ class PasswordAttempt:
     stored_hash: str | None
     audited_subject: Subject | None
     failure_reason: str
+    decoys: tuple[HashScheme, ...] = ()
 
 
 @dataclass(eq=False, repr=False)
@@ -59,6 +74,7 @@ class PasswordService(Service):
     _hasher: PasswordHasher
     _policies: PolicyService
     _password_blocklist: Container[str]
+    _records: RecordService
 
     def min_length(self, owner: Subject | Organization) -> int:
         """Minimum password length for the person, or for new people in the organization."""
@@ -73,13 +89,14 @@ class PasswordService(Service):
         subject = found if found is not None and isinstance(found.user, HumanUser) else None
         browser = None if subject is None else self._known_browsers.identify(subject.user.id, presented)
         reservation = self._attempts.reserve_password_attempt(login_name, subject, browser, by_email=named.is_by_email)
+        decoys = self.list_imported_schemes()
         if subject is None:
-            return PasswordAttempt(named, reservation, None, None, None, "unknown login name")
+            return PasswordAttempt(named, reservation, None, None, None, "unknown login name", decoys)
         if reservation.is_rate_limited:
-            return PasswordAttempt(named, reservation, None, None, subject, ACCOUNT_LIMIT_REASON)
+            return PasswordAttempt(named, reservation, None, None, subject, ACCOUNT_LIMIT_REASON, decoys)
         password = self._storage.users.find_password(subject.user.id)
         return PasswordAttempt(
-            named, reservation, subject, None if password is None else password.hash, subject, _WRONG
+            named, reservation, subject, None if password is None else password.hash, subject, _WRONG, decoys
         )
 
     def complete_attempt(self, trial: PasswordAttempt, *, outdated_hash: str | None = None) -> Subject | None:
@@ -114,6 +131,32 @@ class PasswordService(Service):
     def release_attempt(self, trial: PasswordAttempt) -> None:
         """Release an attempt whose password was never verified: nothing counts."""
         self._attempts.release(trial.reservation)
+
+    def list_imported_schemes(self) -> tuple[HashScheme, ...]:
+        """The schemes of hashes imported from other systems."""
+        record = self._records.find(_SCHEMES_KIND, _SCHEMES_KEY)
+        return () if record is None else tuple(map(HashScheme.from_text, record.value["schemes"]))
+
+    def add_imported_scheme(self, scheme: HashScheme) -> None:
+        """Let every attempt compute this scheme, too, before an account has such a hash. Raises Invalid beyond
+        MAX_IMPORTED_SCHEMES."""
+        expires_at = self._now + _SCHEMES_LAST
+        record = self._records.find(_SCHEMES_KIND, _SCHEMES_KEY)
+        schemes = [] if record is None else list(record.value["schemes"])
+        is_known = scheme.text in schemes
+        if record is not None and is_known and record.expires_at and record.expires_at > self._now + _SCHEMES_RENEWED:
+            return
+        if not is_known and len(schemes) >= MAX_IMPORTED_SCHEMES:
+            raise Invalid({"password_hash": _TOO_MANY_SCHEMES})
+        if record is not None:
+            self._records.delete(_SCHEMES_KIND, _SCHEMES_KEY)
+        schemes = schemes if is_known else [*schemes, scheme.text]
+        self._records.add(_SCHEMES_KIND, _SCHEMES_KEY, {"schemes": schemes}, expires_at=expires_at)
+
+    def set_imported(self, user_id: str, sealed_hash: str) -> None:
+        """Store the sealed hash of another system for a new account. The first correct password replaces it. Raises
+        NotFound."""
+        self._store(user_id, sealed_hash, must_change=False, changed_at=self._now)
 
     def must_change(self, user_id: str) -> bool:
         """True if the password is one-time, was set by someone else or does not exist."""

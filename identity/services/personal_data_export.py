@@ -4,13 +4,15 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from identity.domain.application_requests import ApplicationRequest
 from identity.domain.audit import ActorKind, AuditEvent, AuditFilter
 from identity.domain.enrolments import Enrolment
+from identity.domain.groups import Group, GroupMember
 from identity.domain.managers import Manager
 from identity.domain.projects import UserGrant
 from identity.domain.sessions import Session
 from identity.domain.tokens import ConnectedApplication
-from identity.domain.users import Subject
+from identity.domain.users import HumanUser, Subject
 from identity.services.audit import dump_fields, to_json_value
 from identity.services.container import Services
 from identity.services.json_encoder import iterencode
@@ -32,6 +34,7 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
         "made_at": to_json_value(services.now),
         "login_name": subject.login_name,
         "account": {"id": user.id, "created_at": to_json_value(user.created_at), **dump_fields(user)},
+        "attributes": services.attributes.user_values([user])[user.id] if isinstance(user, HumanUser) else {},
         "organization": {
             "id": subject.organization.id,
             "name": subject.organization.name,
@@ -42,9 +45,13 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
         "remembered_browsers": [_browser(browser) for browser in services.remembered_browsers.list_by_user(user.id)],
         "project_roles": [_grant(services, grant) for grant in grants],
         "manager_roles": [_manager(manager) for manager in storage.managers.list_for_user(user.id)],
+        "groups": [_membership(group, member) for group, member in services.groups.list_of_user(user.id)],
         "sessions": [_session(session) for session in services.sessions.list_by_user(user.id)],
         "applications": [
             _connection(application) for application in services.users.list_connected_applications(user.id)
+        ],
+        "application_requests": [
+            _application_request(request) for request in storage.application_requests.list_for_user(user.id)
         ],
         **plugin_members,
         "activity": (_event(event, user.id) for event in _list_audit_events(services, user.id)),
@@ -65,6 +72,7 @@ def _grant(services: Services, grant: UserGrant) -> dict[str, Any]:
         "roles": sorted(grant.roles),
         "active": grant.active,
         "since": to_json_value(grant.created_at),
+        "until": to_json_value(grant.until),
     }
 
 
@@ -74,6 +82,16 @@ def _manager(manager: Manager) -> dict[str, Any]:
         "resource_id": manager.resource.id,
         "roles": sorted(manager.roles),
         "since": to_json_value(manager.created_at),
+        "until": to_json_value(manager.until),
+    }
+
+
+def _membership(group: Group, member: GroupMember) -> dict[str, Any]:
+    return {
+        "group": group.name,
+        "active": group.active,
+        "since": to_json_value(member.created_at),
+        "until": to_json_value(member.until),
     }
 
 
@@ -102,6 +120,7 @@ def _session(session: Session) -> dict[str, Any]:
         "authenticated_at": to_json_value(session.authenticated_at),
         "last_seen_at": to_json_value(session.last_seen_at),
         "methods": list(session.amr_methods),
+        "impersonator_id": session.impersonator_id,
         "browser": session.user_agent,
         "network_address": session.client_address,
     }
@@ -116,6 +135,15 @@ def _connection(connection: ConnectedApplication) -> dict[str, Any]:
         "offline": connection.offline,
         "since": to_json_value(connection.since),
         "last_used_at": to_json_value(connection.last_used_at),
+    }
+
+
+def _application_request(request: ApplicationRequest) -> dict[str, Any]:
+    return {
+        "at": to_json_value(request.at),
+        "client_id": request.application_id,
+        "endpoint": request.endpoint,
+        "network": request.client_network,
     }
 
 

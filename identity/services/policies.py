@@ -89,6 +89,7 @@ class PolicyService(Service):
     _holders: InstanceManagerService
     _policy_cache: PolicyCache
     _records: RecordService
+    _can_send_mail: Callable[[], bool]
     _changed: bool = field(default=False, init=False)
     _is_supposed: bool = field(default=False, init=False)
     _version: int | None = field(default=None, init=False)
@@ -105,6 +106,7 @@ class PolicyService(Service):
             registration=RegistrationRule.ALLOWED,
             registration_verified=False,
             account_deletion=False,
+            passkey_upgrade=False,
             password_min_length=settings.password_min_length,
             password_strength=0,
             password_change_after_reset=True,
@@ -294,7 +296,7 @@ class PolicyService(Service):
         rule = self.subject_policy(subject).second_factor
         if rule in (SecondFactorRule.REQUIRED_FOR_IAM, SecondFactorRule.REQUIRED_FOR_MANAGERS):
             with self._look() as storage:
-                managers = storage.managers.list_for_user(subject.user.id)
+                managers = storage.managers.list_effective(subject.user.id, self._now)
             return any(
                 rule is SecondFactorRule.REQUIRED_FOR_MANAGERS or manager.resource.level is ManagerLevel.INSTANCE
                 for manager in managers
@@ -382,7 +384,13 @@ class PolicyService(Service):
 
     def _can_be_met(self, policy: Policy, *, trusts_upstream: bool = True, mail: bool = True) -> bool:
         """True if a user could sign in under this policy with the plugins of this service. ``trusts_upstream``:
-        second factors of upstream providers count; ``mail``: codes can be mailed."""
+        second factors of upstream providers count; ``mail``: codes can be mailed to them."""
+        # Whether there is a mail server is asked only if the answer depends on it.
+        return self._is_met(policy, trusts_upstream, mail=False) or (
+            mail and self._is_met(policy, trusts_upstream, mail=True) and self._can_send_mail()
+        )
+
+    def _is_met(self, policy: Policy, trusts_upstream: bool, *, mail: bool) -> bool:
         choices = self._choices
         second = choices.second_factors if mail else choices.second_factors - choices.mail_factors
         alone = (

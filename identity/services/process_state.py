@@ -8,8 +8,10 @@ from identity.domain.instance import Instance
 from identity.domain.managers import ManagerRole
 from identity.password_hashing import PasswordHasher
 from identity.services.access_control import DenyHook
+from identity.services.activity_collector import ActivityCollector
 from identity.services.capabilities import Capabilities
 from identity.services.last_used_tracker import LastUsedTracker
+from identity.services.mail_server import MailServerCache
 from identity.services.outbox import Delivery
 from identity.services.policies import PolicyCache
 from identity.services.signing_keys import KeyRing
@@ -27,6 +29,8 @@ class ProcessState:
     capabilities: Capabilities
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
     password_blocklist: Container[str] = frozenset()
+    mail_server_cache: MailServerCache = field(default_factory=MailServerCache)
     policy_cache: PolicyCache = field(default_factory=PolicyCache)
     last_used_tracker: LastUsedTracker = field(default_factory=LastUsedTracker)
+    activity_collector: ActivityCollector = field(default_factory=ActivityCollector)
     instance: Instance | None = None

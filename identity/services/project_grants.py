@@ -9,6 +9,7 @@ from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.search import matches_query
 from identity.services.access_control import Principal
+from identity.services.base import refuse_until
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.services.crud import DeactivatableEntityService
 from identity.services.project_grant_audit import GrantAuditedService
@@ -58,6 +59,7 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
         if self._storage.organizations.find(command.organization_id) is None:
             raise Invalid({"organization_id": gettext_lazy("There is no such organization.")})
         self._check_roles(project_id, command.roles)
+        refuse_until(command.until, self._now)
         grant = self._new_entity(
             ProjectGrant, command, project_id=project_id, accepted=self._speaks_for(principal, command.organization_id)
         )
@@ -76,10 +78,13 @@ class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntity
     def change(
         self, grant_id: str, command: ChangeProjectGrant, *, principal: Principal, expected_version: int | None = None
     ) -> ProjectGrant:
-        """Change the granted roles; users lose roles that are withdrawn. Raises NotFound, Conflict, Invalid."""
+        """Change the granted roles or the end; users lose withdrawn roles. Raises NotFound, Conflict, Invalid."""
         before = self._get_authorized(grant_id, principal)
-        self._check_roles(before.project_id, command.roles)
+        if command.roles is not None:
+            self._check_roles(before.project_id, command.roles)
         after = self._next_version(before, command, expected_version=expected_version)
+        if after.until != before.until:
+            refuse_until(after.until, self._now)
         return self._update("project_grant.changed", before, after)
 
     def _speaks_for(self, principal: Principal, organization_id: str) -> bool:

@@ -89,16 +89,16 @@ class ProjectService(DeactivatableEntityService[Project]):
         organizations = {party.organization.id for party in (subject, client) if party is not None}
         for organization_id in organizations if found else ():
             with self._look() as storage:
-                found &= storage.projects.list_audience(found, organization_id, granted_by)
+                found &= storage.projects.list_audience(found, organization_id, self._now, granted_by)
         by_itself = subject is not None and isinstance(subject.user, ServiceUser)
         manages = by_itself if client is None else client.application.may_manage
         return found | own_ids if manages else found
 
     def is_granted_to(self, project_id: str, organization_id: str) -> bool:
-        """True if the project is granted to the organization and the grant is accepted."""
+        """True if the project is granted to the organization and the grant is accepted and has not ended."""
         with self._look() as storage:
             grant = storage.project_grants.find_for_organization(project_id, organization_id)
-        return grant is not None and grant.active and grant.accepted
+        return grant is not None and grant.is_effective(self._now) and grant.accepted
 
     def is_own_project(self, project_id: str) -> bool:
         """True for the project that represents the service itself."""

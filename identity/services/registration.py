@@ -1,8 +1,11 @@
 """Self-registration of people."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from identity.crypto.secrets import new_id
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.email_addresses import email_domain
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
@@ -10,6 +13,8 @@ from identity.domain.names import user_name_error
 from identity.domain.organizations import Organization
 from identity.domain.policies import RegistrationRule
 from identity.domain.users import EmailVerifier, HumanUser, PasswordHash, Profile, Subject
+from identity.services.attributes import NO_ATTRIBUTE_CHANGE, AttributeChange, AttributeService
+from identity.services.audit import dump_fields
 from identity.services.base import Service, translate_storage_errors
 from identity.services.commands.users import RegisterUser
 from identity.services.mails import MailService
@@ -57,6 +62,7 @@ class RegistrationService(Service):
     account, so that registration does not reveal known addresses and names, and every address is verified. Otherwise
     the account is created at once with an unverified address."""
 
+    _attributes: AttributeService
     _links: OneTimeLinkService
     _mails: MailService
     _policies: PolicyService
@@ -109,7 +115,8 @@ class RegistrationService(Service):
         verified first; Invalid if the name is taken."""
         if self._verifies(self._open(organization)):
             raise Denied("Registration needs a verified address.")
-        return self._create(organization, command, hashed, verified=False)
+        attributes = self.require_attributes(organization, command.attributes)
+        return self._create(organization, command, hashed, attributes, verified=False)
 
     def begin(
         self, organization: Organization, command: RegisterUser, hashed: str, *, sign_in: str = ""
@@ -117,6 +124,7 @@ class RegistrationService(Service):
         """The mail to the new address. Only its reader learns whether the address is known. Raises Denied if
         registration is closed; Invalid for an address that the policy refuses."""
         self._require(self._open(organization), command.email)
+        self.require_attributes(organization, command.attributes)
         content = {"organization_id": organization.id, **dict(command), "hash": hashed, "sign_in": sign_in}
         link = self._links.issue(OneTimeLinkKind.REGISTRATION, content=content)
         return RegistrationMail(link, self.find_by_email(organization, command.email))
@@ -193,7 +201,11 @@ class RegistrationService(Service):
             raise Denied("Registration is closed.")
         command = command.model_copy(update={"email": content["email"]})
         self._require(self._open(organization), command.email)
-        subject = self._create(organization, command, hashed or content["hash"], verified=True)
+        # The organization may have changed its attributes since the link was mailed.
+        definitions = self._attributes.list_definitions(organization.id)
+        values = self._attributes.drop_unfit(definitions, command.attributes or {}, by_person=True)
+        attributes = self._attributes.prepare_creation(definitions, values, by_person=True, is_complete=False)
+        subject = self._create(organization, command, hashed or content["hash"], attributes, verified=True)
         # Last, so that the link survives a refusal; one of several racing callers succeeds.
         self._links.redeem(OneTimeLinkKind.REGISTRATION, code)
         return subject
@@ -203,7 +215,25 @@ class RegistrationService(Service):
             raise Denied("Registration is closed.")
         return organization
 
-    def _create(self, organization: Organization, command: RegisterUser, hashed: str, *, verified: bool) -> Subject:
+    def list_attributes(self, organization: Organization) -> tuple[AttributeDefinition, ...]:
+        """The attributes that people have to fill in when they register there, by key."""
+        definitions = self._attributes.list_definitions(organization.id)
+        return tuple(item for item in definitions if item.required and item.is_editable_by_person)
+
+    def require_attributes(self, organization: Organization, values: Mapping[str, object] | None) -> AttributeChange:
+        """What to store of these values of a new person. Raises Invalid, also if a required one is missing."""
+        definitions = self._attributes.list_definitions(organization.id)
+        return self._attributes.prepare_creation(definitions, values, by_person=True)
+
+    def _create(
+        self,
+        organization: Organization,
+        command: RegisterUser,
+        hashed: str,
+        attributes: AttributeChange,
+        *,
+        verified: bool,
+    ) -> Subject:
         if not self.is_user_name_free(organization, command.user_name):
             raise Invalid(_DUPLICATE_MESSAGES)
         user = HumanUser(
@@ -223,17 +253,25 @@ class RegistrationService(Service):
             changed_at=self._now,
         )
         refuse_conflicting_email(self._storage, user)
-        return self._add(user, organization, hashed)
+        return self._add(user, organization, hashed, attributes)
 
-    def _add(self, user: HumanUser, organization: Organization, hashed: str) -> Subject:
+    def _add(
+        self,
+        user: HumanUser,
+        organization: Organization,
+        hashed: str,
+        attributes: AttributeChange = NO_ATTRIBUTE_CHANGE,
+    ) -> Subject:
         with translate_storage_errors("organization", organization.id, _DUPLICATE_MESSAGES):
             self._storage.users.add(user)
         if hashed:
             with translate_storage_errors("user", user.id):
                 self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
+        self._attributes.store_values(user.id, attributes)
+        subject = Subject(user, organization)
         with self._audit.acting_as(user.id):
-            self._record_snapshot("user.registered", "user", user, organization.id)
-        return Subject(user, organization)
+            self._record_about("user.registered", subject, dump_fields(user) | dict(attributes.detail))
+        return subject
 
 
 def _derive_user_name(text: str) -> str:
@@ -242,5 +280,5 @@ def _derive_user_name(text: str) -> str:
     return letters if letters and user_name_error(letters) is None else "user"
 
 
-def _parse_command(content: dict[str, str]) -> RegisterUser:
-    return RegisterUser.decode({name: content[name] for name in RegisterUser.model_fields})
+def _parse_command(content: dict[str, Any]) -> RegisterUser:
+    return RegisterUser.decode({name: content[name] for name in RegisterUser.model_fields if name in content})

@@ -8,7 +8,7 @@ from typing import Any
 
 from identity.crypto.sealing import Sealer, UnsealingError, sealing_key_id
 from identity.domain.records import CORE_NAMESPACE
-from identity.services import idempotency, one_time_links, outbox, records, upstream_providers
+from identity.services import idempotency, one_time_links, outbox, records, upstream_providers, webhooks
 from identity.services.container import Services
 from identity.storage.stores.sealed_values import PrimaryKey, SealedValue, SealedValueKind
 
@@ -97,6 +97,8 @@ def sealing_context(kind: SealedValueKind, key: Sequence[Any]) -> str:
     """Sealing context of a value, by its row."""
     if kind is SealedValueKind.UPSTREAM_SECRETS:
         return upstream_providers.sealing_context(key[0])
+    if kind is SealedValueKind.WEBHOOK_SECRETS:
+        return webhooks.sealing_context(key[0])
     if kind is SealedValueKind.MESSAGES:
         return outbox.sealing_context(key[0])
     plugin, name, digest = key

@@ -266,7 +266,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         own_ids = () if instance is None else (instance.project_id,)
         audience = tuple(dict.fromkeys((*own_ids, *project_ids)))
         requested = frozenset(audience) - frozenset(own_ids)
-        allowed = self._storage.projects.list_audience(requested, user.organization_id)
+        allowed = self._storage.projects.list_audience(requested, user.organization_id, self._now)
         if requested - allowed:
             names = ", ".join(sorted(requested - allowed))
             raise Invalid(

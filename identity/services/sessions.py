@@ -12,6 +12,7 @@ from identity.domain.records import CORE_NAMESPACE
 from identity.domain.sessions import EndedSessionCount, Session, SignedInAccount
 from identity.domain.users import HumanUser, Subject
 from identity.services.base import Service, translate_storage_errors
+from identity.services.impersonation_rules import ImpersonationRules
 from identity.services.instance_managers import InstanceManagerService
 from identity.services.one_time_links import OneTimeLinkKind
 from identity.services.policies import INSTANCE_OWNER_ID, PolicyService
@@ -30,10 +31,24 @@ class SessionService(Service):
 
     _holders: InstanceManagerService
     _policies: PolicyService
+    _impersonation: ImpersonationRules
 
     def list_by_secrets(self, secrets: Collection[str]) -> tuple[SignedInAccount, ...]:
-        """The sessions for the secrets that a browser presents, last selected first; includes expired but not ended
-        ones."""
+        """The sessions that a browser with these secrets may use, last selected first; includes expired but not ended
+        ones. While a manager is signed in as a person, it is only that session; one that is not permitted any more
+        is left out."""
+        accounts = self.list_all_by_secrets(secrets)
+        unimpersonated = tuple(account for account in accounts if not account.session.is_impersonated)
+        if len(unimpersonated) == len(accounts):
+            return accounts
+        impersonated = (account for account in accounts if account.session.is_impersonated)
+        found = next(
+            (account for account in impersonated if self._is_impersonation_permitted(account, unimpersonated)), None
+        )
+        return unimpersonated if found is None else (found,)
+
+    def list_all_by_secrets(self, secrets: Collection[str]) -> tuple[SignedInAccount, ...]:
+        """All sessions for the secrets that a browser presents, to sign out of them."""
         if not secrets:
             return ()
         with self._look() as storage:
@@ -157,7 +172,12 @@ class SessionService(Service):
         tokens with offline_access stay valid. Pending sign-ins with proofs of the same person start over, at all
         browsers."""
         self._storage.authorization_requests.reset_for_user(account.subject.user.id)
-        if self._storage.sessions.end(account.session.id, self._now):
+        if not self._storage.sessions.end(account.session.id, self._now):
+            return
+        if account.session.is_impersonated:
+            self._record("user.impersonation_ended", account, client_id)
+        else:
+            self._storage.sessions.end_for_impersonator(account.subject.user.id, self._now)
             self._record("session.ended", account, client_id)
 
     def list_by_user(self, user_id: str) -> tuple[Session, ...]:
@@ -182,9 +202,17 @@ class SessionService(Service):
         # First, so that a sign-in that finishes concurrently has started its session by now.
         self._storage.authorization_requests.reset_for_user(subject.user.id, except_id=except_session)
         ended = self._storage.sessions.end_for_user(subject.user.id, self._now, except_id=except_session)
+        self._storage.sessions.end_for_impersonator(subject.user.id, self._now)
         if ended:
             self._record_about("session.ended", subject, {"sessions": ended})
         return ended
+
+    def end_impersonations(self, user_id: str) -> None:
+        """End the sessions in which the user is signed in as another, or another as the user: their rights change."""
+        self._storage.sessions.end_for_impersonator(user_id, self._now)
+        for session in self._storage.sessions.list_for_user(user_id, self._now):
+            if session.is_impersonated:
+                self._storage.sessions.end(session.id, self._now)
 
     def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> None:
         """End everything opened as this person: sessions and sign-ins as ``end_all`` does, one-time links, and with
@@ -204,7 +232,19 @@ class SessionService(Service):
         )
 
     def _continues(self, account: SignedInAccount) -> bool:
-        return self.is_live(account) and self.satisfies_policy(account)
+        return self.is_live(account) and (account.session.is_impersonated or self.satisfies_policy(account))
+
+    def _is_impersonation_permitted(self, account: SignedInAccount, accounts: Collection[SignedInAccount]) -> bool:
+        """True if the manager is signed in at this browser, and may be signed in as the person now."""
+        impersonator = next(
+            (item for item in accounts if item.subject.user.id == account.session.impersonator_id), None
+        )
+        return (
+            impersonator is not None
+            and self.is_live(account)
+            and self._continues(impersonator)
+            and self._impersonation.is_permitted(impersonator, account.subject)
+        )
 
     def _leave_others(self, subject: Subject, session: Session) -> None:
         """End the other sessions of a user who may have only one."""
@@ -247,6 +287,7 @@ class SessionService(Service):
         about: Mapping[str, object] | None = None,
     ) -> None:
         session = account.session
-        with self._audit.acting_as(account.subject.user.id, client_id=client_id, session_id=session.id):
+        actor_id = session.impersonator_id or account.subject.user.id
+        with self._audit.acting_as(actor_id, client_id=client_id, session_id=session.id):
             detail = {"session_id": session.id, "methods": list(session.amr_methods), **(about or {})}
             self._record_about(event, account.subject, detail)

@@ -97,6 +97,10 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         """True if this is its secret. Raises UnreadableRow."""
         return constant_time_equal(secret.encode(), self.open_secret(provider).encode())
 
+    def require_can_change(self, provider: UpstreamProvider, *, principal: Principal) -> None:
+        """Raise Denied unless the principal may change the provider, apart from the route's permission."""
+        self._authorize(provider, principal)
+
     def require_can_remove_all(self, organization_id: str, *, principal: Principal) -> None:
         """Raise Denied unless the principal may remove all providers of the organization, which are removed with it."""
         stored = self._storage.upstream_providers

@@ -2,23 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.users import User
 from identity.services.access_control import Principal, merge_roles
+from identity.services.base import refuse_until
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.crud import DeactivatableEntityService
 from identity.services.project_grant_audit import GrantAuditedService
 from identity.services.project_grants import ProjectGrantService, refuse_unknown_roles
 from identity.storage.paging import PageRequest, ResultPage
 
-_WRITE = "user_grant.write"
 _NO_USER = gettext_lazy("There is no such user.")
 _NO_PROJECT = gettext_lazy("There is no such project.")
+_NO_GRANT = {"user_id": gettext_lazy("The organization of this user has no grant of the project.")}
 _DUPLICATE_MESSAGES = {"user_id": gettext_lazy("This user already has a grant of the project. Change its roles.")}
 
 
@@ -26,6 +26,7 @@ _DUPLICATE_MESSAGES = {"user_id": gettext_lazy("This user already has a grant of
 class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityService[UserGrant]):
     """A user of the project's own organization gets a direct grant, any other user one derived from a project grant."""
 
+    WRITE: ClassVar = "user_grant.write"
     kind = "user_grant"
     store = "user_grants"
     duplicate_messages = _DUPLICATE_MESSAGES
@@ -65,8 +66,13 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         user = self._storage.users.find(command.user_id)
         if user is None or not self._access.can_see_organization(principal, user.organization_id):
             raise Invalid({"user_id": _NO_USER})
-        project, project_grant = self._source(user, command.project_id, principal)
-        self._check_roles(project, project_grant, command.roles)
+        project_grant = self.find_source(
+            user.organization_id,
+            command.project_id,
+            command.roles,
+            principal,
+        )
+        refuse_until(command.until, self._now)
         grant = self._new_entity(
             UserGrant,
             command,
@@ -75,19 +81,32 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         )
         self._add("user_grant.added", grant, grant.organization_id, parent=("user", user.id))
         if project_grant is not None:
-            self._project_grants.accept(project_grant, principal=principal)
+            self.accept(project_grant, principal=principal)
         return grant
+
+    def require_addable(
+        self, organization_id: str, project_id: str, roles: frozenset[str], *, principal: Principal
+    ) -> None:
+        """Raise what ``add`` would raise for a new user of the organization."""
+        self.find_source(organization_id, project_id, roles, principal)
+
+    def accept(self, project_grant: ProjectGrant, *, principal: Principal) -> None:
+        """Mark the project grant as accepted: a role from it was granted."""
+        self._project_grants.accept(project_grant, principal=principal)
 
     def change(
         self, grant_id: str, command: ChangeUserGrant, *, principal: Principal, expected_version: int | None = None
     ) -> UserGrant:
-        """Change the roles. Raises NotFound, Invalid, Denied, Conflict."""
+        """Change the roles or their end. Raises NotFound, Invalid, Denied, Conflict."""
         before = self._get_authorized(grant_id, principal)
         project_grant = None
         if before.project_grant_id is not None:
             project_grant = self._storage.project_grants.find(before.project_grant_id)
-        self._check_roles(self._project(before.project_id), project_grant, command.roles)
+        if command.roles is not None:
+            self.check_roles(before.project_id, project_grant, command.roles)
         after = self._next_version(before, command, expected_version=expected_version)
+        if after.until != before.until:
+            refuse_until(after.until, self._now)
         return self._update("user_grant.changed", before, after)
 
     def sync_roles(self, user_id: str, project_id: str, roles: Mapping[str, bool]) -> None:
@@ -95,6 +114,8 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         Raises DomainError."""
         grants = self._storage.user_grants.page("user_id", user_id)
         direct = [grant for grant in grants if grant.project_id == project_id and grant.project_grant_id is None]
+        if direct and direct[0].has_ended(self._now):
+            self.remove(direct.pop().id, principal=Principal.OPERATOR)
         before = direct[0].roles if direct else frozenset[str]()
         after = merge_roles(before, roles)
         if after == before:
@@ -113,36 +134,54 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
         return self._storage.project_grants.find(user_grant.project_grant_id)
 
     def _authorize(self, user_grant: UserGrant, principal: Principal) -> None:
-        self._access.require(principal, _WRITE, self.grant_resource(user_grant))
+        self._access.require(principal, self.WRITE, self.grant_resource(user_grant))
 
-    def _source(self, user: User, project_id: str, principal: Principal) -> tuple[Project, ProjectGrant | None]:
-        """The project and, for a user of another organization, the project grant that the roles derive from."""
+    def find_source(
+        self,
+        organization_id: str,
+        project_id: str,
+        roles: frozenset[str],
+        principal: Principal,
+        *,
+        no_grant: Mapping[str, str] = _NO_GRANT,
+    ) -> ProjectGrant | None:
+        """What roles in the project derive from for users of the organization: None for its own projects, else the
+        project grant. Raises Invalid for an unknown project or role, and with ``no_grant``; Denied without
+        user_grant.write there."""
+        project_grant = self._source(organization_id, project_id, principal, no_grant)
+        self.check_roles(project_id, project_grant, roles)
+        return project_grant
+
+    def _source(
+        self, organization_id: str, project_id: str, principal: Principal, no_grant: Mapping[str, str]
+    ) -> ProjectGrant | None:
         project = self._storage.projects.find(project_id)
         if project is None:
             raise Invalid({"project_id": _NO_PROJECT})
         sees_project = self._access.can_see_organization(principal, project.organization_id)
-        if project.organization_id == user.organization_id:
+        if project.organization_id == organization_id:
             self._require(principal, project_resource(project), sees_project)
-            return project, None
-        grant = self._storage.project_grants.find_for_organization(project_id, user.organization_id)
-        if grant is None or not grant.active:
+            return None
+        grant = self._storage.project_grants.find_for_organization(project_id, organization_id)
+        if grant is None or not grant.is_effective(self._now):
             if not sees_project:
                 raise Invalid({"project_id": _NO_PROJECT})
-            raise Invalid({"user_id": gettext_lazy("The organization of this user has no grant of the project.")})
+            raise Invalid(no_grant)
         self._require(principal, project_grant_resource(grant, project), sees_project)
-        return project, grant
+        return grant
 
     def _require(self, principal: Principal, resource: Resource, sees_project: bool) -> None:
         try:
-            self._access.require(principal, _WRITE, resource)
+            self._access.require(principal, self.WRITE, resource)
         except Denied:
             if sees_project:
                 raise
             raise Invalid({"project_id": _NO_PROJECT}) from None
 
-    def _check_roles(self, project: Project, grant: ProjectGrant | None, roles: frozenset[str]) -> None:
+    def check_roles(self, project_id: str, grant: ProjectGrant | None, roles: frozenset[str]) -> None:
+        """Raise Invalid for a role that the project, or the project grant, does not have."""
         if grant is None:
-            refuse_unknown_roles(roles, (role.key for role in self._storage.projects.list_roles(project.id)))
+            refuse_unknown_roles(roles, (role.key for role in self._storage.projects.list_roles(project_id)))
             return
         beyond = ", ".join(sorted(roles - grant.roles))
         if not beyond:

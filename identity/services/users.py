@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Literal
 
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
@@ -14,6 +16,7 @@ from identity.domain.tokens import ConnectedApplication, merge_consent
 from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
 from identity.services.access_control import AccessControl, Principal
 from identity.services.attempts import AttemptService, policy_limits
+from identity.services.attributes import NO_ATTRIBUTE_CHANGE, AttributeChange, AttributeService
 from identity.services.audit import dump_fields
 from identity.services.base import translate_storage_errors
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
@@ -72,6 +75,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
     duplicate_messages = _DUPLICATE_MESSAGES
 
     _attempts: AttemptService
+    _attributes: AttributeService
     _factors: FactorService
     _legal_holds: LegalHoldService
     _passwords: PasswordService
@@ -85,35 +89,47 @@ class UserService(DeactivatableEntityService[HumanUser]):
         user = self._store.find(id)
         return self._require_found(user if isinstance(user, HumanUser) else None, "user", id)
 
-    def create(self, organization_id: str, command: CreateHumanUser, *, id: str | None = None) -> HumanUser:
-        """Create an account without a password; ``id`` restores a former id. Raises NotFound; Invalid if the user name
-        is taken."""
-        profile = Profile(given_name=command.given_name, family_name=command.family_name, email=command.email)
+    def create(
+        self,
+        organization_id: str,
+        command: CreateHumanUser,
+        *,
+        id: str | None = None,
+        detail: Mapping[str, object] = MappingProxyType({}),
+    ) -> HumanUser:
+        """Create an account without a password; ``id`` restores a former id, ``detail`` is for its event. Raises
+        NotFound; Invalid if the user name is taken or a required attribute is missing."""
+        definitions = self._attributes.list_definitions(organization_id)
+        attributes = self._attributes.prepare_creation(definitions, command.attributes)
         user = self._new_entity(
             HumanUser,
             id=id,
             organization_id=organization_id,
             user_name=command.user_name,
-            profile=profile,
+            profile=command.profile(),
             named_at=self._now,
         )
         refuse_conflicting_login_name(self._storage, user)
         refuse_conflicting_email(self._storage, user)
-        self._add("user.created", user, organization_id, parent=("organization", organization_id))
+        parent = ("organization", organization_id)
+        self._add("user.created", user, organization_id, parent=parent, detail={**attributes.detail, **detail})
+        self._attributes.store_values(user.id, attributes)
         return user
 
     def create_many(self, organization_id: str, people: Sequence[ImportedUser]) -> list[HumanUser | Invalid]:
         """Create accounts without passwords, for imports; an account that is refused is returned as its error. Raises
         NotFound."""
-        users = [self._new(organization_id, imported_user) for imported_user in people]
-        results: list[HumanUser | Invalid] = [*users]
+        definitions = self._attributes.list_definitions(organization_id)
+        attributes: dict[str, AttributeChange] = {}
+        results = [self._new(organization_id, imported_user, definitions, attributes) for imported_user in people]
         try:
             with translate_storage_errors("organization", organization_id):
-                self._storage.users.add_many(users)
+                self._storage.users.add_many([user for user in results if not isinstance(user, Invalid)])
         except Invalid:
-            results = [self._add_or_refuse(user) for user in users]
+            results = [self._add_or_refuse(user) for user in results]
         stored = [user for user in results if not isinstance(user, Invalid)]
-        self._audit.record_many("user.created", "user", organization_id, _creation_details(stored))
+        self._attributes.store_many({user.id: attributes[user.id] for user in stored})
+        self._audit.record_many("user.created", "user", organization_id, _creation_details(stored, attributes))
         self._audit.record_many("user.deactivated", "user", organization_id, _deactivation_details(stored))
         return results
 
@@ -136,13 +152,14 @@ class UserService(DeactivatableEntityService[HumanUser]):
         """Change the account; a new address is unverified. Raises NotFound, Conflict, Invalid; Denied if the user
         holds manager roles beyond the principal's, because a password link can be sent to a changed address."""
         before = self._get_authorized(user_id, principal)
+        attributes = self._attributes.prepare_change(before, command.attributes)
         profile = command.apply_to(before.profile)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
         values = {"profile": profile} | ({"named_at": self._now} if renamed else {})
         after = self._next_version(before, command, expected_version=expected_version, **values)
         if renamed:
             refuse_conflicting_login_name(self._storage, after)
-        return self._change(before, after)
+        return self._change(before, after, attributes)
 
     def deactivate(self, id: str, *, principal: Principal) -> HumanUser:
         """Also ends all sessions and tokens permanently."""
@@ -255,6 +272,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         """Store the profile that the person entered; a new address is unverified. ``verified_email`` is an address that
         ``verified_by`` vouches for; the record of an earlier verification is kept. Raises NotFound, Conflict."""
         before = self.get(user_id)
+        attributes = self._attributes.prepare_change(before, command.attributes, by_person=True)
         profile = command.apply_to(before.profile)
         email_verifier = before.email_verified_by
         if verified_email and profile.email == verified_email and not profile.email_verified:
@@ -262,7 +280,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         after = self._next_version(
             before, expected_version=expected_version, profile=profile, email_verified_by=email_verifier
         )
-        return self._change(before, after)
+        return self._change(before, after, attributes)
 
     def issue_email_link(self, user_id: str, email: str) -> str:
         """Issue a single-use link that proves that the person reads this address; it becomes theirs when the link is
@@ -332,8 +350,16 @@ class UserService(DeactivatableEntityService[HumanUser]):
             raise NotFound("application", client_id)
         self.disconnect_application(self._get_subject(user_id), client_id)
 
-    def _new(self, organization_id: str, person: ImportedUser) -> HumanUser:
-        return self._new_entity(
+    def _new(
+        self,
+        organization_id: str,
+        person: ImportedUser,
+        definitions: Sequence[AttributeDefinition],
+        attributes: dict[str, AttributeChange],
+    ) -> HumanUser | Invalid:
+        """The user, whose values are added to ``attributes`` by id. Required ones may be missing, as in accounts that
+        are older than the definition."""
+        user = self._new_entity(
             HumanUser,
             id=person.id,
             organization_id=organization_id,
@@ -342,8 +368,17 @@ class UserService(DeactivatableEntityService[HumanUser]):
             named_at=self._now,
             active=person.active,
         )
+        try:
+            attributes[user.id] = self._attributes.prepare_creation(
+                definitions, person.command.attributes, is_complete=False
+            )
+        except Invalid as refusal:
+            return refusal
+        return user
 
-    def _add_or_refuse(self, user: HumanUser) -> HumanUser | Invalid:
+    def _add_or_refuse(self, user: HumanUser | Invalid) -> HumanUser | Invalid:
+        if isinstance(user, Invalid):
+            return user
         try:
             with translate_storage_errors("organization", user.organization_id, _DUPLICATE_MESSAGES):
                 self._storage.users.add(user)
@@ -367,13 +402,17 @@ class UserService(DeactivatableEntityService[HumanUser]):
         if not user.active:
             raise Conflict("This user is deactivated and cannot sign in. Reactivate it first.")
 
-    def _change(self, before: HumanUser, after: HumanUser) -> HumanUser:
+    def _change(
+        self, before: HumanUser, after: HumanUser, attributes: AttributeChange = NO_ATTRIBUTE_CHANGE
+    ) -> HumanUser:
         if after.profile.email != before.profile.email:
             refuse_conflicting_email(self._storage, after)
             self._drop_links(before.id)
         elif after.profile.email_verified and not before.profile.email_verified:
             refuse_conflicting_email(self._storage, after)
-        return self._update("user.changed", before, after)
+        user = self._update("user.changed", before, after, detail=attributes.detail)
+        self._attributes.store_values(user.id, attributes)
+        return user
 
     def _drop_links(self, user_id: str) -> None:
         """Revoke links that were mailed to a former address or would set one."""
@@ -391,8 +430,10 @@ def _state(user: HumanUser, must_change: bool | None) -> UserState:
     return UserState.MUST_CHANGE_PASSWORD if must_change else UserState.ACTIVE
 
 
-def _creation_details(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    return ((user.id, dump_fields(user) | {"active": True}) for user in users)
+def _creation_details(
+    users: Iterable[HumanUser], attributes: Mapping[str, AttributeChange]
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    return ((user.id, dump_fields(user) | {"active": True} | dict(attributes[user.id].detail)) for user in users)
 
 
 def _deactivation_details(users: Iterable[HumanUser]) -> Iterator[tuple[str, Mapping[str, object]]]:

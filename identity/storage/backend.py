@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 from identity.instrumentation import PoolUsage
 from identity.storage.dump import StorageDump
 from identity.storage.errors import StorageUnavailable
+from identity.storage.stores.application_requests import ApplicationRequestStore
 from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.attempts import AttemptStore
+from identity.storage.stores.attributes import AttributeStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
 from identity.storage.stores.credentials import CredentialStore
 from identity.storage.stores.deletion_impact import DeletionImpactStore
+from identity.storage.stores.figures import FigureStore
+from identity.storage.stores.groups import GroupGrantStore, GroupManagerStore, GroupMemberStore, GroupStore
 from identity.storage.stores.managers import ManagerStore
 from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
@@ -22,12 +26,15 @@ from identity.storage.stores.projects import ProjectStore
 from identity.storage.stores.purges import PurgeStore
 from identity.storage.stores.records import RecordStore
 from identity.storage.stores.sealed_values import SealedValueStore
+from identity.storage.stores.search import SearchStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
 from identity.storage.stores.upstream_providers import UpstreamProviderStore
 from identity.storage.stores.user_grants import UserGrantStore
 from identity.storage.stores.users import UserStore
+from identity.storage.stores.webhook_deliveries import WebhookDeliveryStore
+from identity.storage.stores.webhooks import WebhookStore
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
@@ -41,10 +48,17 @@ class Storage(ABC):
     projects: ProjectStore
     project_grants: ProjectGrantStore
     user_grants: UserGrantStore
+    groups: GroupStore
+    group_members: GroupMemberStore
+    group_grants: GroupGrantStore
+    group_managers: GroupManagerStore
     users: UserStore
+    attributes: AttributeStore
     credentials: CredentialStore
     applications: ApplicationStore
     upstream_providers: UpstreamProviderStore
+    webhooks: WebhookStore
+    webhook_deliveries: WebhookDeliveryStore
     managers: ManagerStore
     sessions: SessionStore
     authorization_requests: AuthorizationRequestStore
@@ -54,9 +68,12 @@ class Storage(ABC):
     outbox: OutboxStore
     audit: AuditStore
     records: RecordStore
+    figures: FigureStore
+    application_requests: ApplicationRequestStore
     deletion_impact: DeletionImpactStore
     purges: PurgeStore
     sealed_values: SealedValueStore
+    search: SearchStore
 
 
 class Backend(ABC):

@@ -291,8 +291,9 @@ class Browser:
 
     def _keep(self, url: str, header: str) -> None:
         self.cookies.store(url, header, self.world.clock())
-        value = header.partition(";")[0].partition("=")[2]
-        if value:
+        name, _, value = header.partition(";")[0].partition("=")
+        # A theme is one of two words.
+        if value and not name.endswith("theme"):
             self.world.client.secrets.add(value)
 
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 from identity.crypto.secrets import new_token, token_digest
 from identity.domain.applications import Application, ApplicationType, ConsentRule
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.authentication import Proof
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
@@ -20,8 +21,10 @@ from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
+from identity.domain.webhooks import Webhook
 from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.attributes import CreateAttribute
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import AddProjectGrant, AddProjectRole, CreateProject
@@ -31,7 +34,8 @@ from identity.services.commands.service_users import (
     UploadServiceUserKey,
 )
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
-from identity.services.commands.users import CreateHumanUser
+from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
+from identity.services.commands.webhooks import CreateWebhook
 from identity.services.container import Services
 from identity.storage.contract import factories as make
 from identity.testing.assembled_service import AssembledService
@@ -230,6 +234,18 @@ class World(AssembledService):
             command = CreateHumanUser(user_name=_unique("ada"), given_name="Ada", family_name="Lovelace")
             return services.users.create(organization.id, command)
 
+    def make_attribute(self, organization: Organization, key: str, **members: Any) -> AttributeDefinition:
+        """An attribute of the organization's people, by default a text that managers see and change."""
+        command = CreateAttribute.build(**{"key": key, "label": key.capitalize(), **members})
+        with self.transaction_services() as services:
+            return services.attributes.create(organization.id, command, principal=Principal.OPERATOR)
+
+    def set_attributes(self, person: HumanUser, **values: Any) -> HumanUser:
+        """Values by key, set by the operator."""
+        with self.transaction_services() as services:
+            command = ChangeHumanUser(attributes=values)
+            return services.users.change(person.id, command, principal=Principal.OPERATOR)
+
     def make_project(
         self, organization: Organization | None = None, *, roles: Iterable[str] = (), **members: Any
     ) -> Project:
@@ -281,6 +297,18 @@ class World(AssembledService):
             usual = {"name": _unique("Elsewhere"), "issuer": "https://login.elsewhere.example", "client_id": "identity"}
             command = CreateUpstreamProvider.build(**{**usual, "client_secret": new_token(), **members})
             return services.upstream_providers.create(organization.id, command, principal=Principal.OPERATOR)
+
+    def make_webhook(self, organization: Organization | None = None, **members: Any) -> Webhook:
+        """A webhook for all events of the organization; without one, of the instance."""
+        usual: dict[str, Any] = {"name": "Receiver", "url": "https://hooks.example.com/events"}
+        with self.transaction_services() as services:
+            webhook, secret = services.webhooks.create_with_new_secret(
+                None if organization is None else organization.id,
+                CreateWebhook.build(**{**usual, **members}),
+                principal=Principal.OPERATOR,
+            )
+        self.client.secrets.add(secret)
+        return webhook
 
     def make_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
         """A new application for people: it may use codes and refresh tokens."""

@@ -67,6 +67,7 @@ def test_strict_alone_fails_for_missed_targets(monkeypatch: pytest.MonkeyPatch) 
     assert cli.main(["memory", "--strict"]) == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(shutil.which("vgdb") is None, reason="valgrind is not installed")
 def test_instructions_are_counted() -> None:
     line = run("instructions", "--cases", "keys").splitlines()[-1]
@@ -78,6 +79,7 @@ def test_instructions_need_valgrind(tmp_path: Path) -> None:
     assert "valgrind is not installed" in run("instructions", environment=without_node(tmp_path), status=2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -95,12 +97,14 @@ def test_mode_prints_its_results(arguments: tuple[str, ...], expected: str) -> N
     assert expected in run(*arguments)
 
 
+@pytest.mark.exhaustive
 def test_page_is_written(tmp_path: Path) -> None:
     file = tmp_path / "figures.txt"
     run(*TINY, "--page", "--page-file", str(file))
     assert "**Computed, not measured:** 2,334 tokens" in file.read_text()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
 def test_stored_copies_satisfy_references(storage: str) -> None:
     tables = ("access_tokens", "refresh_tokens", "users")

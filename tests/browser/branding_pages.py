@@ -80,16 +80,23 @@ def branded_reset(scene: BrowserScenario) -> None:
 
 # --- the console ------------------------------------------------------------------------------------------------------
 
-_ORGANIZATION, _APPLICATION = f"{ORGANIZATION}/branding", f"{APPLICATION}/branding"
+_ORGANIZATION, _APPLICATION = f"{ORGANIZATION}/branding/edit", f"{APPLICATION}/branding/edit"
+
+show_page("console-branding-tab", f"{ORGANIZATION}/branding", names=True)
+show_page("console-application-branding-tab", f"{APPLICATION}/branding", names=True)
 
 show_page("console-branding", _ORGANIZATION, main=True, names=True)
 show_page("console-application-branding", _APPLICATION, names=True)
 sent("console-branding-refused", _ORGANIZATION, accent="#ffcc00", accent_dark="#2540ad", support="nobody")
-show_page("console-logo", f"{_ORGANIZATION}/logo")
-show_page("console-application-logo", f"{_APPLICATION}/logo")
-show_page("console-logo-dark", f"{_ORGANIZATION}/logo-dark")
-show_page("console-application-logo-dark", f"{_APPLICATION}/logo-dark")
-sent("console-logo-missing", f"{_ORGANIZATION}/logo")
+show_page("console-mail-texts", f"{ORGANIZATION}/mail-texts", names=True)
+show_page("console-mail-text", f"{ORGANIZATION}/mail-texts/invitation/en", main=True, names=True)
+show_page("console-instance-mail-texts", "/instance/mail-texts")
+show_page("console-instance-mail-text", "/instance/mail-texts/invitation/de")
+show_page("console-logo", f"{ORGANIZATION}/branding/logo")
+show_page("console-application-logo", f"{APPLICATION}/branding/logo")
+show_page("console-logo-dark", f"{ORGANIZATION}/branding/logo-dark")
+show_page("console-application-logo-dark", f"{APPLICATION}/branding/logo-dark")
+sent("console-logo-missing", f"{ORGANIZATION}/branding/logo")
 
 
 def _previewed(scene: BrowserScenario) -> None:

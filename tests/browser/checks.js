@@ -24,7 +24,8 @@
       }
       const around = one.parentElement.getBoundingClientRect();
       const own = one.getBoundingClientRect();
-      const free = ['absolute', 'fixed'].includes(style.position) || getComputedStyle(one.parentElement).display === 'inline';
+      const scrolls = ['auto', 'scroll'].includes(getComputedStyle(one.parentElement).overflowX);
+      const free = scrolls || ['absolute', 'fixed'].includes(style.position) || getComputedStyle(one.parentElement).display === 'inline';
       if (!free && own.width && (own.right > around.right + 1 || own.left < around.left - 1)) {
         wrong.push(`${named(one)} sticks out of ${named(one.parentElement)}`);
       }
@@ -85,6 +86,8 @@
     for (const address of addresses) {
       // It leads off to somebody who is not there.
       if (new URL(address).pathname.startsWith('/login/upstream/')) continue;
+      // The documentation is not built here; test_help_links.py compares its pages.
+      if (new URL(address).pathname.startsWith('/docs/')) continue;
       const answer = await fetch(address, { redirect: 'manual' });
       if (answer.type !== 'opaqueredirect' && !answer.ok && new URL(address).pathname !== location.pathname) {
         wrong.push(`${address} answers ${answer.status}`);
@@ -93,12 +96,16 @@
     return { wrong, asked: [...addresses] };
   };
 
-  // What Tab should reach, by its place among all elements.
+  // What Tab should reach in this order, by its place among all elements. Tab enters an open popover after its button.
   const places = () => {
     const every = all('*');
-    return all('a[href], button, input, select, textarea, summary, [tabindex]')
+    const found = all('a[href], button, input, select, textarea, summary, [tabindex]')
       .filter((one) => one.tabIndex >= 0 && !one.disabled && one.type !== 'hidden' && one.checkVisibility())
-      .filter((one) => one.type !== 'radio' || one.checked || !all('input:checked').some((other) => other.name === one.name))
+      .filter((one) => one.type !== 'radio' || one.checked || !all('input:checked').some((other) => other.name === one.name));
+    const popover = (one) => one.closest(':popover-open');
+    return found
+      .filter((one) => !popover(one))
+      .flatMap((one) => [one, ...found.filter((other) => popover(other) && popover(other) === one.popoverTargetElement)])
       .map((one) => every.indexOf(one));
   };
 

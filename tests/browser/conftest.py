@@ -12,7 +12,7 @@ from identity.testing.fixtures import DatabaseFactory  # noqa: E402
 from tests.browser.chromium import MISSING, Chromium, ChromiumProfile, MakeProfile, installed  # noqa: E402
 from tests.browser.example_company import ExampleCompany, acme  # noqa: E402
 from tests.browser.tab import Tab  # noqa: E402
-from tests.mail_server import MailServer  # noqa: E402
+from tests.mail_server import ReceivingMailServer  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +76,7 @@ def site(shared_site: ExampleCompany) -> Iterator[ExampleCompany]:
 @pytest.fixture(scope="session")
 def mailing_site(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
     """A service with a mail server."""
-    post = MailServer()
+    post = ReceivingMailServer()
     post.start()
     with acme(on_memory, key_pool, post=post) as site:
         yield site

@@ -1,8 +1,9 @@
 """Fixture data of console pages, created once for all of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
+from io import BytesIO
 
 from identity.crypto.secrets import new_token
 from identity.domain.applications import ApplicationType, ConsentRule
@@ -14,15 +15,19 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
+from identity.domain.webhooks import DeliveryProblem
 from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupManager, AddGroupMember
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import ChangeProject
 from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
+from identity.services.commands.webhooks import CreateWebhook, RotateWebhookSecret
 from identity.services.policies import INSTANCE_OWNER_ID as OF_ALL
+from identity.services.webhooks import AttemptResult
 from identity.testing.world import ServiceUserProgram
 from tests.browser.example_company import CompanyUser, ExampleCompany
 from tests.browser.page_scenarios import LONG, LONG_WORD
@@ -105,6 +110,11 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
             "application_secret": services.applications.list_secrets(application.id)[0].id,
             "signing_key": services.signing_keys.list_key_states()[-1].key.id,
         }
+    ids |= _attributes(site, organization, long)
+    # Changed like every account that is shown.
+    person = replace(
+        person, user=world.set_attributes(person.user, department="Sales", hired_on="2024-02-01", remote=True)
+    )
     world.assign_manager_role(manager.user, "IAM_OWNER", resource=Resource.INSTANCE)
     world.assign_manager_role(robot, "ORG_OWNER")
     owner_manager = world.assign_manager_role(
@@ -122,7 +132,10 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
     ids["leaving"] = _a_leaving_person(site, organization, next(user_names)).id
     ids |= _a_held_person(site, organization, partner, next(user_names))
     ids["connected"] = _connected(site, person, name if long else "Parcels")
+    ids |= _webhooks(site, organization, project_name)
+    ids |= _groups(site, organization, person.user.id, project, project_name)
     ids |= _idle(site, organization, partner)
+    ids["import"] = _user_import(site, organization, manager)
     # A refused action.
     robot.request_token(iat=world.clock.seconds - 7200)
     return ConsoleFixtureData(
@@ -138,6 +151,19 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         ids=ids,
         empty=empty,
     )
+
+
+def _attributes(site: ExampleCompany, organization: Organization, long: bool) -> dict[str, str]:
+    """One attribute of each type; two are the person's own to see, one to change."""
+    make, label = site.world.make_attribute, LONG if long else "Department"
+    department = make(
+        organization, "department", label=label, hint="As in the contract", visible_to="person", in_tokens=True
+    )
+    make(organization, "hired_on", label="Hired on", type="date", visible_to="person")
+    make(organization, "remote", label="Works remotely", type="boolean", visible_to="person", editable_by="person")
+    make(organization, "shirt", label="Shirt size", type="choice", choices=("S", "M", "L"))
+    make(organization, "staff_number", label="Staff number", type="number", confidential=True)
+    return {"attribute": department.id}
 
 
 def _a_locked_person(site: ExampleCompany, organization: Organization, user_name: str) -> HumanUser:
@@ -184,6 +210,63 @@ def _connected(site: ExampleCompany, person: CompanyUser, name: str) -> str:
         assert client is not None
         services.consents.grant_consent(subject, client, ("openid", "email"))
     return party.client_id
+
+
+def _webhooks(site: ExampleCompany, organization: Organization, name: str) -> dict[str, str]:
+    """A webhook with two secrets and a delivery that was refused, a deactivated one, and one of the instance."""
+    with site.world.transaction_services() as services:
+        url = "https://hooks.example.com/identity"
+        create, operator = services.webhooks.create_with_new_secret, Principal.OPERATOR
+        command = CreateWebhook.build(name=name, url=url, events=("webhook.tested",))
+        webhook, _ = create(organization.id, command, principal=operator)
+        idle, _ = create(organization.id, CreateWebhook.build(name="Old receiver", url=url), principal=operator)
+        create(None, CreateWebhook.build(name=name, url=url, events=("backup.*",)), principal=operator)
+        services.webhooks.rotate_secret(webhook.id, RotateWebhookSecret(), principal=operator)
+        services.webhooks.deactivate(idle.id, principal=operator)
+        services.webhooks.send_test(webhook.id, principal=operator)
+        [delivery] = services.webhooks.page_deliveries(webhook.id)
+        message = services.webhooks.begin_attempt(delivery)
+        assert message is not None
+        result = AttemptResult(311, 500, DeliveryProblem.STATUS, '{"error": "the queue is full", "retry": true}')
+        services.webhooks.finish_attempt(message.delivery, result)
+    return {"webhook": webhook.id, "idle_webhook": idle.id, "delivery": delivery.id}
+
+
+def _user_import(site: ExampleCompany, organization: Organization, manager: CompanyUser) -> str:
+    """A checked file of people, one of whom has no name."""
+    world = site.world
+    with world.transaction_services() as services:
+        subject = services.storage.users.find_subject(manager.user.id)
+        assert subject is not None
+        file = BytesIO(b"user_name,given_name,family_name\nlise,Lise,Meitner\nemmy,,Noether\n")
+        principal = services.access_control.load_principal(subject)
+        user_import = services.user_imports.start(organization.id, file, principal=principal)
+    world.identity.background_jobs.user_importer.run()
+    return user_import.id
+
+
+def _groups(
+    site: ExampleCompany, organization: Organization, member_id: str, project: Project, name: str
+) -> dict[str, str]:
+    """A group with a member, project roles and manager roles that end, and a deactivated one."""
+    operator = Principal.OPERATOR
+    with site.world.transaction_services() as services:
+        until = services.now + timedelta(days=30)
+        group = services.groups.add(organization.id, AddGroup(name=name, description="Sells."), principal=operator)
+        member = AddGroupMember(user_id=member_id, until=until)
+        grant = AddGroupGrant(project_id=project.id, roles=frozenset({"reader"}), until=until)
+        manager = AddGroupManager.build(
+            level="project", resource_id=project.id, roles=["PROJECT_OWNER_VIEWER"], until=until
+        )
+        ids = {
+            "group": group.id,
+            "group_member": services.group_members.add(group.id, member, principal=operator).id,
+            "group_grant": services.group_grants.add(group.id, grant, principal=operator).id,
+            "group_manager": services.group_managers.add(group.id, manager, principal=operator).id,
+        }
+        idle = services.groups.add(organization.id, AddGroup(name="Old team"), principal=operator)
+        services.groups.deactivate(idle.id, principal=operator)
+    return {**ids, "idle_group": idle.id}
 
 
 def _idle(site: ExampleCompany, organization: Organization, partner: Organization) -> dict[str, str]:

@@ -64,7 +64,10 @@ SERVICE_USER = "/service-users/{e.robot.id}"
 USER = "/users/{e.person.id}"
 APPLICATION = "/applications/{e.application_id}"
 GRANT = "/project-grants/{e.project_grant.id}"
+ATTRIBUTE = "/attributes/{e.ids[attribute]}"
 PROVIDER = "/upstream-providers/{e.ids[provider]}"
+WEBHOOK = "/webhooks/{e.ids[webhook]}"
+GROUP = "/groups/{e.ids[group]}"
 IDLE_PROJECT = "/projects/{e.ids[idle_project]}"
 PROVEN, ASSERTED = "{e.ids[proven]}", "{e.ids[asserted]}"
 NOBODY = "q=zzz"
@@ -98,6 +101,8 @@ show_page("console-domain-assert", f"{ORGANIZATION}/domains/{DOMAIN}/assert", na
 show_page("console-domain-make-primary", f"{ORGANIZATION}/domains/{PROVEN}/primary", names=True)
 show_page("console-domain-remove", f"{ORGANIZATION}/domains/{PROVEN}/delete", names=True)
 show_page("console-instance", "/instance", names=True)
+show_page("console-mail-server", "/instance/mail-server", main=True)
+show_page("console-mail-server-change", "/instance/mail-server/edit")
 show_page("console-policy-of-the-instance", "/instance/policy")
 show_page("console-policy-of-the-instance-change", "/instance/policy/edit")
 show_page("console-policy", f"{ORGANIZATION}/policy", main=True, names=True)
@@ -118,6 +123,23 @@ sent("console-legal-hold-errors", f"{USER}/legal-hold", reason="")
 show_page("console-legal-hold-of-an-organization", f"{EMPTY}/legal-hold", names=True)
 show_page("console-legal-hold-of-everything", "/instance/legal-holds/everything")
 show_page("console-legal-hold-lift", "/instance/legal-holds/{e.ids[hold]}/lift", main=True, names=True)
+show_page("console-user-access", f"{USER}/access", names=True)
+show_page(
+    "console-user-access-preview",
+    f"{USER}/access?application_id={{e.application_id}}&scope=openid+profile",
+    names=True,
+)
+show_page("console-application-try-it", f"{APPLICATION}/try-it", names=True)
+show_page(
+    "console-application-tried",
+    f"{APPLICATION}/try-it?user_id={{e.person.id}}&request=response_type%3Dcode%26scope%3Dopenid",
+    names=True,
+)
+show_page("console-user-security", f"{USER}/security", main=True, names=True)
+show_page("console-user-activity", f"{USER}/activity", names=True)
+show_page("console-application-secrets", f"{APPLICATION}/secrets", names=True)
+show_page("console-service-user-access", f"{SERVICE_USER}/access", names=True)
+show_page("console-service-user-activity", f"{SERVICE_USER}/activity", names=True)
 show_page("console-user-held", "/users/{e.ids[held]}", main=True, names=True)
 show_page("console-user-held-delete", "/users/{e.ids[held]}/delete")
 show_page("console-not-found", "/organizations/nothing", status=404)
@@ -144,6 +166,7 @@ show_page("console-service-users-empty", f"{EMPTY}/service-users", main=True)
 show_page("console-service-users-none", f"{ORGANIZATION}/service-users?{NOBODY}")
 show_page("console-service-user", SERVICE_USER, main=True, names=True)
 sent("console-service-user-errors", f"{ORGANIZATION}/service-users/new", user_name="", display_name="", main=True)
+show_page("console-service-user-connect", f"{SERVICE_USER}/connect", main=True, names=True)
 show_page("console-service-user-change", f"{SERVICE_USER}/edit")
 show_page("console-service-user-deactivate", f"{SERVICE_USER}/deactivate", names=True)
 show_page("console-service-user-reactivate", "/service-users/{e.ids[idle_robot]}/reactivate")
@@ -166,6 +189,11 @@ show_page("console-token-remove", f"{SERVICE_USER}/personal-access-tokens/{{e.id
 show_page("console-users", f"{ORGANIZATION}/users", main=True, names=True)
 show_page("console-users-sorted-and-searched", f"{ORGANIZATION}/users?q=e&sort=-created_at&state=active")
 show_page("console-users-none", f"{ORGANIZATION}/users?{NOBODY}")
+show_page(
+    "console-users-selected", f"{ORGANIZATION}/users/selected?action=deactivate&selected={{e.person.id}}", names=True
+)
+show_page("console-user-import", f"{ORGANIZATION}/users/import")
+show_page("console-user-import-checked", f"{ORGANIZATION}/users/import/{{e.ids[import]}}", names=True)
 show_page("console-user", USER, main=True, names=True)
 show_page("console-user-locked", "/users/{e.ids[locked]}", main=True, names=True)
 show_page("console-user-unlock", "/users/{e.ids[locked]}/unlock", names=True)
@@ -188,6 +216,7 @@ def _link_mailed(scene: BrowserScenario) -> None:
 
 keep("console-user-link-mailed", _link_mailed, f"{ORGANIZATION}/users/new", mailing=True)
 show_page("console-user-one-time-password", f"{USER}/one-time-password", names=True)
+show_page("console-user-impersonate", f"{USER}/impersonate", names=True)
 show_page("console-user-deactivate", f"{USER}/deactivate", names=True)
 show_page("console-user-reactivate", "/users/{e.ids[idle_person]}/reactivate")
 show_page("console-user-delete", f"{USER}/delete", names=True)
@@ -221,6 +250,10 @@ sent(
     main=True,
 )
 show_page("console-application", APPLICATION, main=True, names=True)
+show_page("console-application-log", f"{APPLICATION}/log", main=True, names=True)
+show_page("console-application-connect", f"{APPLICATION}/connect", main=True, names=True)
+show_page("console-application-connect-address-error", f"{APPLICATION}/connect?with=express&at=nowhere")
+show_page("console-application-connect-addresses", f"{APPLICATION}/connect/addresses?with=fastapi", names=True)
 show_page("console-application-change", f"{APPLICATION}/edit", main=True, names=True)
 show_page("console-application-deactivate", f"{APPLICATION}/deactivate", names=True)
 show_page("console-application-reactivate", "/applications/{e.ids[idle_application]}/reactivate")
@@ -230,18 +263,86 @@ show_page(
     "console-application-secret-remove", f"{APPLICATION}/secrets/{{e.ids[application_secret]}}/delete", names=True
 )
 
+# --- attributes -------------------------------------------------------------------------------------------------------
+
+show_page("console-attributes", f"{ORGANIZATION}/attributes", main=True, names=True, chinese=True)
+show_page("console-attributes-empty", f"{EMPTY}/attributes")
+show_page("console-attribute-new", f"{ORGANIZATION}/attributes/new", main=True)
+sent("console-attribute-errors", f"{ORGANIZATION}/attributes/new", key="A b", label="", type="choice")
+show_page("console-attribute-change", f"{ATTRIBUTE}/edit", names=True)
+show_page("console-attribute-delete", f"{ATTRIBUTE}/delete", names=True)
+
 # --- identity providers -----------------------------------------------------------------------------------------------
 
 show_page("console-providers", f"{ORGANIZATION}/upstream-providers", main=True, names=True)
 show_page("console-providers-empty", f"{EMPTY}/upstream-providers")
 show_page("console-provider-new", f"{ORGANIZATION}/upstream-providers/new", main=True)
-sent("console-provider-errors", f"{ORGANIZATION}/upstream-providers/new", name="", client_id="")
+show_page("console-provider-new-entra", f"{ORGANIZATION}/upstream-providers/new?kind=entra", main=True)
+show_page("console-provider-new-apple", f"{ORGANIZATION}/upstream-providers/new?kind=apple")
+sent("console-provider-errors", f"{ORGANIZATION}/upstream-providers/new?kind=openid", name="", client_id="")
 show_page("console-provider", PROVIDER, main=True, names=True)
 show_page("console-provider-change", f"{PROVIDER}/edit", names=True)
 show_page("console-provider-test", f"{PROVIDER}/test", names=True)
 show_page("console-provider-deactivate", f"{PROVIDER}/deactivate", names=True)
 show_page("console-provider-reactivate", "/upstream-providers/{e.ids[idle_provider]}/reactivate")
 show_page("console-provider-delete", f"{PROVIDER}/delete", names=True)
+
+# --- plugins ----------------------------------------------------------------------------------------------------------
+
+show_page("console-plugins", "/instance/plugins", main=True)
+show_page("console-plugin", "/instance/plugins/management", main=True)
+
+# --- management API ---------------------------------------------------------------------------------------------------
+
+show_page("console-api", "/api", main=True)
+show_page("console-api-operation", "/api/change_organization", main=True)
+show_page("console-api-operation-show", "/api/show_organization?organization_id={e.organization.id}", names=True)
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+show_page("console-groups", f"{ORGANIZATION}/groups", main=True, names=True)
+show_page("console-groups-empty", f"{EMPTY}/groups")
+show_page("console-group-new", f"{ORGANIZATION}/groups/new", main=True)
+sent("console-group-errors", f"{ORGANIZATION}/groups/new", name="")
+show_page("console-group", GROUP, main=True, names=True)
+show_page("console-group-change", f"{GROUP}/edit", names=True)
+show_page("console-group-deactivate", f"{GROUP}/deactivate", names=True)
+show_page("console-group-reactivate", "/groups/{e.ids[idle_group]}/reactivate")
+show_page("console-group-remove", f"{GROUP}/delete", names=True)
+show_page("console-group-member-new", f"{GROUP}/members/new", names=True)
+show_page("console-group-member-end", f"{GROUP}/members/new?user_id={{e.robot.id}}", main=True, names=True)
+show_page("console-group-member-change", "/group-members/{e.ids[group_member]}/edit", names=True)
+show_page("console-group-member-remove", "/group-members/{e.ids[group_member]}/delete", names=True)
+show_page("console-group-grants", f"{GROUP}/grants", main=True, names=True)
+show_page("console-group-grant-new", f"{GROUP}/grants/new", names=True)
+show_page("console-group-grant-roles", f"{GROUP}/grants/new?project_id={{e.project.id}}", names=True)
+show_page("console-group-grant-change", "/group-grants/{e.ids[group_grant]}/edit", names=True)
+show_page("console-group-grant-remove", "/group-grants/{e.ids[group_grant]}/delete", names=True)
+show_page("console-group-managers", f"{GROUP}/managers", main=True, names=True)
+show_page("console-group-manager-new", f"{GROUP}/managers/new", main=True, names=True)
+show_page("console-group-manager-roles", f"{GROUP}/managers/new?resource=project:{{e.project.id}}", names=True)
+show_page("console-group-manager-change", "/group-managers/{e.ids[group_manager]}/edit", names=True)
+show_page("console-group-manager-remove", "/group-managers/{e.ids[group_manager]}/delete", names=True)
+
+# --- webhooks ---------------------------------------------------------------------------------------------------------
+
+show_page("console-webhooks", f"{ORGANIZATION}/webhooks", main=True, names=True)
+show_page("console-webhooks-empty", f"{EMPTY}/webhooks")
+show_page("console-webhooks-instance", "/instance/webhooks", names=True)
+show_page("console-webhook-new", f"{ORGANIZATION}/webhooks/new", main=True)
+show_page("console-webhook-new-instance", "/instance/webhooks/new")
+sent("console-webhook-errors", f"{ORGANIZATION}/webhooks/new", name="", url="http://hooks.example.com", events="x")
+show_page("console-webhook", WEBHOOK, main=True, names=True)
+show_page("console-webhook-change", f"{WEBHOOK}/edit", names=True)
+show_page("console-webhook-rotate", f"{WEBHOOK}/rotate-secret", names=True)
+show_page("console-webhook-retire", f"{WEBHOOK}/retire-previous-secret", names=True)
+show_page("console-webhook-test", f"{WEBHOOK}/test", names=True)
+show_page("console-webhook-deactivate", f"{WEBHOOK}/deactivate", names=True)
+show_page("console-webhook-reactivate", "/webhooks/{e.ids[idle_webhook]}/reactivate")
+show_page("console-webhook-delete", f"{WEBHOOK}/delete", names=True)
+show_page("console-webhook-deliveries", f"{WEBHOOK}/deliveries", main=True, names=True)
+show_page("console-webhook-delivery", f"{WEBHOOK}/deliveries/{{e.ids[delivery]}}", main=True, names=True)
+show_page("console-webhook-resend", f"{WEBHOOK}/deliveries/{{e.ids[delivery]}}/resend")
 
 # --- grants -----------------------------------------------------------------------------------------------------------
 
@@ -269,6 +370,7 @@ show_page("console-audit-events", f"{ORGANIZATION}/audit-events?limit=5", main=T
 show_page("console-audit-events-filtered", f"{ORGANIZATION}/audit-events?result=refused")
 show_page("console-audit-events-none", f"{ORGANIZATION}/audit-events?actor=nobody")
 show_page("console-all-audit-events", "/audit-events?limit=5", names=True)
+show_page("console-search", "/search?q=a", names=True)
 show_page("console-token-preview-choices", f"{ORGANIZATION}/token-preview", names=True)
 show_page(
     "console-token-preview",
@@ -308,13 +410,13 @@ def _audit_event(scene: BrowserScenario) -> None:
 
 def _menu(scene: BrowserScenario) -> None:
     enter(scene, f"{ORGANIZATION}/projects")
-    scene.tab.find(".console__top .menu:not(.menu--end) > summary").click()
+    scene.tab.find(".rail .menu > summary").click()
 
 
 def _menu_on_a_phone(scene: BrowserScenario) -> None:
     enter(scene, f"{ORGANIZATION}/projects")
     scene.tab.size(390, 844)
-    scene.tab.find(".console__menu > summary").click()
+    scene.tab.find(".top__menu").click()
 
 
 keep("console-application-registered", _application_registered, f"{PROJECT}/applications/new", names=True)

@@ -24,11 +24,11 @@ from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import PASSWORD, set_password
 from identity.testing.clock import TickingClock
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
-from identity.testing.world import World
+from identity.testing.world import BrowserSession, World
 from tests.browser.chromium import ChromiumProfile
 from tests.browser.tab import Tab
 from tests.http_server import loopback_socket, running_http_server
-from tests.mail_server import MailServer, message_text
+from tests.mail_server import ReceivingMailServer, message_text
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class InvoicesApplication:
 class ExampleCompany:
     """The service, the Acme GmbH, its application and its people."""
 
-    def __init__(self, world: World, application: InvoicesApplication, post: MailServer | None) -> None:
+    def __init__(self, world: World, application: InvoicesApplication, post: ReceivingMailServer | None) -> None:
         self.world = world
         self.application = application
         self.post = post
@@ -195,9 +195,13 @@ class ExampleCompany:
     def start_session(self, profile: ChromiumProfile, person: CompanyUser) -> str:
         """Create a session of the user in the profile without opening a page; returns its id."""
         session = self.world.make_browser_session(person.user)
+        self.keep_session(profile, session)
+        return session.id
+
+    def keep_session(self, profile: ChromiumProfile, session: BrowserSession) -> None:
+        """Store the session's cookie in the profile."""
         name, _, value = session.headers["Cookie"].partition("=")
         profile.keep({"name": name, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Lax"})
-        return session.id
 
     def tokens(self, tab: Tab, authorization: SentAuthorizationRequest) -> ReceivedTokens:
         """Redeem the code with which the tab returned to the application; returns the checked tokens."""
@@ -242,7 +246,7 @@ class ExampleCompany:
         self._delivered(self.post)
         self.post.received_messages.clear()
 
-    def _delivered(self, post: MailServer) -> None:
+    def _delivered(self, post: ReceivingMailServer) -> None:
         """Deliver waiting mails; the service's background thread may be sending them already."""
         for _ in range(100):
             self.world.identity.senders["mail"].send_due()
@@ -261,7 +265,9 @@ class ExampleCompany:
 
 
 @contextmanager
-def acme(settings: dict[str, str], key_pool: RsaKeyPool, *, post: MailServer | None = None) -> Iterator[ExampleCompany]:
+def acme(
+    settings: dict[str, str], key_pool: RsaKeyPool, *, post: ReceivingMailServer | None = None
+) -> Iterator[ExampleCompany]:
     """Serve the company with development settings at http://localhost:PORT; ``post`` enables mail."""
     bound, applications = loopback_socket(), loopback_socket()
     program = InvoicesApplication(applications.getsockname()[1])

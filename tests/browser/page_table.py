@@ -34,6 +34,7 @@ UNOPENED = {
     "login": "only redirects",
     "account": "only redirects",
     "console": "only redirects",
+    "pages.theme": "only takes a POST, from the account menu",
     "account.switch": "only takes a POST, from the account menu",
     "upstream.sign_out": "only redirects, to an identity provider",
     "upstream.signed_out": "only redirects",
@@ -42,6 +43,11 @@ UNOPENED = {
     "branding.style": "a style sheet",
     "branding.logo": "a picture",
     "preview.style": "a style sheet",
+    "impersonation.end": "only takes a POST, from the banner of an impersonated session",
+    "console.organizations.organization.users.import.user_import.report": "a CSV file",
+    "documentation.start": "only redirects, to the built documentation",
+    "documentation.file": "a file of the built documentation",
+    "documentation.llms": "a text file of the built documentation",
     "login.again": "only takes a POST, from the page that says that the sign-in took too long",
 }
 

@@ -1,6 +1,7 @@
 """Passkey pages, each with a function that opens it."""
 
 from identity.crypto import base64url
+from identity.services.commands.policies import ChangePolicy
 from tests.browser.devtools_authenticator import DevToolsAuthenticator
 from tests.browser.page_scenarios import BrowserScenario, page
 
@@ -81,3 +82,13 @@ def sign_in_with_a_passkey_errors(scene: BrowserScenario) -> None:
 @page("/login/1/passkeys/alone", script=False)
 def sign_in_with_a_passkey_without_script(scene: BrowserScenario) -> None:
     sign_in_with_a_passkey(scene)
+
+
+@page("/login/1/passkeys/upgrade", script=False, main=True, names=True)
+def save_a_passkey_after_a_password(scene: BrowserScenario) -> None:
+    """Without script, since it goes on by itself otherwise."""
+    organization_id = scene.person.user.organization_id
+    with scene.site.world.transaction_services() as services:
+        services.policies.change(organization_id, ChangePolicy(passkey_upgrade=True))
+    scene.ask_with_name()
+    scene.tab.send(password=scene.person.password)

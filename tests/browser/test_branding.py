@@ -72,7 +72,7 @@ def test_logo_upload(scene: BrowserScenario, tmp_path: Path) -> None:
     site.start_session(scene.profile, site.make_manager(organization=organization))
     file = tmp_path / "logo.png"
     Image.effect_noise((1500, 300), 90).save(file)
-    tab.open(f"{site.url}/console/organizations/{organization.id}/branding")
+    tab.open(f"{site.url}/console/organizations/{organization.id}/branding/edit")
     tab.follow("Logo", inside="main")
     tab.field("logo").send_keys(str(file))
     with tab.leaving():
@@ -93,7 +93,7 @@ def test_branding_preview_follows_input(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     organization = branded(scene)
     site.start_session(scene.profile, site.make_manager(organization=organization))
-    tab.open(f"{site.url}/console/organizations/{organization.id}/branding")
+    tab.open(f"{site.url}/console/organizations/{organization.id}/branding/edit")
     button = ".looks--light .looks__button"
     assert tab.run(_COLOUR, button, "backgroundColor") == GREEN
     assert tab.run(_COLOUR, ".looks--dark .looks__button", "backgroundColor") == LIGHT_GREEN
@@ -125,7 +125,7 @@ def test_mail_is_readable_in_light_and_dark(
     page = tmp_path_factory.mktemp("mail") / "mail.html"
     page.write_text(message_html(site.post.pop_only_message()))
     tab.open(page.as_uri())
-    for dark, colour, ground in ((False, GREEN, "rgb(244, 245, 248)"), (True, LIGHT_GREEN, "rgb(15, 18, 23)")):
+    for dark, colour, ground in ((False, GREEN, "rgb(244, 245, 250)"), (True, LIGHT_GREEN, "rgb(14, 17, 27)")):
         tab.look(dark=dark)
         assert tab.run(_COLOUR, ".mail__button", "backgroundColor") == colour
         assert tab.run(_COLOUR, "body", "backgroundColor") == ground

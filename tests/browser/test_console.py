@@ -74,13 +74,13 @@ def test_newcomer_reaches_the_api(
     site.sign_in(tab, site.make_manager())
     assert tab.heading == "Overview"
 
-    tab.follow("Organizations", inside=".navigation")
+    tab.follow("Organizations", inside=".rail")
     tab.follow("New organization")
     tab.send(name=name)
     assert tab.heading == name
     home = tab.url.partition("?")[0]
 
-    tab.follow("Projects", inside=".navigation")
+    tab.follow("Projects", inside=".rail")
     tab.follow("New project")
     tab.send(name="Shop")
     register_web_application(site, tab)
@@ -89,10 +89,11 @@ def test_newcomer_reaches_the_api(
     key_file = add_key(tab, user_name, tmp_path)
     assert key_file["userId"] == user_id
 
-    tab.follow("Organization", inside=".navigation")
+    tab.follow("Organization", inside=".rail")
     assert tab.url == home
     add_manager(tab, user_name, name)
     tab.follow("CI runner")
+    tab.follow("Access")
     (scope,) = set(re.findall(r"openid urn:\S+:aud", tab.text))
 
     output = run_documented_client(site, tmp_path, scope)
@@ -104,7 +105,7 @@ def test_newcomer_reaches_the_api(
 def register_web_application(site: ExampleCompany, tab: Tab) -> None:
     """Starting at the project's page; client id and secret are shown once and work at the token endpoint."""
     tab.follow("New application")
-    tab.follow("Web")
+    tab.follow("Web", inside=".choices")
     tab.send(name="Web shop", redirect_uris="https://shop.example/callback")
     assert len(tab.all("[data-copy-from]")) == 1
     client_id, secret = tab.text_of(".identifier code"), tab.text_of("#secret-value")
@@ -120,7 +121,7 @@ def register_web_application(site: ExampleCompany, tab: Tab) -> None:
 
 def make_service_user(tab: Tab, user_name: str) -> str:
     """Create a service user; returns its id."""
-    tab.follow("Service users", inside=".navigation")
+    tab.follow("Service users", inside=".rail")
     tab.follow("New service user")
     tab.send(user_name=user_name, display_name="CI runner", description="Deploys the shop.")
     assert "Service user created. Add a key so that a program can sign in." in tab.text
@@ -152,6 +153,7 @@ def add_key(tab: Tab, user_name: str, folder: Path) -> dict[str, str]:
 
 def add_manager(tab: Tab, user_name: str, name: str) -> None:
     """Managers: add → select user → choose role."""
+    tab.follow("Managers")
     tab.follow("Add manager")
     tab.fill(q=user_name)
     tab.press("Search")
@@ -226,14 +228,17 @@ def test_navigation_is_a_menu_on_narrow_screens(
 ) -> None:
     tab.size(390, 844)
     tab.open(of_organization(site, organization, "/service-users"))
-    assert [element.is_displayed() for element in tab.all(".navigation")] == [False, False]
-    tab.press("Menu · Service users")
+    assert not tab.find(".rail").is_displayed()
+    tab.press("Menu")
+    assert tab.find(".rail").is_displayed()
     tab.type(Keys.TAB, Keys.ESCAPE)
-    assert [element.is_displayed() for element in tab.all(".navigation")] == [False, False]
+    assert not tab.find(".rail").is_displayed()
+    assert tab.run("return document.activeElement.matches('.top__menu')")
     tab.type(Keys.ENTER)
-    tab.follow("Projects", inside=".navigation")
+    tab.follow("Projects", inside=".rail")
     assert tab.heading == "Projects"
     # Switching the organization stays on the project list.
+    tab.press("Menu")
     tab.press(f"Organization: {organization.name}")
     tab.follow(site.organization.name)
     assert (tab.heading, tab.url) == ("Projects", of_organization(site, site.organization, "/projects"))
@@ -256,7 +261,7 @@ def test_tabs_of_two_organizations_are_independent(
     assert not other.all(".notice")
     other.send(name=f"Planes of {organization.name}")
     for tab, tab_organization in ((first, organization), (other, site.organization)):
-        tab.follow("Projects", inside=".navigation")
+        tab.follow("Projects", inside=".rail")
         assert tab.url == of_organization(site, tab_organization, "/projects")
     assert [row.text for row in first.all("tbody .table__name")] == ["Rockets"]
 
@@ -271,7 +276,7 @@ def test_form_resubmitted_after_back_creates_once(
     tab.send(name="Rockets again")
     assert (tab.status, tab.value("name")) == (409, "Rockets again")
     assert "This was already sent." in tab.text
-    tab.follow("Projects", inside=".navigation")
+    tab.follow("Projects", inside=".rail")
     assert [row.text for row in tab.all("tbody .table__name")] == ["Rockets"]
 
 
@@ -323,7 +328,7 @@ def test_manager_is_added_by_keyboard(
     site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
     robot = site.world.make_service_user_program(organization)
-    tab.open(of_organization(site, organization))
+    tab.open(of_organization(site, organization, "/managers"))
     reach(tab, "Add manager")
     enter(tab)
     assert tab.focused == "field-q"
@@ -336,12 +341,48 @@ def test_manager_is_added_by_keyboard(
     reach(tab, "Add")
     enter(tab)
     assert f"{robot.user.display_name} is now ORG_OWNER of {organization.name}." in tab.text
-    # The error summary has the focus.
+    # Of a form with several fields, the error summary has the focus; its link leads to the field.
     tab.open(of_organization(site, organization, f"/managers/new?user_id={robot.id}"))
     reach(tab, "Add")
     enter(tab)
-    assert (tab.status, tab.focused) == (422, "field-role-ORG_OWNER")
-    assert "Choose at least one role." in tab.text
+    assert (tab.status, tab.focused) == (422, "errors")
+    reach(tab, "Choose at least one role.")
+    tab.type(Keys.ENTER)
+    assert tab.focused == "field-role"
+
+
+@pytest.mark.thorough
+def test_search_overlay_is_used_by_keyboard(
+    site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
+) -> None:
+    name = site.make_user(family_name="Quillfeather", organization=organization).user.display_name
+    tab.open(of_organization(site, organization, "/projects"))
+    # Tab passes the search field.
+    reach_where(tab, "return document.activeElement.name === arguments[0]", "q")
+    assert not tab.all("dialog[open]")
+    tab.type(Keys.TAB)
+    assert not tab.run("return document.activeElement.name === 'q'")
+    tab.find("body").send_keys(Keys.CONTROL, "k")
+    assert tab.run(_TYPES_QUERY)
+    tab.type(Keys.ESCAPE)
+    assert not tab.all("dialog[open]")
+    tab.type("/", "quillf")
+    tab.wait(lambda: name in tab.text_of(".palette__results"))
+    tab.type(Keys.ARROW_DOWN)
+    assert tab.run("return document.activeElement.textContent.includes(arguments[0])", name)
+    tab.type(Keys.ARROW_UP)
+    assert tab.run(_TYPES_QUERY)
+    tab.type(Keys.ARROW_DOWN)
+    enter(tab)
+    assert (tab.heading, tab.status) == (name, 200)
+    # Enter in the field opens the page with all hits.
+    tab.type("/", "quillf")
+    enter(tab)
+    assert "/console/search?" in tab.url
+    assert tab.field("q").get_attribute("value") == "quillf"
+
+
+_TYPES_QUERY = "return document.activeElement.matches('dialog[open] input[name=q]')"
 
 
 def enter(tab: Tab) -> None:

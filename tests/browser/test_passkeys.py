@@ -1,6 +1,9 @@
 """Passkeys with virtual authenticators of Chromium."""
 
+import json
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -176,9 +179,27 @@ def test_cloned_passkey_is_refused(site: ExampleCompany, make_profile: MakeProfi
     assert [event.event for event in site.world.audit_events(object_id=anna.user.id)].count("factor.suspected") == 1
 
 
+@pytest.fixture
+def run_on_each_page(tab: Tab) -> Iterator[Callable[[str], None]]:
+    """Runs a script before those of each page. Later tests reuse the window without it."""
+    identifiers: list[str] = []
+
+    def add(source: str) -> None:
+        identifiers.append(tab.command("Page.addScriptToEvaluateOnNewDocument", source=source)["identifier"])
+
+    yield add
+    for identifier in identifiers:
+        tab.command("Page.removeScriptToEvaluateOnNewDocument", identifier=identifier)
+
+
+#: A browser that keeps removed passkeys, because nobody tells it.
+WITHOUT_SIGNALS = "PublicKeyCredential.signalAllAcceptedCredentials = undefined;"
+
+
 @pytest.mark.thorough
-def test_removed_passkey_is_refused(site: ExampleCompany, tab: Tab) -> None:
+def test_removed_passkey_is_refused(site: ExampleCompany, tab: Tab, run_on_each_page: Callable[[str], None]) -> None:
     anna, device = site.make_user(), DevToolsAuthenticator(tab)
+    run_on_each_page(WITHOUT_SIGNALS)
     add_passkey(site, tab, anna)
     tab.follow("Remove …")
     tab.send()
@@ -220,3 +241,81 @@ def test_language_change_sends_no_passkey(site: ExampleCompany, tab: Tab) -> Non
     assert tab.find("html").get_attribute("lang") == "de"
     tab.send()
     assert len(passkeys(site, anna)) == 2
+
+
+SPY = """
+for (const method of ['signalUnknownCredential', 'signalAllAcceptedCredentials', 'signalCurrentUserDetails']) {
+  PublicKeyCredential[method] = async (details) => {
+    const calls = JSON.parse(sessionStorage.getItem('calls') || '[]');
+    sessionStorage.setItem('calls', JSON.stringify([...calls, [method, details]]));
+  };
+}
+"""
+#: A browser with conditional creation: the virtual authenticator takes the password manager's part.
+ABLE = """
+PublicKeyCredential.getClientCapabilities = async () => ({ conditionalCreate: true });
+const create = navigator.credentials.create.bind(navigator.credentials);
+navigator.credentials.create = ({ mediation, ...options }) => {
+  sessionStorage.setItem('mediation', mediation);
+  return create(options);
+};
+"""
+#: As in browsers without conditional creation.
+UNABLE = "PublicKeyCredential.getClientCapabilities = undefined;"
+
+
+def signals(tab: Tab) -> list[list[Any]]:
+    """The signals since the last call, each with its method and details."""
+    found: list[list[Any]] = json.loads(tab.run("return sessionStorage.getItem('calls') || '[]'"))
+    tab.run("sessionStorage.removeItem('calls')")
+    return found
+
+
+@pytest.mark.thorough
+def test_account_signals_passkeys(site: ExampleCompany, tab: Tab, run_on_each_page: Callable[[str], None]) -> None:
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
+    run_on_each_page(SPY)
+    add_passkey(site, tab, anna)
+    (enrolment,) = passkeys(site, anna)
+    user = {"rpId": "localhost", "userId": enrolment.value["user_handle"]}
+    tab.wait(lambda: tab.run("return sessionStorage.getItem('calls')"))
+    accepted, details = signals(tab)
+    assert accepted == ["signalAllAcceptedCredentials", {**user, "allAcceptedCredentialIds": [enrolment.value["id"]]}]
+    assert details[0] == "signalCurrentUserDetails"
+    tab.open(f"{site.url}/account/profile")
+    tab.send(display_name="Anna Amsel")
+    assert signals(tab)[-1] == [
+        "signalCurrentUserDetails",
+        {**user, "name": anna.login_name, "displayName": "Anna Amsel"},
+    ]
+    tab.open(f"{site.url}/account/security")
+    tab.follow("Remove …")
+    signals(tab)
+    tab.send()
+    assert signals(tab) == [["signalAllAcceptedCredentials", {**user, "allAcceptedCredentialIds": []}]]
+    sign_out(site, tab)
+    device.present(False)
+    site.ask(tab)
+    device.present(True)
+    tab.press(BUTTON)
+    assert signals(tab) == [["signalUnknownCredential", {"rpId": "localhost", "credentialId": enrolment.value["id"]}]]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("is_able", [True, False])
+def test_passkey_is_saved_after_password(
+    site: ExampleCompany, tab: Tab, run_on_each_page: Callable[[str], None], is_able: bool
+) -> None:
+    """Without a question; a browser that cannot goes on by itself."""
+    organization = site.world.make_organization()
+    with site.world.transaction_services() as services:
+        services.policies.change(organization.id, ChangePolicy(passkey_upgrade=True))
+    anna, device = site.make_user(organization=organization), DevToolsAuthenticator(tab)
+    run_on_each_page(ABLE if is_able else UNABLE)
+    tab.open(f"{site.url}/account/security")
+    site.sign_in(tab, anna)
+    tab.wait(lambda: tab.url == f"{site.url}/account/security")
+    assert len(passkeys(site, anna)) == len(device.credentials) == is_able
+    if is_able:
+        assert tab.run("return sessionStorage.getItem('mediation')") == "conditional"
+        assert "You can still sign in with your password alone." in tab.text

@@ -2,9 +2,11 @@
 
 import re
 from argparse import Namespace
+from datetime import timedelta
 
 import pytest
 
+from identity import clock
 from identity.cli.command_context import open_application
 from identity.crypto.argon2id import verify_password
 from identity.domain.audit import ActorKind
@@ -36,6 +38,19 @@ class TestAddManager:
         assert (
             "holds IAM_OWNER at the instance" in on_data("add-manager", "--user", "example", "--role", "IAM_OWNER").out
         )
+
+    def test_add_manager_until_a_day(self, on_data, stored):
+        user = stored.users.find_by_login_name("example@identity.localhost").user
+        day = f"{clock.now() + timedelta(days=90):%Y-%m-%d}"
+        arguments = ("add-manager", "--user", user.id, "--organization", "identity.localhost", "--role")
+        ran = on_data(*arguments, "ORG_USER_MANAGER", "--until", day)
+        assert f"until the end of {day}" in ran.out
+        [manager] = stored.managers.list_for_user(user.id)
+        assert f"{manager.until:%Y-%m-%dT%H:%M:%S}" == f"{day}T23:59:59"
+        shorter = on_data(*arguments, "ORG_OWNER", "--until", f"{clock.now() + timedelta(days=9):%Y-%m-%d}")
+        assert shorter.status == 1
+        assert "already holds roles there that end later" in shorter.err
+        assert stored.managers.list_for_user(user.id) == (manager,)
 
     @pytest.mark.thorough
     def test_reports_invalid_arguments(self, on_data):

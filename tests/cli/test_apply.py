@@ -105,6 +105,26 @@ class TestChanges:
         assert '~ user Anna@acme.example   (user_name: "anna" → "Anna")' in ran.out
         assert "reactivated" in applied(small(users=[{**user, "user_name": "Anna", "active": True}])).out
 
+    def test_attributes_are_defined_and_set(self, applied):
+        size = {"key": "size", "label": "Size", "type": "choice", "choices": ["S", "M"]}
+        anna = {"user_name": "anna", "given_name": "A", "family_name": "B", "attributes": {"size": "S", "level": 2.5}}
+        state = small(attributes=[size, {"key": "level", "label": "Level", "type": "number"}], users=[anna])
+        ran = applied(state)
+        assert "+ attribute acme.example / size" in ran.out
+        assert applied(state).out.startswith(SAME)
+        anna["attributes"] = {"size": "M", "level": 2.5}
+        assert "~ user anna@acme.example   (attributes: size)" in applied(state).out
+        anna["attributes"] = {"size": "L", "floor": 1}
+        size["choices"] = ["S"]
+        ran = applied(state)
+        assert ran.status != 0
+        assert "organizations[0].attributes[0].choices: 1 person has" in ran.err
+        assert "organizations[0].users[0].attributes.floor: " in ran.err
+        assert (
+            "- attribute acme.example / level"
+            in applied(small(attributes=[size | {"choices": ["M"]}]), "--prune", "--yes").out
+        )
+
     def test_order_of_words_and_sets_is_no_change(self, applied):
         application = {"name": "W", "type": "web", "redirect_uris": ["https://a.example/"]}
         described = {**application, "response_types": ["token id_token", "code"], "access_token_lifetime": 60}

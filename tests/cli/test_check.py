@@ -22,7 +22,7 @@ from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
 from identity.testing.postgresql import PostgresqlServer, running_server
 from tests.cli.conftest import INI, Run
 from tests.mail_server import USER as POST_USER
-from tests.mail_server import MailServer
+from tests.mail_server import ReceivingMailServer
 
 NOWHERE = "/dev/null/nowhere"
 
@@ -306,7 +306,7 @@ def test_sqlite_failures_are_reported(failures: Any, tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_mail_server_failures_are_reported(failures: Any, tmp_path: Path, port_of_nobody: int) -> None:
-    post = MailServer()
+    post = ReceivingMailServer()
     post.start()
     try:
         password = tmp_path / "password"

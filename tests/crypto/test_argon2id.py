@@ -33,9 +33,9 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 costs.append(f"{parameters.memory_cost},{parameters.time_cost},{parameters.parallelism}")
 
     monkeypatch.setattr(argon2id.argon2, "PasswordHasher", Counting)
-    argon2id._cached_hasher.cache_clear()
+    argon2id.cached_hasher.cache_clear()
     yield costs
-    argon2id._cached_hasher.cache_clear()
+    argon2id.cached_hasher.cache_clear()
 
 
 def test_default_is_argon2id_at_47104_kib_once() -> None:

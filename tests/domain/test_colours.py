@@ -65,7 +65,7 @@ def test_text_on_the_accent_has_enough_contrast(scheme: ColourScheme, colour: st
     assert contrast(accent.foreground, accent.base) >= MIN_CONTRAST
     assert contrast(accent.foreground, accent.strong) >= MIN_CONTRAST
     assert contrast(accent.base, accent.soft) >= MIN_CONTRAST
-    text = {"light": "#161a22", "dark": "#e8ebf1"}["light" if scheme is LIGHT_SCHEME else "dark"]
+    text = {"light": "#141829", "dark": "#e9ecf6"}["light" if scheme is LIGHT_SCHEME else "dark"]
     assert contrast(text, accent.soft) >= 7
 
 

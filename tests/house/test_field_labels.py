@@ -9,8 +9,11 @@ import pytest
 
 from identity import domain
 from identity.domain.applications import Application
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.branding import Branding
 from identity.domain.entity import entity_fields
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
+from identity.domain.mail_server import MailServer
 from identity.domain.managers import Manager
 from identity.domain.messages import Message
 from identity.domain.organizations import Organization
@@ -19,9 +22,13 @@ from identity.domain.policies import Policy
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Address, HumanUser, Profile, ServiceUser
+from identity.domain.webhooks import Webhook
 from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.applications import APPLICATION_FIELDS
+from identity.plugins.console.fields.attributes import ATTRIBUTE_FIELDS
 from identity.plugins.console.fields.branding import BRANDING_FIELDS
+from identity.plugins.console.fields.groups import GROUP_FIELDS
+from identity.plugins.console.fields.mail_server import MAIL_SERVER_FIELDS
 from identity.plugins.console.fields.organizations import ORGANIZATION_FIELDS
 from identity.plugins.console.fields.personal_access_tokens import PERSONAL_ACCESS_TOKEN_FIELDS
 from identity.plugins.console.fields.policies import POLICY_FIELDS
@@ -30,11 +37,13 @@ from identity.plugins.console.fields.projects import PROJECT_FIELDS
 from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
 from identity.plugins.console.fields.upstream_providers import UPSTREAM_PROVIDER_FIELDS
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
+from identity.plugins.console.fields.webhooks import WEBHOOK_FIELDS
 
 LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
     Application: APPLICATION_FIELDS,
     Branding: BRANDING_FIELDS,
     HumanUser: HUMAN_USER_FIELDS,
+    MailServer: MAIL_SERVER_FIELDS,
     Organization: ORGANIZATION_FIELDS,
     PersonalAccessToken: PERSONAL_ACCESS_TOKEN_FIELDS,
     Policy: POLICY_FIELDS,
@@ -42,7 +51,10 @@ LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
     Project: PROJECT_FIELDS,
     ProjectRole: PROJECT_ROLE_FIELDS,
     ServiceUser: SERVICE_USER_FIELDS,
+    AttributeDefinition: ATTRIBUTE_FIELDS,
     UpstreamProvider: UPSTREAM_PROVIDER_FIELDS,
+    Group: GROUP_FIELDS,
+    Webhook: WEBHOOK_FIELDS,
 }
 #: Fields that forms leave out, because other pages change them or the console does not.
 WITHOUT_INPUT: Mapping[type, set[str]] = {
@@ -50,7 +62,7 @@ WITHOUT_INPUT: Mapping[type, set[str]] = {
     Profile: {"middle_name", "profile", "picture", "website", "gender", "birthdate", "address"},
 }
 #: Roles have pages of their own, and an address is part of a profile.
-WITHOUT_FORM = {Address, Manager, ProjectGrant, UserGrant}
+WITHOUT_FORM = {Address, GroupGrant, GroupManager, GroupMember, Manager, ProjectGrant, UserGrant}
 
 
 def _entities_with_settable_fields() -> set[type]:

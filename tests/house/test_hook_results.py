@@ -162,7 +162,7 @@ def denying(install: Install, tmp_path: Any, *results: object) -> AccessControl:
     deny = assembled(install, tmp_path, **plugins).process_state.deny_hook
     assert deny is not None
     storage: Any = None
-    return AccessControl(storage, {"OWNER": OWNER}, deny, UNUSED_LOOKUP, lambda: None)
+    return AccessControl(storage, {"OWNER": OWNER}, deny, UNUSED_LOOKUP, lambda: None, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def checking(install: Install, tmp_path: Any, answer: object) -> Callable[..., object]:

@@ -213,6 +213,7 @@ class TestProduction:
         self.refused(serve, empty_place, "identity bootstrap")
 
     @pytest.mark.thorough
+    @pytest.mark.sampled(1, thorough=2)
     @pytest.mark.parametrize("name", ["master.key", "database.password"])
     @pytest.mark.parametrize("mode", [0o640, 0o604])
     def test_refuses_a_secret_readable_by_others(self, serve, location, name, mode):
@@ -220,6 +221,7 @@ class TestProduction:
         self.refused(serve, location, "chmod 600")
 
     @pytest.mark.thorough
+    @pytest.mark.sampled(1, thorough=1)
     @pytest.mark.parametrize("content", ["change me", "0" * 64, "A" * 43 + "="])
     def test_refuses_a_default_secret(self, serve, location, content):
         (location.secrets / "master.key").write_text(content)
@@ -242,6 +244,7 @@ class TestProduction:
         self.refused(serve, location, "database")
 
     @pytest.mark.thorough
+    @pytest.mark.sampled(2, thorough=4)
     @pytest.mark.parametrize(
         ("before", "after", "sentence"),
         [

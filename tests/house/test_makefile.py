@@ -149,7 +149,8 @@ class TestMakefile:
 
     def test_missing_python_is_one_line(self, tmp_path):
         command = ["make", "-f", str(ROOT / "Makefile"), "test", "PYTHON=no-such-python"]
-        for name in ("setup.cfg", "pyproject.toml", "constraints.txt"):
+        (tmp_path / "client").mkdir()
+        for name in ("setup.cfg", "pyproject.toml", "constraints.txt", "client/pyproject.toml"):
             (tmp_path / name).write_text("")
         completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert completed.returncode != 0

@@ -22,8 +22,18 @@ MOST_NAMES = 200
 
 #: Default plugins that are parts of the service, and the internal packages and modules that they may use.
 PARTS_OF_THE_SERVICE = {
-    "console": ("crypto", "domain", "http", "pages", "provider", "services", "storage"),
-    "management": ("domain", "http", "provider", "services", "storage"),
+    "console": (
+        "__version__",
+        "crypto",
+        "domain",
+        "http",
+        "pages",
+        "plugin_summaries",
+        "provider",
+        "services",
+        "storage",
+    ),
+    "management": ("domain", "http", "pages", "plugin_summaries", "provider", "services", "storage"),
     "sql": ("concurrency", "domain", "instrumentation", "storage", "testing", "transaction_manager"),
 }
 

@@ -16,12 +16,15 @@ from tests.house.test_public_api import public_names
 HANDED_OVER = {
     "applications": {"ApplicationType", "ClientSecret", "ConsentRule"},
     "argon2id": {"HashVerification"},
+    "attribute_fields": {"AttributeFields"},
+    "attributes": {"AttributeDefinition"},
     "audit": {"Actor"},
     "authorization_request": {"AuthorizationRequest"},
     "clients": {"ServiceUserClient"},
     "deletion_impact": {"DeletionImpact", "DeletionTarget"},
     "domains": {"DomainNamespace"},
     "dump": {"StorageDump"},
+    "imported_hashes": {"HashScheme"},
     "instance": {"Instance"},
     "interaction": {"ConsentSummary"},
     "layout": {"OrganizationSwitcher"},
@@ -36,6 +39,7 @@ HANDED_OVER = {
     "projects": {"Project", "ProjectGrant", "UserGrant"},
     "protocol_registry": {"ProtocolRegistry"},
     "protocol_request": {"FormPost"},
+    "request_activity": {"RequestActivity"},
     "pyoidc_provider": {"IdentityProvider"},
     "redirect_target": {"RedirectTarget"},
     "registration": {"RegistrationMail"},
@@ -48,6 +52,7 @@ HANDED_OVER = {
     "tokens": {"TokenFamily"},
     "translation": {"MessageCatalog"},
     "users": {"Address", "InitialCredential", "TokenFormat"},
+    "webhooks": {"Webhook"},
     "world": {"BrowserSession", "IssuedAuthorization", "PresentableCode", "ServiceUserProgram"},
 }
 

@@ -37,7 +37,7 @@ PUBLIC_PAGES = {
     *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.registered", "login.password.change"),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{factor}{page}" for factor in ("email_code", "recovery_codes") for page in ("", ".new")),
-    *(f"login.passkeys{page}" for page in ("", ".new", ".alone")),
+    *(f"login.passkeys{page}" for page in ("", ".new", ".alone", ".upgrade")),
     # Pages for a user whose account is pending deletion.
     *("login.keep", "account.leaving"),
     *(f"login.{page}" for page in ("name", "password", "accounts", "register", "consent", "again")),
@@ -50,6 +50,8 @@ PUBLIC_PAGES = {
     # Describes the management API, but contains no data.
     "management.openapi",
     "management.browse",
+    # The same for everyone.
+    *(f"documentation.{name}" for name in ("start", "file", "llms")),
 }
 
 

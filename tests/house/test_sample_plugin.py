@@ -43,7 +43,7 @@ def test_sample_plugin_passes_its_own_tests(installed_sample: Path) -> None:
     assert passed(installed_sample, "--identity-storage=sample", "tests") > 100
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_sample_plugin_works_on_every_storage(installed_sample: Path) -> None:
     """Without the sample's own storage."""
     arguments = (

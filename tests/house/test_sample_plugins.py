@@ -22,6 +22,8 @@ from identity.api.testing import (
 from tests.house.plugin_fixtures import SamplePlugins
 from tests.house.sample_plugins.device import GRANT_TYPE, PAGE_PATH
 
+pytestmark = pytest.mark.storages("memory")
+
 FOLDER = Path(__file__).parent / "sample_plugins"
 
 
@@ -107,6 +109,7 @@ def approve(world: World, person: HumanUser, user_code: str) -> None:
     check_page(browser.page, title="Connect a device")
 
 
+@pytest.mark.exhaustive
 class TestDeviceGrant(GrantTypeContract):
     grant_type = GRANT_TYPE
     required = frozenset({"device_code"})

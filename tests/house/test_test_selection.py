@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.conftest import sample_cases
+from tests.conftest import quick_count, sample_cases, thorough_count
 
 
 @dataclass(eq=False)
@@ -26,11 +26,16 @@ def make_cases(name: str, count: int, mark: pytest.Mark | None = None) -> list[C
 )
 def test_sampled_cases_are_evenly_spread(cases: int, limit: int, selected: list[int]) -> None:
     items = make_cases("test_many", cases, pytest.mark.sampled(limit).mark)
-    assert [int(item.nodeid[10:-1]) for item in sample_cases(items)] == selected  # type: ignore[arg-type]
+    assert [int(item.nodeid[10:-1]) for item in sample_cases(items, quick_count)] == selected  # type: ignore[arg-type]
 
 
 def test_each_test_has_its_own_sample() -> None:
     mark = pytest.mark.sampled(2).mark
     items = [*make_cases("test_a", 4, mark), *make_cases("test_b", 4), *make_cases("test_c", 4, mark)]
-    names = [item.nodeid for item in sample_cases(items)]  # type: ignore[arg-type]
+    names = [item.nodeid for item in sample_cases(items, quick_count)]  # type: ignore[arg-type]
     assert names == ["test_a[0]", "test_a[2]", *(f"test_b[{index}]" for index in range(4)), "test_c[0]", "test_c[2]"]
+
+
+@pytest.mark.parametrize(("mark", "count"), [(pytest.mark.sampled(2), 6), (pytest.mark.sampled(2, thorough=3), 3)])
+def test_thorough_run_takes_its_own_number_of_cases(mark: pytest.MarkDecorator, count: int) -> None:
+    assert len(sample_cases(make_cases("test_many", 6, mark.mark), thorough_count)) == count  # type: ignore[arg-type]

@@ -79,8 +79,8 @@ def started(command: list[object], address: str, log: Path, folder: Path = ROOT,
             while not answered:
                 assert process.poll() is None, log.read_text()
                 time.sleep(0.1)
-                with suppress(requests.ConnectionError):
-                    answered = bool(requests.get(address, timeout=30))
+                with suppress(requests.ConnectionError, requests.Timeout):
+                    answered = requests.get(address, timeout=30).status_code < 500
             yield
         finally:
             process.terminate()
@@ -122,6 +122,12 @@ def check_sign_in_and_out(service: RunningService, home: str) -> None:
         assert "login_name" in browser.get(f"{home}/sign-in", timeout=30).text, "the session at the service ended too"
         refused = browser.get(f"{home}/callback?code=stolen&state=foreign", timeout=30)
         assert refused.status_code == 400
+    with requests.Session() as browser:
+        browser.headers["Accept"] = "text/html"
+        assert "Notes of First Owner." not in browser.get(f"{home}/notes", timeout=30).text
+        response = service.sign_in(browser, f"{home}/notes")
+        assert response.url == f"{home}/notes"
+        assert "Notes of First Owner." in response.text
 
 
 @pytest.mark.thorough
@@ -152,10 +158,6 @@ def test_django(service: RunningService, tmp_path: Path) -> None:
     command = [BIN / "python", *shown_command("django.rst", "python manage.py runserver")[1:], port, "--noreload"]
     with started(command, home, tmp_path / "log", folder, **variables):
         check_sign_in_and_out(service, home)
-        with requests.Session() as browser:
-            assert "Notes of First Owner." not in browser.get(f"{home}/notes", timeout=30).text
-            service.sign_in(browser, f"{home}/sign-in")
-            assert "Notes of First Owner." in browser.get(f"{home}/notes", timeout=30).text
 
 
 @pytest.mark.thorough

@@ -18,7 +18,7 @@ from identity.domain.users import HumanUser
 from identity.services.mails import Mail, MailReason
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
-from tests.mail_server import MailServer
+from tests.mail_server import ReceivingMailServer
 
 pytestmark = pytest.mark.every_storage
 
@@ -34,7 +34,7 @@ def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def world(make_world: WorldFactory) -> Iterator[World]:
     """A world whose mail server is down."""
-    post = MailServer()
+    post = ReceivingMailServer()
     yield make_world(**post.settings)
     post.stop()
 

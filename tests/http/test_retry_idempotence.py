@@ -1,5 +1,7 @@
 """A request that is retried after a conflict does not repeat what it has already committed."""
 
+from typing import Any
+
 import pyotp
 import pytest
 
@@ -72,9 +74,9 @@ def test_current_password_is_verified_once(
     browser.open("/account/password")
     verify = PasswordHasher.verify
 
-    def counted(hasher: PasswordHasher, stored: str | None, password: str) -> object:
+    def counted(hasher: PasswordHasher, stored: str | None, password: str, **named: Any) -> object:
         verified.append(password)
-        return verify(hasher, stored, password)
+        return verify(hasher, stored, password, **named)
 
     monkeypatch.setattr(PasswordHasher, "verify", counted)
     new = "a new and longer password"

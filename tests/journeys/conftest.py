@@ -13,7 +13,7 @@ from identity.testing.fixtures import DatabaseFactory, WorldCache
 from identity.testing.world import World
 from tests.asgi_server import serving_asgi
 from tests.http_server import loopback_socket
-from tests.mail_server import MailServer, extract_one_time_link
+from tests.mail_server import ReceivingMailServer, extract_one_time_link
 from tests.nodes import NodePool
 
 
@@ -42,15 +42,15 @@ def nodes() -> Iterator[NodePool]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[MailServer]:
-    post = MailServer()
+def server() -> Iterator[ReceivingMailServer]:
+    post = ReceivingMailServer()
     post.start()
     yield post
     post.stop()
 
 
 @pytest.fixture
-def post(server: MailServer) -> MailServer:
+def post(server: ReceivingMailServer) -> ReceivingMailServer:
     """The mail server without earlier messages."""
     server.received_messages.clear()
     server.recipients.clear()
@@ -59,7 +59,7 @@ def post(server: MailServer) -> MailServer:
 
 
 @pytest.fixture
-def mailing(world_cache: WorldCache, storage_name: str, post: MailServer) -> Iterator[World]:
+def mailing(world_cache: WorldCache, storage_name: str, post: ReceivingMailServer) -> Iterator[World]:
     """A shared world with the mail server. Its clock never goes back, because mail limits store times."""
     world = world_cache.shared_world(storage_name, post.settings)
     yield world
@@ -68,7 +68,7 @@ def mailing(world_cache: WorldCache, storage_name: str, post: MailServer) -> Ite
         world.clock.advance(hours=2)
 
 
-def next_link(world: World, post: MailServer) -> str:
+def next_link(world: World, post: ReceivingMailServer) -> str:
     """The link in the only queued mail."""
     world.identity.senders["mail"].send_due()
     return extract_one_time_link(post.pop_only_message())

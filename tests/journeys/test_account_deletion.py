@@ -23,7 +23,7 @@ def ask(browser: Browser, person: HumanUser) -> None:
     assert browser.path == "/leaving"
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_account_is_left_kept_and_deleted_by_whichever_process(isolated_world: World, nodes: NodePool) -> None:
     world = isolated_world
     with world.transaction_services() as services:

@@ -13,7 +13,7 @@ from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser, set_password
 from identity.testing.world import World
-from tests.mail_server import MailServer, extract_one_time_link, message_html, message_text
+from tests.mail_server import ReceivingMailServer, extract_one_time_link, message_html, message_text
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -42,7 +42,7 @@ def make_user_with_password(world: World, organization: Organization, locale: st
     return set_password(world, person)
 
 
-def letter_of_reset(world: World, post: MailServer, login_name: str) -> Any:
+def letter_of_reset(world: World, post: ReceivingMailServer, login_name: str) -> Any:
     browser = Browser(world)
     browser.open("/password/reset")
     browser.submit({"login_name": login_name}, form="page-form")
@@ -62,7 +62,9 @@ def words_of(tree: Element) -> list[str]:
     return " ".join(body.itertext()).split()
 
 
-def test_mail_has_equal_text_and_html_parts(world: World, post: MailServer, organization: Organization) -> None:
+def test_mail_has_equal_text_and_html_parts(
+    world: World, post: ReceivingMailServer, organization: Organization
+) -> None:
     login_name = make_user_with_password(world, organization)
     letter = letter_of_reset(world, post, login_name)
     assert letter.get_content_type() == "multipart/alternative"
@@ -78,7 +80,9 @@ def test_mail_has_equal_text_and_html_parts(world: World, post: MailServer, orga
     assert letter["From"] == "Identity <no-reply@id.example.com>"
 
 
-def test_mail_has_the_branding_of_the_organization(world: World, post: MailServer, organization: Organization) -> None:
+def test_mail_has_the_branding_of_the_organization(
+    world: World, post: ReceivingMailServer, organization: Organization
+) -> None:
     brand(
         world,
         organization,
@@ -108,7 +112,7 @@ def test_mail_has_the_branding_of_the_organization(world: World, post: MailServe
     assert "Acme GmbH" in message_text(letter)
 
 
-def test_notices_have_the_branding(world: World, post: MailServer, organization: Organization) -> None:
+def test_notices_have_the_branding(world: World, post: ReceivingMailServer, organization: Organization) -> None:
     brand(world, organization, mail_sender={"en": "Acme"}, mail_intro={"en": "Dear customer,"})
     login_name = make_user_with_password(world, organization)
     reader = Browser(world)
@@ -123,7 +127,7 @@ def test_notices_have_the_branding(world: World, post: MailServer, organization:
     assert "Dear" in words_of(drawn(letter))
 
 
-def test_hostile_words_stay_words(world: World, post: MailServer, organization: Organization) -> None:
+def test_hostile_words_stay_words(world: World, post: ReceivingMailServer, organization: Organization) -> None:
     brand(
         world,
         organization,
@@ -140,7 +144,9 @@ def test_hostile_words_stay_words(world: World, post: MailServer, organization: 
     assert [element.attrib["href"] for element in tree.iter("a")] == [extract_one_time_link(letter)]
 
 
-def test_unknown_login_name_takes_the_same_work(world: World, post: MailServer, organization: Organization) -> None:
+def test_unknown_login_name_takes_the_same_work(
+    world: World, post: ReceivingMailServer, organization: Organization
+) -> None:
     brand(world, organization, mail_intro={"en": "Dear customer,"})
     known = make_user_with_password(world, organization)
     requested: list[list[str]] = []

@@ -192,7 +192,7 @@ class WorldProcess:
         self._process.wait()
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.exhaustive)])
 def test_acknowledged_writes_survive_a_kill(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str, times: int
 ) -> None:

@@ -10,15 +10,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from configparser import ConfigParser
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.house.service_processes import ROOT, ServiceProcess, free_port
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.exhaustive
 
 FILE = ROOT / "docs" / "how-to" / "operators" / "examples" / "Containerfile"
 RELEASE = "bookworm"
@@ -253,3 +255,24 @@ def test_container_serves_with_production_ini(container: Stage, tmp_path: Path) 
 def test_container_contains_only_runtime_files(container: Stage) -> None:
     assert not (container.root / "source").exists()
     assert sys.prefix not in container.run("/opt/identity/bin/pip", "list", "--verbose")
+
+
+def test_compose_file_agrees_with_image_and_settings() -> None:
+    compose = yaml.safe_load((FILE.parent / "compose.yaml").read_text())
+    service, database, proxy = (compose["services"][name] for name in ("identity", "database", "proxy"))
+    assert ROOT / service["build"]["dockerfile"] == FILE
+    assert service["command"] == json.loads(dict(lines())["CMD"])
+    assert "data:" + dict(lines())["VOLUME"] in service["volumes"]
+    parser = ConfigParser()
+    parser.read(ROOT / "production.ini")
+    production = parser.defaults()
+    folder = next(volume for volume in service["volumes"] if volume.startswith("./etc:")).partition(":")[2]
+    assert production["secrets"] == folder
+    assert compose["secrets"]["database_password"]["file"] == "./etc/database.password"
+    assert production["database_password_file"] == "%(secrets)s/database.password"
+    assert database["environment"]["POSTGRES_PASSWORD_FILE"] == f"/run/secrets/{database['secrets'][0]}"
+    guide = (FILE.parents[1] / "install-and-run.rst").read_text()
+    assert f"proxy={proxy['networks']['inside']['ipv4_address']} " in guide
+    assert (
+        f"//{database['environment']['POSTGRES_USER']}@database/{database['environment']['POSTGRES_USER']}\n" in guide
+    )

@@ -208,6 +208,7 @@ def _held_connections(world: World) -> int:
     return opened.read_pool.in_use + opened.writer.pool.in_use
 
 
+@pytest.mark.sampled(1, thorough=4)
 @pytest.mark.parametrize("and_stays_away", [False, True], ids=["lost", "delivered, and the server stays away"])
 @pytest.mark.parametrize("name", ASKING)
 def test_connection_loss_at_any_moment(relayed: tuple[World, TcpProxy], name: str, and_stays_away: bool) -> None:

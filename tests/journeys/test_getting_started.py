@@ -35,7 +35,7 @@ def owner(world: World) -> Browser:
 
 def choose(browser: Browser, section: str) -> None:
     """Follow a navigation link, which is on the page twice: phones show it as a menu."""
-    link = next(item for item in browser.page.html.select(".console__nav a") if item.get_text().strip() == section)
+    link = next(item for item in browser.page.html.select(".rail a") if item.get_text().strip() == section)
     browser.open(link["href"])
 
 

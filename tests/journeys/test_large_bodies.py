@@ -128,6 +128,7 @@ def chunks(body: bytes) -> Iterator[bytes]:
     yield b"0\r\n\r\n"
 
 
+@pytest.mark.exhaustive
 def test_authorized_import_of_a_large_body_keeps_the_connection(server: World, connect: Connect, token: str) -> None:
     connection = connect()
     for domain in ("first.localhost", "second.localhost"):
@@ -139,6 +140,7 @@ def test_authorized_import_of_a_large_body_keeps_the_connection(server: World, c
         assert count(server, domain) == PEOPLE
 
 
+@pytest.mark.exhaustive
 def test_chunked_large_body_is_imported(server: World, connect: Connect, token: str) -> None:
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", "Transfer-Encoding: chunked")
@@ -186,6 +188,7 @@ def test_unauthorized_large_body_is_not_read(
     assert connection.is_over()
 
 
+@pytest.mark.exhaustive
 def test_console_form_imports_a_large_file(server: World, connect: Connect) -> None:
     """The body is read if the session is valid, and processed if the form token is valid."""
     person, browser = server.make_human_user(), Browser(server)

@@ -65,6 +65,7 @@ def _disturb(world: World, organization: Organization) -> None:
         services.users.change(first.id, ChangeHumanUser(user_name="u99998"), principal=Principal.OPERATOR)
 
 
+@pytest.mark.exhaustive
 def test_export_keeps_one_page_in_memory(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +110,7 @@ def test_export_and_import_round_trip(isolated_world: World, large: Organization
     assert len(progress) > 4
 
 
+@pytest.mark.exhaustive
 def test_import_does_not_block_other_requests(isolated_world: World, large: Organization) -> None:
     """The document is read and validated before the only transaction that writes it."""
     with isolated_world.identity.snapshot() as services:
@@ -130,6 +132,7 @@ def _disturb_once(world: World, organization: Organization) -> None:
         _disturb(world, organization)
 
 
+@pytest.mark.exhaustive
 def test_export_over_http_is_the_same_document(isolated_world: World, large: Organization) -> None:
     with isolated_world.identity.snapshot() as services:
         document = json.loads(
@@ -161,6 +164,7 @@ def test_late_failure_truncates_the_response(
     assert isolated_world.audit_events(event="organization.exported", object_id=large.id)
 
 
+@pytest.mark.exhaustive
 def test_export_does_not_block_other_requests(
     isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:

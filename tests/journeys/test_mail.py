@@ -13,7 +13,7 @@ from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 from tests.journeys.conftest import next_link, shape
-from tests.mail_server import MailServer, extract_one_time_link, message_text
+from tests.mail_server import ReceivingMailServer, extract_one_time_link, message_text
 
 pytestmark = pytest.mark.every_storage
 
@@ -46,7 +46,7 @@ def ask_for_reset(world: World, login_name: str, **browser: Any) -> Browser:
 
 
 @pytest.mark.thorough
-def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> None:
+def test_forgotten_password_from_end_to_end(world: World, post: ReceivingMailServer) -> None:
     person, login_name = make_user_with_password(world)
     other_browser = Browser(world)
     other_browser.start_session(person)
@@ -98,7 +98,7 @@ def test_forgotten_password_from_end_to_end(world: World, post: MailServer) -> N
 
 
 @pytest.mark.storages("memory")
-def test_password_reset_does_not_reveal_accounts(world: World, post: MailServer) -> None:
+def test_password_reset_does_not_reveal_accounts(world: World, post: ReceivingMailServer) -> None:
     _, known = make_user_with_password(world)
     _, without_address = make_user_with_password(world, email="")
     user, deactivated = make_user_with_password(world)
@@ -124,7 +124,7 @@ def test_password_reset_does_not_reveal_accounts(world: World, post: MailServer)
 
 
 @pytest.mark.storages("memory")
-def test_mail_limit_is_not_revealed_and_sent_links_stay_valid(world: World, post: MailServer) -> None:
+def test_mail_limit_is_not_revealed_and_sent_links_stay_valid(world: World, post: ReceivingMailServer) -> None:
     """Others may have requested mails for the address."""
     _, login_name = make_user_with_password(world)
     shapes = [shape(ask_for_reset(world, login_name)) for _ in range(7)]
@@ -137,7 +137,7 @@ def test_mail_limit_is_not_revealed_and_sent_links_stay_valid(world: World, post
 
 
 @pytest.mark.storages("memory")
-def test_reset_requests_per_network_are_limited(world: World, post: MailServer) -> None:
+def test_reset_requests_per_network_are_limited(world: World, post: ReceivingMailServer) -> None:
     browser = Browser(world)
     for _ in range(100):
         browser.open("/password/reset")
@@ -156,7 +156,7 @@ def test_reset_requests_per_network_are_limited(world: World, post: MailServer) 
 # --- another address --------------------------------------------------------------------------------------------------
 
 
-def test_another_address_from_end_to_end(world: World, post: MailServer) -> None:
+def test_another_address_from_end_to_end(world: World, post: ReceivingMailServer) -> None:
     person, login_name = make_user_with_password(world)
     ask_for_reset(world, login_name)
     reset_link = next_link(world, post)
@@ -199,7 +199,7 @@ def ask_for_address(browser: Browser, email: str) -> None:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_only_the_account_verifies_its_address(world: World, post: MailServer, signed_in: bool) -> None:
+def test_only_the_account_verifies_its_address(world: World, post: ReceivingMailServer, signed_in: bool) -> None:
     """An attacker has a link sent to the victim, whose click would verify the address for the attacker's account."""
     stranger, login_name = make_user_with_password(world, email="mallory@evil.example")
     asking = Browser(world)
@@ -225,7 +225,7 @@ def test_only_the_account_verifies_its_address(world: World, post: MailServer, s
 
 
 @pytest.mark.storages("memory")
-def test_last_requested_address_counts(world: World, post: MailServer) -> None:
+def test_last_requested_address_counts(world: World, post: ReceivingMailServer) -> None:
     person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)
@@ -237,7 +237,7 @@ def test_last_requested_address_counts(world: World, post: MailServer) -> None:
 
 
 @pytest.mark.storages("memory")
-def test_unverified_address_is_verified_by_a_link(world: World, post: MailServer) -> None:
+def test_unverified_address_is_verified_by_a_link(world: World, post: ReceivingMailServer) -> None:
     person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)
@@ -258,7 +258,7 @@ def test_unverified_address_is_verified_by_a_link(world: World, post: MailServer
 
 
 @pytest.mark.storages("memory")
-def test_new_browser_is_notified_by_mail(world: World, post: MailServer) -> None:
+def test_new_browser_is_notified_by_mail(world: World, post: ReceivingMailServer) -> None:
     person, login_name = make_user_with_password(world)
     sender = world.identity.senders["mail"]
 
@@ -295,7 +295,7 @@ def test_new_browser_is_notified_by_mail(world: World, post: MailServer) -> None
     ],
 )
 def test_texts_arrive_in_any_script(
-    make_world: WorldFactory, post: MailServer, locale: str, text: str, subject: str, tmp_path: Path
+    make_world: WorldFactory, post: ReceivingMailServer, locale: str, text: str, subject: str, tmp_path: Path
 ) -> None:
     """In the recipient's language, not in that of the requester."""
     catalog = tmp_path / locale[:2] / "LC_MESSAGES"

@@ -18,7 +18,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 from tests.mail_server import PASSWORD as POST_PASSWORD
 from tests.mail_server import USER as POST_USER
-from tests.mail_server import MailServer, make_certificate, message_text
+from tests.mail_server import ReceivingMailServer, make_certificate, message_text
 
 HELLO = Mail(to="ada@acme.example", subject="Hello", text="Hello to you\n", html="<p>Hello to you</p>")
 
@@ -30,7 +30,7 @@ def queue(world: World) -> None:
 
 @pytest.mark.storages("memory")
 def test_mail_is_retried_and_delivered_once(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
-    post = MailServer()
+    post = ReceivingMailServer()
     world = make_world(**post.settings)
     caplog.set_level(logging.DEBUG)
     queue(world)
@@ -55,7 +55,7 @@ def test_mail_is_retried_and_delivered_once(make_world: WorldFactory, caplog: py
 def test_worker_sends_mail_without_further_requests(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A single request is enough: the worker delivers the mail, even if the server is down at first."""
     monkeypatch.setattr(MailDelivery, "initial_delay", timedelta(seconds=1))
-    post = MailServer()
+    post = ReceivingMailServer()
     world = make_world(**post.settings)
     world.identity.clock = TickingClock()
     tried = []
@@ -76,7 +76,7 @@ def test_worker_sends_mail_without_further_requests(make_world: WorldFactory, mo
     post.stop()
 
 
-def test_permanent_and_temporary_smtp_errors_are_distinguished(post: MailServer) -> None:
+def test_permanent_and_temporary_smtp_errors_are_distinguished(post: ReceivingMailServer) -> None:
     mailer = Mailer(settings_of(post))
     post.rcpt_response = "550 5.1.1 no such user"
     with pytest.raises(DeliveryRejected):
@@ -86,7 +86,7 @@ def test_permanent_and_temporary_smtp_errors_are_distinguished(post: MailServer)
         mailer.send(HELLO)
 
 
-def settings_of(post: MailServer, **members: Any) -> SmtpSettings:
+def settings_of(post: ReceivingMailServer, **members: Any) -> SmtpSettings:
     security = SmtpSecurity(post.settings["identity.smtp.security"])
     return SmtpSettings(
         host="localhost", port=post.port, security=security, sender="no-reply@id.example.com", **members
@@ -107,7 +107,7 @@ class TestProtected:
         self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch, kind: str
     ) -> None:
         certificate, context = make_certificate(tmp_path)
-        post = MailServer(**{kind: context})
+        post = ReceivingMailServer(**{kind: context})
         post.start()
         credentials = {"user": POST_USER, "password_file": password_file} if kind == "starttls" else {}
         mailer = Mailer(settings_of(post, **credentials))
@@ -124,7 +124,7 @@ class TestProtected:
         self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         certificate, context = make_certificate(tmp_path)
-        post = MailServer(starttls=context)
+        post = ReceivingMailServer(starttls=context)
         post.start()
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         password_file.write_text("another password")
@@ -137,7 +137,7 @@ class TestProtected:
         assert "identity.smtp.password_file" in str(missing.find_problem())
         post.stop()
 
-    def test_mail_is_not_sent_unencrypted(self, post: MailServer) -> None:
+    def test_mail_is_not_sent_unencrypted(self, post: ReceivingMailServer) -> None:
         """A server that offers no STARTTLS gets nothing."""
         mailer = Mailer(replace(settings_of(post), security=SmtpSecurity.STARTTLS))
         assert "SMTPNotSupportedError" in str(mailer.find_problem())

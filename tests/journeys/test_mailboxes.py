@@ -19,7 +19,7 @@ from identity.testing.browser import Browser, set_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.journeys.conftest import shape
-from tests.mail_server import MailServer, extract_one_time_link, message_text
+from tests.mail_server import ReceivingMailServer, extract_one_time_link, message_text
 
 pytestmark = pytest.mark.every_storage
 
@@ -33,7 +33,7 @@ def world(mailing: World) -> World:
 
 
 @pytest.fixture(autouse=True)
-def nothing_waits(world: World, post: MailServer) -> None:
+def nothing_waits(world: World, post: ReceivingMailServer) -> None:
     """Shared worlds keep queued mails of earlier tests."""
     world.identity.senders["mail"].send_due()
     post.received_messages.clear()
@@ -70,7 +70,7 @@ def verifier_of(world: World, person: HumanUser) -> EmailVerifier | None:
     return stored.email_verified_by
 
 
-def sent(world: World, post: MailServer) -> list[Any]:
+def sent(world: World, post: ReceivingMailServer) -> list[Any]:
     """The messages received, in order."""
     world.identity.senders["mail"].send_due()
     letters = list(post.received_messages)
@@ -107,7 +107,7 @@ def invited(world: World, browser: Browser, organization: Organization, email: s
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def test_used_invitation_verifies_the_address(world: World, post: MailServer) -> None:
+def test_used_invitation_verifies_the_address(world: World, post: ReceivingMailServer) -> None:
     organization, address = world.make_organization(), make_email_address()
     browser = owner(world, organization)
     person = invited(world, browser, organization, address)
@@ -124,7 +124,7 @@ def test_used_invitation_verifies_the_address(world: World, post: MailServer) ->
     assert [event.event for event in world.audit_events(object_id=person.id)].count("email.verified") == 1
 
 
-def test_mailed_password_link_of_a_manager_verifies_the_address(world: World, post: MailServer) -> None:
+def test_mailed_password_link_of_a_manager_verifies_the_address(world: World, post: ReceivingMailServer) -> None:
     organization = world.make_organization()
     person, _ = make_user_with_password(
         world, make_email_address(), email_verifier=EmailVerifier.PROVIDER, organization=organization
@@ -163,7 +163,7 @@ def _handed_out_by_command(world: World, _: Organization, person: HumanUser) -> 
 @pytest.mark.parametrize("make", [_handed_out_by_console, _handed_out_by_api, _handed_out_by_command])
 @pytest.mark.parametrize("verifier", [None, EmailVerifier.EARLIER])
 def test_link_shown_to_a_manager_does_not_verify_the_address(
-    world: World, post: MailServer, make: Callable[..., str], verifier: EmailVerifier | None
+    world: World, post: ReceivingMailServer, make: Callable[..., str], verifier: EmailVerifier | None
 ) -> None:
     organization = world.make_organization()
     person, _ = make_user_with_password(world, make_email_address(), email_verifier=verifier, organization=organization)
@@ -174,7 +174,7 @@ def test_link_shown_to_a_manager_does_not_verify_the_address(
 
 
 @pytest.mark.storages("memory")
-def test_mailed_link_does_not_verify_another_address(world: World, post: MailServer) -> None:
+def test_mailed_link_does_not_verify_another_address(world: World, post: ReceivingMailServer) -> None:
     organization, first = world.make_organization(), make_email_address()
     person = invited(world, owner(world, organization), organization, first)
     [letter] = sent(world, post)
@@ -186,7 +186,7 @@ def test_mailed_link_does_not_verify_another_address(world: World, post: MailSer
 
 
 @pytest.mark.storages("memory")
-def test_undeliverable_link_is_not_shown(world: World, post: MailServer) -> None:
+def test_undeliverable_link_is_not_shown(world: World, post: ReceivingMailServer) -> None:
     organization, address = world.make_organization(), make_email_address()
     browser = owner(world, organization)
     for _ in range(5):
@@ -204,7 +204,7 @@ def test_undeliverable_link_is_not_shown(world: World, post: MailServer) -> None
 
 
 @pytest.mark.storages("memory")
-def test_invitation_names_the_inviter_without_an_address(world: World, post: MailServer) -> None:
+def test_invitation_names_the_inviter_without_an_address(world: World, post: ReceivingMailServer) -> None:
     organization = world.make_organization()
     browser = owner(world, organization)
     with world.transaction_services() as services:
@@ -232,7 +232,7 @@ def ask(world: World, typed: str, organization: Organization | None = None) -> B
     return asking
 
 
-def test_forgotten_password_by_address_from_end_to_end(world: World, post: MailServer) -> None:
+def test_forgotten_password_by_address_from_end_to_end(world: World, post: ReceivingMailServer) -> None:
     address = make_email_address()
     person, login_name = make_user_with_password(world, address)
     user, other_login_name = make_user_with_password(world, address, email_verifier=EmailVerifier.OPERATOR)
@@ -255,7 +255,7 @@ def test_forgotten_password_by_address_from_end_to_end(world: World, post: MailS
 
 
 @pytest.mark.storages("memory")
-def test_reset_at_an_organization_finds_addresses_verified_by_it(world: World, post: MailServer) -> None:
+def test_reset_at_an_organization_finds_addresses_verified_by_it(world: World, post: ReceivingMailServer) -> None:
     organization, address = world.make_organization(), make_email_address()
     _, own_user = make_user_with_password(world, address)
     _, other_user = make_user_with_password(
@@ -271,7 +271,7 @@ def test_reset_at_an_organization_finds_addresses_verified_by_it(world: World, p
 
 
 @pytest.mark.storages("memory")
-def test_reset_prefers_login_name_to_address(world: World, post: MailServer) -> None:
+def test_reset_prefers_login_name_to_address(world: World, post: ReceivingMailServer) -> None:
     """Active or not, with an address or without."""
     for active, email in ((True, ""), (False, make_email_address())):
         named, login_name = make_user_with_password(world, email, email_verifier=None, active=active)
@@ -286,7 +286,7 @@ def test_reset_prefers_login_name_to_address(world: World, post: MailServer) -> 
 
 
 @pytest.mark.storages("memory")
-def test_reset_response_is_the_same_for_all_inputs(world: World, post: MailServer) -> None:
+def test_reset_response_is_the_same_for_all_inputs(world: World, post: ReceivingMailServer) -> None:
     first, shared, deleted = make_email_address(), make_email_address(), make_email_address()
     _, login_name = make_user_with_password(world, first)
     for _ in range(12):
@@ -314,7 +314,7 @@ def test_reset_response_is_the_same_for_all_inputs(world: World, post: MailServe
 
 
 @pytest.mark.storages("memory")
-def test_account_list_mails_are_limited_to_three_an_hour(world: World, post: MailServer) -> None:
+def test_account_list_mails_are_limited_to_three_an_hour(world: World, post: ReceivingMailServer) -> None:
     address = make_email_address()
     _, login_name = make_user_with_password(world, address)
     for spelling in (address, address.upper(), f" {address}", address, address):
@@ -328,7 +328,7 @@ def test_account_list_mails_are_limited_to_three_an_hour(world: World, post: Mai
 
 
 @pytest.mark.storages("memory")
-def test_address_spelling_gets_only_links_of_its_accounts(world: World, post: MailServer) -> None:
+def test_address_spelling_gets_only_links_of_its_accounts(world: World, post: ReceivingMailServer) -> None:
     """A mail server may distinguish the spellings."""
     small = make_email_address()
     large = small.replace("ada", "Ada")
@@ -346,7 +346,7 @@ def test_address_spelling_gets_only_links_of_its_accounts(world: World, post: Ma
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("of_directory", [True, False])
 def test_accounts_without_password_are_listed_without_a_link(
-    world: World, post: MailServer, monkeypatch: pytest.MonkeyPatch, of_directory: bool
+    world: World, post: ReceivingMailServer, monkeypatch: pytest.MonkeyPatch, of_directory: bool
 ) -> None:
     address = make_email_address()
     person, login_name = make_user_with_password(world, address)
@@ -372,7 +372,7 @@ def test_accounts_without_password_are_listed_without_a_link(
 
 
 @pytest.mark.storages("memory")
-def test_password_page_links_to_reset_of_its_organization(world: World, post: MailServer) -> None:
+def test_password_page_links_to_reset_of_its_organization(world: World, post: ReceivingMailServer) -> None:
     party, address = RelyingParty.register(world), make_email_address()
     browser = Browser(world)
     browser.open(party.new_request().url, initiator=party.origin)

@@ -44,6 +44,7 @@ def killed_after(world: World, requests: list[tuple[str, str, dict[str, str], by
     return [(status, text) for status, text in map(json.loads, node.stdout.splitlines())]
 
 
+@pytest.mark.sampled(1, thorough=1)
 def test_revoked_tokens_stay_revoked_after_a_kill(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str
 ) -> None:

@@ -35,7 +35,7 @@ def test_assertion_used_fifty_times_succeeds_once(isolated_world: World, nodes: 
     assert Counter(answers) == {(200, "openid"): 1, (400, "invalid_grant"): requests_per_process * PROCESSES - 1}
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_assertions_without_jti_all_succeed(isolated_world: World, nodes: NodePool) -> None:
     """No request waits until it times out."""
     robot = isolated_world.make_service_user_program()
@@ -59,7 +59,7 @@ def patient(make_world: WorldFactory) -> World:
     return make_world(**{"identity.authorization_code_lifetime": "10m"})
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scope", ["openid offline_access", "openid"])
 def test_code_used_a_hundred_times_succeeds_once(patient: World, nodes: NodePool, scope: str) -> None:
     """Security 5.2 and 5.3: one conditional write succeeds; the replays also commit their revocations."""
@@ -122,7 +122,7 @@ def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
     ]
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_concurrent_refreshes_with_grace_leave_one_live_chain(graceful: World, nodes: NodePool) -> None:
     """Security 6.2: every request succeeds, and only the last successor stays valid."""
     world, client = graceful, graceful.make_web_application()
@@ -139,7 +139,7 @@ def test_concurrent_refreshes_with_grace_leave_one_live_chain(graceful: World, n
     assert world.audit_events(event="token.replayed") == ()
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_refresh_of_two_generations_with_grace_leaves_at_most_one_live_chain(graceful: World, nodes: NodePool) -> None:
     """Half of the requests repeat the last refresh, the others use its successor, in any order."""
     world, client = graceful, graceful.make_web_application()
@@ -161,7 +161,7 @@ def test_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, node
     assert {item for outcome in outcomes for item in outcome} == {(200, "False")}
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_empty_database_is_bootstrapped_once(
     database_factory: DatabaseFactory, key_pool: RsaKeyPool, nodes: NodePool, storage_name: str
 ) -> None:
@@ -193,7 +193,7 @@ def test_concurrent_rotation_creates_one_key(isolated_world: World, nodes: NodeP
         assert [key.generation for key in services.storage.signing_keys.list_all()] == [1, 2]
 
 
-@pytest.mark.parametrize("names", ["one", pytest.param("both", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("names", ["one", pytest.param("both", marks=pytest.mark.exhaustive)])
 def test_concurrent_wrong_passwords_are_rate_limited(isolated_world: World, nodes: NodePool, names: str) -> None:
     """Security 10.3: attempts are counted across processes before the password is verified, and then delayed."""
     person = isolated_world.make_human_user()

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from identity.domain.users import EmailVerifier, HumanUser
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.journeys.conftest import next_link, shape
-from tests.mail_server import MailServer, extract_one_time_link, message_text
+from tests.mail_server import ReceivingMailServer, extract_one_time_link, message_text
 
 pytestmark = pytest.mark.every_storage
 
@@ -34,7 +35,7 @@ def register(world: World, party: RelyingParty, **fields: str) -> tuple[Browser,
     return browser, authorization
 
 
-def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
+def test_registration_from_end_to_end(world: World, post: ReceivingMailServer) -> None:
     party = RelyingParty.register(world)
     browser, message = register(world, party, user_name="grace", email="grace@navy.example")
     assert "We have sent you a link to finish." in browser.page.text
@@ -73,6 +74,27 @@ def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
     assert login_name in message_text(letter)
 
 
+def test_registration_keeps_attributes_until_the_link_is_opened(world: World, post: ReceivingMailServer) -> None:
+    """In the same browser; an attribute that is gone by then is left out."""
+    organization = world.make_organization()
+    editable = {"visible_to": "person", "editable_by": "person", "required": True}
+    world.make_attribute(organization, "floor", type="number", **editable)
+    doomed = world.make_attribute(organization, "doomed", **editable)
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
+    typed = {"attributes.floor": "3", "attributes.doomed": "x", "email": "grace@navy.example"}
+    browser, message = register(world, party, user_name="grace", **typed)
+    assert world.identity.senders["mail"].send_due() == 1
+    with world.transaction_services() as services:
+        services.attributes.remove(doomed.id, principal=Principal.OPERATOR)
+    page = browser.tab()
+    page.open(extract_one_time_link(post.pop_only_message()))
+    page.submit(form="page-form")
+    tokens = party.obtain_tokens(page.submit(form="page-form"), message)
+    with world.read_only_services() as services:
+        user = services.users.get(tokens.claims["sub"])
+        assert services.attributes.user_values([user])[user.id] == {"floor": 3}
+
+
 #: Input of a user who opens the link in another browser than the one of the registration.
 OWN_FIELDS = {
     "user_name": "hopper",
@@ -83,7 +105,9 @@ OWN_FIELDS = {
 }
 
 
-def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(world: World, post: MailServer) -> None:
+def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(
+    world: World, post: ReceivingMailServer
+) -> None:
     """An attacker registers the address of another person with a known password; then the owner opens the link."""
     party = RelyingParty.register(world)
     stranger, _ = register(world, party, user_name="mallory", email="grace@navy.example")
@@ -119,7 +143,7 @@ def test_attacker_registration_is_discarded_when_the_mailbox_owner_registers(wor
 
 
 @pytest.mark.storages("memory")
-def test_expired_registration_is_treated_as_another_browser(world: World, post: MailServer) -> None:
+def test_expired_registration_is_treated_as_another_browser(world: World, post: ReceivingMailServer) -> None:
     party = RelyingParty.register(world)
     browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     link = next_link(world, post)
@@ -131,7 +155,7 @@ def test_expired_registration_is_treated_as_another_browser(world: World, post: 
 
 
 @pytest.mark.storages("memory")
-def test_registration_does_not_reveal_known_accounts(world: World, post: MailServer) -> None:
+def test_registration_does_not_reveal_known_accounts(world: World, post: ReceivingMailServer) -> None:
     party = RelyingParty.register(world)
     with world.read_only_services() as services:
         client = services.applications.find_client(party.client_id)
@@ -168,7 +192,7 @@ def test_registration_does_not_reveal_known_accounts(world: World, post: MailSer
 
 
 @pytest.mark.storages("memory")
-def test_registration_closed_before_the_link_is_opened(world: World, post: MailServer) -> None:
+def test_registration_closed_before_the_link_is_opened(world: World, post: ReceivingMailServer) -> None:
     party = RelyingParty.register(world)
     browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     browser.open(next_link(world, post))

@@ -54,6 +54,7 @@ def authenticated(form: dict[str, str], *methods: Method) -> Any:
     context: Any = SimpleNamespace(
         protocol=SimpleNamespace(client_authentication_methods={method.name: method for method in methods}),
         services=SimpleNamespace(audit=audit),
+        activity=SimpleNamespace(set_client=lambda _: None),
     )
     return authenticate_client(REQUEST, Parameters(form), context)
 

@@ -17,7 +17,7 @@ _LONGEST = 65536
 #: Names of parameters, JSON members and form fields that contain secrets.
 _NAMES = (
     r"(?!token_endpoint|access_token_|id_token_signing|secrets?_)"
-    r"(?:\w*(?:password|secret|token|assertion)\w*|code|code_verifier|device_code|user_code|otp)(?<!_type)"
+    r"(?:\w*(?:password|secret|token|assertion)\w*|code|code_verifier|device_code|user_code|otp)(?<!_type)(?<!_expires_at)"
     r"(?<!_hint)(?<!_format)(?<!_method)(?<!_id)(?<!_rule)(?<!_days)"
 )
 _IN_FORM = re.compile(rf"(?:^|[?&#\s])({_NAMES})=([^&\s\"'<>#]+)")

@@ -40,7 +40,7 @@ _EXCERPT_LENGTH = 40
 
 #: Loggers of packages that play mail server, application or browser, and may log what they receive; and such functions
 #: of packages that the service uses, too.
-_FOREIGN_LOGGERS = frozenset({"mail", "requests_oauthlib", "selenium", "urllib3"})
+_FOREIGN_LOGGERS = frozenset({"httpx", "mail", "requests_oauthlib", "selenium", "urllib3"})
 #: Logs the mapped classes, whose names may equal words in a fuzzed request.
 _OF_CLASSES = "sqlalchemy.orm.mapper"
 _FUNCTIONS_OF_OTHERS = frozenset(

@@ -125,7 +125,9 @@ def test_deactivated_manager_has_no_permission(house: House) -> None:
 
 def test_unknown_role_has_no_permission(house: House) -> None:
     principal = house.principal(house.user("u", "ORG_OWNER"))
-    without_roles = AccessControl(house.services.storage, {}, None, house.services.lookup, lambda: None)
+    without_roles = AccessControl(
+        house.services.storage, {}, None, house.services.lookup, lambda: None, house.services.now
+    )
     assert without_roles.list_permissions(principal, house.resources[ManagerLevel.ORGANIZATION]) == frozenset()
 
 
@@ -133,7 +135,7 @@ def test_veto_denies_with_reason(house: House) -> None:
     def deny(principal: Principal, permission: str, resource: Resource, lookup: object) -> str | None:
         return None if permission.endswith(".read") else "Changes are frozen."
 
-    access = AccessControl(house.services.storage, ROLE, deny, house.services.lookup, lambda: None)
+    access = AccessControl(house.services.storage, ROLE, deny, house.services.lookup, lambda: None, house.services.now)
     principal = house.principal(house.user("u", "ORG_OWNER"))
     resource = house.resources[ManagerLevel.ORGANIZATION]
     access.require(principal, "organization.read", resource)
@@ -241,7 +243,10 @@ def test_user_without_role_sees_no_organization(house: House) -> None:
     for access, principal in (
         (house.services.access_control, house.principal(house.user("plain"))),
         (house.services.access_control, house.principal(deactivated)),
-        (AccessControl(house.services.storage, {}, None, house.services.lookup, lambda: None), former_owner),
+        (
+            AccessControl(house.services.storage, {}, None, house.services.lookup, lambda: None, house.services.now),
+            former_owner,
+        ),
     ):
         assert not access.can_see_organization(principal, house.acme.id)
         assert access.visible_organization_ids(principal) == frozenset()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from io import BytesIO
 
 import pytest
 
@@ -11,11 +12,28 @@ from identity.domain.audit import AuditEvent, AuditFilter
 from identity.domain.domains import DomainProof
 from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.login_names import LoginName
-from identity.domain.permissions import Resource
+from identity.domain.mail_texts import MailKind
+from identity.domain.organizations import Organization
+from identity.domain.permissions import ManagerLevel, Resource
+from identity.domain.users import ServiceUser, Subject
 from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
+from identity.services.commands.attributes import ChangeAttribute, CreateAttribute
 from identity.services.commands.branding import ChangeBranding
+from identity.services.commands.groups import (
+    AddGroup,
+    AddGroupGrant,
+    AddGroupManager,
+    AddGroupMember,
+    ChangeGroup,
+    ChangeGroupGrant,
+    ChangeGroupManager,
+    ChangeGroupMember,
+)
+from identity.services.commands.impersonations import StartImpersonation
 from identity.services.commands.legal_holds import CreateLegalHold
+from identity.services.commands.mail_server import ChangeMailServer
+from identity.services.commands.mail_texts import ChangeMailTexts
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import AddDomain, ChangeOrganization, CreateOrganization
 from identity.services.commands.policies import ChangePolicy
@@ -36,7 +54,9 @@ from identity.services.commands.service_users import (
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeProfile, CreateHumanUser, InviteHumanUser, RegisterUser
+from identity.services.commands.webhooks import ChangeWebhook, CreateWebhook, RotateWebhookSecret
 from identity.services.container import Services
+from identity.services.mails import Mail, MailReason
 from identity.services.policies import INSTANCE_OWNER_ID
 from identity.storage.contract import factories as make
 from identity.storage.errors import StorageUnavailable
@@ -88,6 +108,19 @@ def everything(services: Services) -> set[str]:
     invited = InviteHumanUser(user_name="ida", given_name="I", family_name="J")
     ida, invitation = services.users.invite(organization.id, invited, principal=Principal.OPERATOR)
     initial = services.users.set_one_time_password(ida.id, principal=Principal.OPERATOR)
+    services.managers.add(
+        Resource.of_organization(organization.id),
+        AddManager(user_id=ida.id, roles=frozenset({"ORG_OWNER"})),
+        principal=Principal.OPERATOR,
+    )
+    importer = services.access_control.load_principal(Subject(services.users.get(ida.id), organization))
+    file = BytesIO(b"user_name,given_name,family_name\njo,J,K\n")
+    imported = services.user_imports.start(organization.id, file, principal=importer)
+    for begin in (lambda: None, lambda: services.user_imports.run(imported.id, organization.id, principal=importer)):
+        begin()
+        batch = services.user_imports.find_next_batch(imported.id)
+        assert batch is not None
+        services.user_imports.store_results(batch.user_import, [])
     services.project_grants.remove(grant.id, principal=Principal.OPERATOR)
     services.projects.remove_role(project.id, "editor")
     application, secret = services.applications.register_with_secret(
@@ -162,6 +195,20 @@ def everything(services: Services) -> set[str]:
     services.users.disconnect_application(anna, web.id)
     services.tokens.revoke_replayed_family(family.id, client, "refresh_token")
     services.sessions.end(account)
+    boss = services.users.create(organization.id, CreateHumanUser(user_name="boss", given_name="B", family_name="S"))
+    services.managers.add(
+        Resource.of_organization(organization.id),
+        AddManager(user_id=boss.id, roles=frozenset({"ORG_OWNER"})),
+        principal=Principal.OPERATOR,
+    )
+    boss_subject = services.storage.users.find_subject(boss.id)
+    assert boss_subject is not None
+    impersonator, impersonator_secret = services.sessions.start(boss_subject, (), proofs=(), user_agent="")
+    reason = StartImpersonation(reason="Why")
+    impersonated, impersonated_secret = services.impersonations.start(
+        anna.user.id, reason, impersonator=impersonator, user_agent=""
+    )
+    services.sessions.end(impersonated)
     robot = services.service_users.create(organization.id, CreateServiceUser(user_name="robot", display_name="Robot"))
     services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), principal=Principal.OPERATOR)
     file = services.service_users.add_key(robot.id, AddServiceUserKey(), principal=Principal.OPERATOR)
@@ -183,11 +230,16 @@ def everything(services: Services) -> set[str]:
         manager.id, ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"})), principal=Principal.OPERATOR
     )
     services.managers.remove(manager.id, principal=Principal.OPERATOR)
+    change_groups(services, robot, project.id)
     services.service_users.remove(robot.id, principal=Principal.OPERATOR)
     services.signing_keys.add_first()
     services.signing_keys.rotate()
     services.projects.remove(project.id, principal=Principal.OPERATOR)
     services.organizations.remove(other.id, principal=Principal.OPERATOR)
+    change_attributes(services, organization.id)
+    webhook_secrets = change_webhooks(services, organization.id)
+    change_mail_server(services)
+    change_mail_texts(services, organization)
     links = {item.rpartition("/")[2] for item in (link, email_link, invitation.secret)}
     passwords = {password, recovered, initial, _PASSWORD}
     secrets = {
@@ -195,13 +247,77 @@ def everything(services: Services) -> set[str]:
         second,
         robot_secret,
         session_secret,
+        impersonator_secret,
+        impersonated_secret,
         renewed_secret,
         token,
         browser_secret,
         "the app's key",
         "their secret of ours",
     }
-    return {*secrets, file.key, *file.key.splitlines()[1:-1], *links, *passwords}
+    return {*secrets, *webhook_secrets, "their password", file.key, *file.key.splitlines()[1:-1], *links, *passwords}
+
+
+def change_attributes(services: Services, organization_id: str) -> None:
+    attribute = services.attributes.create(
+        organization_id, CreateAttribute(key="team", label="Team"), principal=Principal.OPERATOR
+    )
+    services.attributes.change(attribute.id, ChangeAttribute(label="Group"), principal=Principal.OPERATOR)
+    services.attributes.remove(attribute.id, principal=Principal.OPERATOR)
+
+
+def change_groups(services: Services, user: ServiceUser, project_id: str) -> None:
+    operator, end = Principal.OPERATOR, services.now + timedelta(days=1)
+    group = services.groups.add(user.organization_id, AddGroup(name="Sales"), principal=operator)
+    services.groups.change(group.id, ChangeGroup(name="Selling"), principal=operator)
+    services.groups.deactivate(group.id, principal=operator)
+    services.groups.reactivate(group.id, principal=operator)
+    member = services.group_members.add(group.id, AddGroupMember(user_id=user.id), principal=operator)
+    services.group_members.change(member.id, ChangeGroupMember(until=end), principal=operator)
+    services.group_members.remove(member.id, principal=operator)
+    grant = services.group_grants.add(group.id, AddGroupGrant(project_id=project_id), principal=operator)
+    services.group_grants.change(grant.id, ChangeGroupGrant(until=end), principal=operator)
+    services.group_grants.remove(grant.id, principal=operator)
+    command = AddGroupManager(
+        level=ManagerLevel.ORGANIZATION, resource_id=user.organization_id, roles=frozenset({"ORG_OWNER_VIEWER"})
+    )
+    manager = services.group_managers.add(group.id, command, principal=operator)
+    services.group_managers.change(manager.id, ChangeGroupManager(until=end), principal=operator)
+    services.group_managers.remove(manager.id, principal=operator)
+    services.groups.remove(group.id, principal=operator)
+
+
+def change_webhooks(services: Services, organization_id: str) -> set[str]:
+    """Returns the signing secrets."""
+    command = CreateWebhook(name="Receiver", url="https://receiver.example", events=("*",))
+    webhook, first = services.webhooks.create_with_new_secret(organization_id, command, principal=Principal.OPERATOR)
+    services.webhooks.change(webhook.id, ChangeWebhook(name="Other"), principal=Principal.OPERATOR)
+    _, second = services.webhooks.rotate_secret(webhook.id, RotateWebhookSecret(), principal=Principal.OPERATOR)
+    services.webhooks.retire_previous_secret(webhook.id, principal=Principal.OPERATOR)
+    services.webhooks.send_test(webhook.id, principal=Principal.OPERATOR)
+    delivery = services.webhooks.page_deliveries(webhook.id).items[0]
+    services.webhooks.resend(webhook.id, delivery.id, principal=Principal.OPERATOR)
+    services.webhooks.deactivate(webhook.id, principal=Principal.OPERATOR)
+    services.webhooks.reactivate(webhook.id, principal=Principal.OPERATOR)
+    services.webhooks.remove(webhook.id, principal=Principal.OPERATOR)
+    return {first, second}
+
+
+def change_mail_texts(services: Services, organization: Organization) -> None:
+    command = ChangeMailTexts.decode({"texts": {"invitation": {"en": {"intro": "Welcome."}}}})
+    services.mail_texts.change(organization, command, principal=Principal.OPERATOR)
+    services.mail_texts.record_test(organization, MailKind.INVITATION, principal=Principal.OPERATOR)
+
+
+def change_mail_server(services: Services) -> None:
+    """Also the mails that wait for it."""
+    server = ChangeMailServer(host="mail.example", sender="id@own.example", user="us", password="their password")
+    services.mail_server.change(server, principal=Principal.OPERATOR)
+    services.mail_server.record_test(principal=Principal.OPERATOR)
+    services.mails.queue(Mail(to="a@b.example", subject="Hello", text="Hello"), MailReason.NOTICE)
+    mail = services.queued_mails.list_newest(principal=Principal.OPERATOR)[0]
+    services.queued_mails.retry(mail.id, principal=Principal.OPERATOR)
+    services.queued_mails.cancel(mail.id, principal=Principal.OPERATOR)
 
 
 def test_every_change_has_an_event_without_secrets(services: Services) -> None:
@@ -212,6 +328,8 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
     other_events = {
         *("instance.bootstrapped", "organization.exported", "organization.imported", "password.link_asked"),
         *("service_user_key.expiring", "personal_access_token.expiring", "token.revoked"),
+        *("manager.ending", "user_grant.ending", "project_grant.ending"),
+        *("group_member.ending", "group_grant.ending", "group_manager.ending"),
         *("signing_key.removed", "signing_key.withdrawn", "signing_key.rewrapped", "backup.made", "backup.restored"),
         *("authentication.refused", "authorization.refused", "access.refused"),
         # Another organization created the grant.

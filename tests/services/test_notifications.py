@@ -1,16 +1,26 @@
 """Notices: a change to an account notifies its user, in the same transaction."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from identity.application import IdentityApplication
 from identity.background_worker import BackgroundWorker
+from identity.domain.attempts import MAX_MAILS_PER_ADDRESS
 from identity.domain.audit import AuditEvent
+from identity.domain.errors import Denied
+from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
 from identity.services import notifications
 from identity.services.access_control import Principal
+from identity.services.commands.impersonations import StartImpersonation
+from identity.services.commands.managers import AddManager
 from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.projects import CreateProject
+from identity.services.commands.user_grants import AddUserGrant
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.services.container import Services
 from identity.services.mails import Notification, parse_queued
@@ -129,6 +139,41 @@ def test_deletion_and_its_cancellation_are_notified(identity: IdentityApplicatio
     assert (notice.to, notice.template, notice.values) == (ADDRESS, "removed", {"login_name": login_name})
 
 
+@pytest.mark.parametrize("is_verified", [True, False])
+def test_person_is_warned_once_of_the_end_of_their_roles(
+    identity: IdentityApplication, ada: HumanUser, clock: FakeClock, is_verified: bool
+) -> None:
+    with identity.transaction() as services:
+        if is_verified:
+            person = services.users.get(ada.id)
+            profile = replace(person.profile, email_verified=True)
+            services.storage.users.update(replace(person, profile=profile, version=person.version + 1))
+        project = services.projects.create(
+            ada.organization_id, CreateProject(name="Harbour"), principal=Principal.OPERATOR
+        )
+        until = services.now + timedelta(days=9)
+        command = AddUserGrant(user_id=ada.id, project_id=project.id, until=until)
+        services.user_grants.add(command, principal=Principal.OPERATOR)
+        services.managers.add(
+            Resource.of_organization(ada.organization_id),
+            AddManager(user_id=ada.id, roles=frozenset({"ORG_OWNER"}), until=until),
+            principal=Principal.OPERATOR,
+        )
+    identity.background_jobs.tidy_ended_roles()
+    assert queued_notifications(identity) == [], "it is too early"
+    clock.advance(days=3)
+    identity.background_jobs.tidy_ended_roles()
+    notices = queued_notifications(identity)
+    assert {notice.template: notice.values["place"] for notice in notices} == {
+        "project_roles_ending": "Harbour" if is_verified else "",
+        "manager_roles_ending": "Acme" if is_verified else "",
+    }
+    assert {(notice.to, notice.values["day"]) for notice in notices} == {(ADDRESS, f"{until:%Y-%m-%d}")}
+    clock.advance(days=1)
+    identity.background_jobs.tidy_ended_roles()
+    assert queued_notifications(identity) == []
+
+
 def test_first_password_sends_no_notification(identity: IdentityApplication, ada: HumanUser) -> None:
     with identity.transaction() as services:
         person = make_human_user(services, make_organization(services, "Bolt"), "bob", "bob@bolt.example")
@@ -154,6 +199,38 @@ def test_notification_is_retried_for_days(identity: IdentityApplication, ada: Hu
     clock.advance(days=1)
     with identity.read_session() as services:
         assert services.outbox.list_due("mail") == ()
+
+
+def test_every_impersonation_is_notified_whatever_mails_came_before(
+    identity: IdentityApplication, ada: HumanUser
+) -> None:
+    with identity.transaction() as services:
+        boss = make_human_user(services, services.organizations.get(ada.organization_id), "boss")
+        services.managers.add(
+            Resource.of_organization(ada.organization_id),
+            AddManager(user_id=boss.id, roles=frozenset({"ORG_OWNER"})),
+            principal=Principal.OPERATOR,
+        )
+        impersonator, _ = services.sessions.start(subject_of(services, boss), (), proofs=(), user_agent="")
+        for _ in range(20):
+            services.passwords.change(subject_of(services, ada), "hash")
+        start = partial(
+            services.impersonations.start,
+            ada.id,
+            StartImpersonation(reason="Why"),
+            impersonator=impersonator,
+            user_agent="",
+        )
+        for _ in range(MAX_MAILS_PER_ADDRESS):
+            start()
+        with pytest.raises(Denied):
+            start()
+    found = [item for item in queued_notifications(identity) if item.template == "impersonated"]
+    assert len(found) == MAX_MAILS_PER_ADDRESS
+    assert {item.to for item in found} == {ADDRESS}
+    assert {item.values["impersonator"] for item in found} == {impersonator.subject.login_name}
+    # Not to an unconfirmed address.
+    assert {item.values["reason"] for item in found} == {"Why" if ada.profile.email_verified else ""}
 
 
 def test_notified_events_are_audit_events() -> None:

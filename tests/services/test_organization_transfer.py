@@ -3,7 +3,7 @@
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -51,9 +51,11 @@ def unique(values: st.SearchStrategy[Any], *, most: int = 3) -> st.SearchStrateg
 def organizations(draw: st.DrawFn) -> dict[str, Any]:
     """A consistent organization, with ids as in a document."""
     people, programs = draw(unique(user_names)), draw(unique(user_names))
-    users = [draw(user_documents(f"p{name}")) for name in people]
+    attributes = draw(unique_attributes())
+    users = [draw(user_documents(f"p{name}", attributes)) for name in people]
     service_users = [draw(service_user_documents(f"s{name}")) for name in programs]
     ids = [user["id"] for user in (*users, *service_users)]
+    projects = draw(st.lists(project_documents(ids), max_size=3))
     return {
         "id": new_id(),
         "name": draw(names),
@@ -61,9 +63,11 @@ def organizations(draw: st.DrawFn) -> dict[str, Any]:
         "registration": draw(booleans),
         "active": draw(booleans),
         **draw(some_branding()),
+        "attributes": attributes,
         "users": users,
         "service_users": service_users,
-        "projects": draw(st.lists(project_documents(ids), max_size=3)),
+        "projects": projects,
+        "groups": [draw(group_documents(name, ids, projects)) for name in draw(unique(keys))],
         "managers": draw(some_managers(ids, "ORG_OWNER", "ORG_OWNER_VIEWER")),
     }
 
@@ -80,8 +84,40 @@ def some_branding() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional={"branding": st.fixed_dictionaries(members)})
 
 
+#: Values of the attributes of each type.
+ATTRIBUTE_VALUES: Mapping[str, st.SearchStrategy[Any]] = {
+    "text": names,
+    "number": st.integers(-9, 9) | st.just(1.5),
+    "date": st.just("2026-02-28"),
+    "choice": st.sampled_from(["S", "größer"]),
+    "boolean": booleans,
+}
+
+
 @st.composite
-def user_documents(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
+def unique_attributes(draw: st.DrawFn) -> list[dict[str, Any]]:
+    types = draw(st.lists(st.sampled_from(sorted(ATTRIBUTE_VALUES)), max_size=3))
+    return [
+        {
+            "id": new_id(),
+            "key": f"key_{number}",
+            "label": draw(names),
+            "hint": draw(st.sampled_from(["", "As in the contract"])),
+            "type": type_,
+            "choices": ["S", "größer"] if type_ == "choice" else [],
+            "required": draw(booleans),
+            "visible_to": "person",
+            "editable_by": draw(st.sampled_from(["managers", "person"])),
+            "confidential": draw(booleans),
+            "in_tokens": True,
+            "claim": draw(st.sampled_from(["", f"claim_{number}"])),
+        }
+        for number, type_ in enumerate(types)
+    ]
+
+
+@st.composite
+def user_documents(draw: st.DrawFn, user_name: str, attributes: list[dict[str, Any]]) -> dict[str, Any]:
     further = st.fixed_dictionaries(
         {},
         optional={
@@ -93,7 +129,8 @@ def user_documents(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
         },
     )
     values = {"id": new_id(), "user_name": user_name, "given_name": draw(names), "family_name": draw(names)}
-    return {**values, **draw(further), "active": draw(booleans)}
+    known = {item["key"]: draw(ATTRIBUTE_VALUES[item["type"]]) for item in attributes if draw(booleans)}
+    return {**values, **draw(further), **({"attributes": known} if known else {}), "active": draw(booleans)}
 
 
 @st.composite
@@ -136,6 +173,26 @@ def project_documents(draw: st.DrawFn, user_ids: list[str]) -> dict[str, Any]:
         "grants": draw(st.lists(grant, max_size=1)),
         "user_grants": [{"user": holder, "roles": draw(some_roles), "active": draw(booleans)} for holder in holders],
         "managers": draw(some_managers([*user_ids, f"otto@{OTHER}"], "PROJECT_OWNER")),
+    }
+
+
+@st.composite
+def group_documents(draw: st.DrawFn, name: str, user_ids: list[str], projects: list[dict[str, Any]]) -> dict[str, Any]:
+    members = draw(st.lists(st.sampled_from(user_ids), unique=True)) if user_ids else []
+    managed = draw(st.lists(st.sampled_from([project["id"] for project in projects]), unique=True)) if projects else []
+    return {
+        "id": new_id(),
+        "name": name,
+        "description": draw(names),
+        "active": draw(booleans),
+        "members": [{"user": user} for user in members],
+        "grants": [
+            {"project": project["id"], "roles": [role["key"] for role in project["roles"]]} for project in projects
+        ],
+        "managers": [
+            *draw(st.sampled_from([[], [{"roles": ["ORG_OWNER"]}]])),
+            *({"project": id_, "roles": ["PROJECT_OWNER"]} for id_ in managed),
+        ],
     }
 
 
@@ -273,7 +330,9 @@ class TestComingBack:
 def is_shown(described: Any, exported_value: Any) -> bool:
     """True if everything described exists, whatever the ids and the order of lists."""
     if isinstance(described, dict):
-        return all(is_shown(value, exported_value[name]) for name, value in described.items())
+        return all(
+            name in exported_value and is_shown(value, exported_value[name]) for name, value in described.items()
+        )
     if isinstance(described, list):
         return len(described) == len(exported_value) and all(
             any(is_shown(item, other) for other in exported_value) for item in described

@@ -27,7 +27,7 @@ MAIL = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@
 PLUGIN = RecordNamespace("some_plugin")
 ROWS_PER_KIND = 3
 #: The signing key, and of each: a link, a stored response, a plugin's record, a mail, and a provider's secret.
-ALL = 1 + 5 * ROWS_PER_KIND
+ALL = 1 + 6 * ROWS_PER_KIND
 
 
 class Filled:
@@ -40,9 +40,10 @@ class Filled:
         rekey(world.identity.transaction, self._process.sealer, lambda _: None)
         self.use(OLD)
         self.kind = next(iter(self._process.deliveries))
-        self.codes, self.providers = [], []
+        self.codes, self.providers, self.webhooks = [], [], []
         for at in range(ROWS_PER_KIND):
             self.providers.append(world.make_upstream_provider(client_secret=f"secret {at}"))
+            self.webhooks.append(world.make_webhook(events=("backup.made",)))
             with world.identity.transaction() as services:
                 link = services.one_time_links.issue(OneTimeLinkKind.REGISTRATION, content={"at": str(at)})
                 services.record_service(PLUGIN).add("thing", str(at), {"at": at}, seal=True)
@@ -79,6 +80,8 @@ class Filled:
                 record = services.record_service(PLUGIN).find("thing", str(at))
                 assert record is not None
                 assert record.value == {"at": at}
+                webhook = services.webhooks.get(self.webhooks[at].id)
+                assert len(services.webhooks._signing_secrets(webhook)) == 1
             messages = services.outbox.list_due(self.kind)
             assert [services.outbox.unseal(message) for message in messages] == [b"content"] * ROWS_PER_KIND
         with self.world.identity.transaction() as services:
@@ -216,6 +219,7 @@ def test_every_sealed_column_is_rekeyed() -> None:
     assert sealed == {
         "signing_keys.sealed_private_key",
         "upstream_providers.secret",
+        "webhooks.secret",
         "outgoing_messages.sealed",
         "records.sealed",
     }

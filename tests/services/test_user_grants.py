@@ -49,7 +49,9 @@ class Shop:
         return self.services.user_grants.add(command, principal=principal)
 
     def effective(self, user: HumanUser) -> set[str]:
-        grants = self.services.storage.user_grants.list_effective(user.id, frozenset({self.project.id}))
+        grants = self.services.storage.user_grants.list_effective(
+            user.id, frozenset({self.project.id}), self.services.now
+        )
         return {role for grant in grants for role in grant.roles}
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.house.service_processes import ROOT, free_port
 from tests.process_tree import list_process_tree
 
-LONG = 30.0
+LONG = 300.0
 PROGRAM = str(Path(sys.executable).with_name("identity"))
 
 INI = """

@@ -68,6 +68,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(1, thorough=2)
 @pytest.mark.parametrize("server", COMMANDS)
 def test_third_party_server_issues_tokens(start_server: StartServer, server: str) -> None:
     service = start_server(server)

@@ -49,7 +49,11 @@ def ada(world: World) -> HumanUser:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of wrong passwords without hundreds of hashes."""
     verify, no = cache(PasswordHasher.verify), HashVerification(is_match=False, needs_rehash=False)
-    monkeypatch.setattr(PasswordHasher, "verify", lambda *arguments: no if WRONG in arguments else verify(*arguments))
+    monkeypatch.setattr(
+        PasswordHasher,
+        "verify",
+        lambda *arguments, **options: no if WRONG in arguments else verify(*arguments, **options),
+    )
 
 
 @pytest.fixture

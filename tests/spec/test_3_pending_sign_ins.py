@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -216,10 +217,10 @@ def test_password_replaced_during_verification_is_refused(world: World, monkeypa
     hasher = world.identity.process_state.hasher
     verify = hasher.verify
 
-    def replaced_meanwhile(stored: str | None, password: str) -> HashVerification:
+    def replaced_meanwhile(stored: str | None, password: str, **options: Any) -> HashVerification:
         with ThreadPoolExecutor(1) as executor:
             executor.submit(end_by_manager, scene, "one-time password").result()
-        return verify(stored, password)
+        return verify(stored, password, **options)
 
     monkeypatch.setattr(hasher, "verify", replaced_meanwhile)
     _ask(scene, "login")

@@ -31,7 +31,9 @@ def test_me_returns_user_roles_and_organization(world: World, owner: ServiceUser
             "name": owner.organization.name,
             "primary_domain": owner.organization.primary_domain,
         },
-        "roles": [{"level": "organization", "resource_id": owner.organization.id, "roles": ["ORG_OWNER"]}],
+        "roles": [
+            {"level": "organization", "resource_id": owner.organization.id, "roles": ["ORG_OWNER"], "until": None}
+        ],
     }
 
 

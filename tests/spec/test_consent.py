@@ -245,7 +245,7 @@ def test_console_lists_and_revokes_consent(scene: ConsentScenario) -> None:
     scene.world.assign_manager_role(manager, "ORG_USER_MANAGER")
     console = Browser(scene.world)
     console.start_session(manager)
-    console.open(f"/console/users/{scene.person.id}")
+    console.open(f"/console/users/{scene.person.id}/sessions")
     assert scene.owner.name in console.page.html.select_one("#connections").get_text()
     console.click("Disconnect … Invoices & more")
     page = console.submit()

@@ -20,7 +20,7 @@ from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import World
 from tests.plugins.management.api_fixture_data import make_fixture_data
 
-pytestmark = [pytest.mark.storages("sqlite"), pytest.mark.thorough]
+pytestmark = [pytest.mark.storages("sqlite"), pytest.mark.exhaustive]
 
 #: Single-row tables that every request depends on.
 OF_ALL = {"instance"}

@@ -300,7 +300,7 @@ GRANT_ATTEMPTS = (
 )
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(12, thorough=40)
 def test_second_factor_cannot_be_bypassed(case: FactorMatrixCase) -> None:
     problems = []
     for attempt in GRANT_ATTEMPTS:

@@ -26,8 +26,8 @@ EVERYBODY = "signed in"
 #: Permission → operations; the path determines the level at which it is checked.
 ROUTES = {
     EVERYBODY: "GET /me",
-    ANY: "GET /instance; GET /organizations; GET /roles",
-    "instance.read": "GET /instance/policy",
+    ANY: "GET /instance; GET /organizations; GET /roles; GET /search",
+    "instance.read": "GET /instance/policy; GET /instance/figures; GET /instance/webhooks; GET /instance/plugins",
     "instance_manager.read": "GET /instance/managers",
     "instance_manager.write": "POST /instance/managers",
     "signing_key.read": "GET /instance/signing-keys",
@@ -40,22 +40,26 @@ ROUTES = {
     "organization.create": "POST /organizations; POST /organizations/import",
     "organization.read": "GET /organizations/{organization}; GET /organizations/{organization}/domains;"
     " GET /organizations/{organization}/domains/{domain}; GET /organizations/{organization}/policy;"
-    " GET /organizations/{organization}/branding",
-    "organization.write": "PATCH /organizations/{organization}; PATCH /organizations/{organization}/branding",
+    " GET /organizations/{organization}/branding; GET /organizations/{organization}/figures;"
+    " GET /organizations/{organization}/mail-texts",
+    "organization.write": "PATCH /organizations/{organization}; PATCH /organizations/{organization}/branding;"
+    " PATCH /organizations/{organization}/mail-texts",
     "organization_domain.write": "POST /organizations/{organization}/domains;"
     " POST /organizations/{organization}/domains/{domain}/verify;"
     " DELETE /organizations/{organization}/domains/{domain}",
     "organization_policy.write": "PATCH /organizations/{organization}/policy;"
     " POST /organizations/{organization}/policy/effect",
     "instance.write": "POST /organizations/{organization}/domains/{domain}/assert; PATCH /instance/policy;"
-    " POST /instance/policy/effect",
+    " POST /instance/policy/effect; POST /instance/webhooks; GET /instance/mail-server; PATCH /instance/mail-server;"
+    " POST /instance/mail-server/test; GET /instance/mails; POST /instance/mails/{mail}/retry;"
+    " DELETE /instance/mails/{mail}; GET /instance/mail-texts; PATCH /instance/mail-texts",
     "organization.delete": "DELETE /organizations/{organization}; POST /organizations/{organization}/deactivate;"
     " POST /organizations/{organization}/reactivate",
     "organization_manager.read": "GET /organizations/{organization}/managers;"
     " POST /organizations/{organization}/export",
     "organization_manager.write": "POST /organizations/{organization}/managers",
     "user.read": "GET /organizations/{organization}/users; GET /users/{user};"
-    " GET /organizations/{organization}/token-preview; GET /users/{user}/factors",
+    " GET /organizations/{organization}/token-preview; GET /users/{user}/factors; GET /users/{user}/access",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
     " POST /users/{user}/unlock; POST /users/{user}/keep; DELETE /users/{user}/factors",
@@ -64,6 +68,7 @@ ROUTES = {
     "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session};"
     " DELETE /users/{user}/connections/{application}",
     "service_user.read": "GET /organizations/{organization}/service-users; GET /service-users/{service_user};"
+    " GET /service-users/{service_user}/access;"
     " GET /service-users/{service_user}/keys; GET /service-users/{service_user}/keys/{key};"
     " GET /service-users/{service_user}/secrets; GET /service-users/{service_user}/secrets/{secret};"
     " GET /service-users/{service_user}/personal-access-tokens;"
@@ -87,7 +92,7 @@ ROUTES = {
     "project_manager.write": "POST /projects/{project}/managers",
     "application.read": "GET /projects/{project}/applications; GET /applications/{application};"
     " GET /applications/{application}/secrets; GET /applications/{application}/secrets/{client_secret};"
-    " GET /applications/{application}/branding",
+    " GET /applications/{application}/branding; GET /applications/{application}/log",
     "application.write": "POST /projects/{project}/applications; PATCH /applications/{application};"
     " POST /applications/{application}/deactivate; POST /applications/{application}/reactivate;"
     " POST /applications/{application}/secrets; DELETE /applications/{application}/secrets/{client_secret};"
@@ -98,12 +103,31 @@ ROUTES = {
     "project_grant.write": "POST /projects/{project}/grants; PATCH /project-grants/{project_grant};"
     " POST /project-grants/{project_grant}/deactivate; POST /project-grants/{project_grant}/reactivate",
     "project_grant.delete": "DELETE /project-grants/{project_grant}",
+    "attribute.read": "GET /organizations/{organization}/attributes; GET /attributes/{attribute}",
+    "attribute.write": "POST /organizations/{organization}/attributes; PATCH /attributes/{attribute}",
+    "attribute.delete": "DELETE /attributes/{attribute}",
+    "group.read": "GET /organizations/{organization}/groups; GET /users/{user}/groups;"
+    " GET /service-users/{service_user}/groups; GET /groups/{group}; GET /groups/{group}/members;"
+    " GET /groups/{group}/grants; GET /groups/{group}/managers; GET /group-members/{group_member};"
+    " GET /group-grants/{group_grant}; GET /group-managers/{group_manager}",
+    "group.write": "POST /organizations/{organization}/groups; PATCH /groups/{group}; DELETE /groups/{group};"
+    " POST /groups/{group}/deactivate; POST /groups/{group}/reactivate; POST /groups/{group}/members;"
+    " POST /groups/{group}/grants; POST /groups/{group}/managers; PATCH /group-members/{group_member};"
+    " DELETE /group-members/{group_member}; PATCH /group-grants/{group_grant}; DELETE /group-grants/{group_grant};"
+    " PATCH /group-managers/{group_manager}; DELETE /group-managers/{group_manager}",
     "upstream_provider.read": "GET /organizations/{organization}/upstream-providers;"
     " GET /upstream-providers/{upstream_provider}",
     "upstream_provider.write": "POST /organizations/{organization}/upstream-providers;"
     " PATCH /upstream-providers/{upstream_provider}; POST /upstream-providers/{upstream_provider}/deactivate;"
     " POST /upstream-providers/{upstream_provider}/reactivate",
     "upstream_provider.delete": "DELETE /upstream-providers/{upstream_provider}",
+    "webhook.read": "GET /organizations/{organization}/webhooks; GET /webhooks/{webhook};"
+    " GET /webhooks/{webhook}/deliveries; GET /webhooks/{webhook}/deliveries/{delivery}",
+    "webhook.write": "POST /organizations/{organization}/webhooks; PATCH /webhooks/{webhook};"
+    " POST /webhooks/{webhook}/deactivate; POST /webhooks/{webhook}/reactivate; POST /webhooks/{webhook}/test;"
+    " POST /webhooks/{webhook}/rotate-secret; POST /webhooks/{webhook}/retire-previous-secret;"
+    " POST /webhooks/{webhook}/deliveries/{delivery}/resend",
+    "webhook.delete": "DELETE /webhooks/{webhook}",
     "project_grant_manager.read": "GET /project-grants/{project_grant}/managers;"
     " GET /project-grants/{project_grant}/other-managers",
     "project_grant_manager.write": "POST /project-grants/{project_grant}/managers",
@@ -121,8 +145,9 @@ ROUTES = {
 _GRANTS = "project_grant_manager.* user_grant.* project_grant.read"
 _PROJECTS = f"project_role.* application.* project_grant.* project_manager.* {_GRANTS}"
 _PROJECTS += " project.read project.write project.delete"
-_PEOPLE = "user.* service_user.* session.*"
-_ORGANIZATION_OWNER = f"{_PEOPLE} project.* organization_manager.* upstream_provider.* {_PROJECTS}"
+_PEOPLE = "user.read user.write user.delete service_user.* session.* group.*"
+_ORGANIZATION_OWNER = f"{_PEOPLE} project.* organization_manager.* upstream_provider.* attribute.* {_PROJECTS}"
+_ORGANIZATION_OWNER += " webhook.* user.impersonate"
 _ORGANIZATION_OWNER += " organization.read organization.write organization.delete audit_event.read"
 _ORGANIZATION_OWNER += " organization_domain.* organization_policy.*"
 _FEW = "organization.read project.read project_role.read"
@@ -132,14 +157,15 @@ ROLES = {
     "IAM_OWNER": "*",
     "IAM_OWNER_VIEWER": "*.read",
     "IAM_ORG_MANAGER": f"{_ORGANIZATION_OWNER} organization.create",
-    "IAM_USER_MANAGER": f"{_PEOPLE} user_grant.* {_FEW}",
+    "IAM_USER_MANAGER": f"{_PEOPLE} attribute.read user_grant.* {_FEW}",
     "ORG_OWNER": _ORGANIZATION_OWNER,
     "ORG_OWNER_VIEWER": "organization.read user.read service_user.read session.read project.read project_role.read"
     " application.read project_grant.read user_grant.read organization_manager.read project_manager.read"
-    " project_grant_manager.read audit_event.read upstream_provider.read",
-    "ORG_USER_MANAGER": f"{_PEOPLE} user_grant.* {_FEW}",
-    "ORG_USER_PERMISSION_EDITOR": f"user_grant.* user.read service_user.read {_FEW}",
-    "ORG_PROJECT_PERMISSION_EDITOR": f"user_grant.* project_grant.* user.read service_user.read {_FEW}",
+    " project_grant_manager.read audit_event.read upstream_provider.read attribute.read webhook.read"
+    " group.read",
+    "ORG_USER_MANAGER": f"{_PEOPLE} attribute.read user_grant.* {_FEW}",
+    "ORG_USER_PERMISSION_EDITOR": f"user_grant.* user.read service_user.read group.read {_FEW}",
+    "ORG_PROJECT_PERMISSION_EDITOR": f"user_grant.* project_grant.* user.read service_user.read group.read {_FEW}",
     "ORG_PROJECT_CREATOR": "organization.read project.create",
     "ORG_SETTINGS_MANAGER": "organization.read organization.write",
     "PROJECT_OWNER": _PROJECTS,
@@ -338,7 +364,8 @@ def held_by_other(role: str) -> dict[Cell, int]:
     """The statuses for the grantee's organization."""
     expected_statuses = {}
     for cell in CELLS:
-        if cell.level == "instance":
+        # What any manager may call shows each of them only what they may read.
+        if cell.level == "instance" or cell.permission == ANY:
             continue
         if cell.level == "project_grant" and not cell.manager:
             allowed = holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission)

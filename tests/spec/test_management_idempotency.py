@@ -36,6 +36,9 @@ SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
     ),
     "issue_password_link": ({"password_link"}, {}),
     "set_one_time_password": ({"one_time_password"}, {}),
+    "create_webhook": ({"secret"}, {"name": "Stock", "url": "https://stock.example/events"}),
+    "create_instance_webhook": ({"secret"}, {"name": "Stock", "url": "https://stock.example/events"}),
+    "rotate_webhook_secret": ({"secret"}, {}),
     # No secrets, but personal data, which each request exports again.
     "export_organization": ({"format", "version", "instance", "organization"}, {}),
 }
@@ -49,6 +52,8 @@ def test_one_time_members_are_listed() -> None:
         for operation in OPERATIONS
         if operation.method == "POST"
     }
+    # The reply of the mail server is no secret.
+    del found["send_test_mail"]
     assert {name: members for name, members in found.items() if members} == {
         name: members for name, (members, _) in SHOWN_ONCE.items()
     }

@@ -1,5 +1,7 @@
 """Management API: managers and manager roles (service description §2.6, security 14.4)."""
 
+from datetime import timedelta
+
 import pytest
 
 from identity.domain.permissions import Resource, project_resource
@@ -37,6 +39,25 @@ def test_manager_life_cycle(world: World, owner: ServiceUserProgram, api: ApiCli
     assert (events[2].detail["roles"], events[2].organization_id) == (created["roles"], owner.organization.id)
 
 
+def test_manager_roles_have_an_end(world: World, owner: ServiceUserProgram, api: ApiClient, managers: str) -> None:
+    robot = world.make_service_user_program(owner.organization)
+    end = world.clock() + timedelta(minutes=10)
+    until = f"{end:%Y-%m-%dT%H:%M:%SZ}"
+    created = api.post(managers, {"user_id": robot.id, "roles": ["ORG_OWNER_VIEWER"], "until": until})
+    path, client = f"/managers/{created['id']}", ApiClient.for_user(robot)
+    assert created["until"] == until
+    assert client.get("/me")["roles"][0]["until"] == until
+    assert api.patch(path, {"until": None})["until"] is None
+    assert api.patch(path, {"roles": ["ORG_SETTINGS_MANAGER"]})["until"] is None
+    assert api.patch(path, {"until": until})["roles"] == ["ORG_SETTINGS_MANAGER"]
+    for wrong in (f"{world.clock():%Y-%m-%dT%H:%M:%SZ}", "2099-01-01T00:00:00Z", "2027-01-31", 1):
+        error = check_api_error(api.ask("PATCH", path, {"until": wrong}), 422, "invalid")
+        assert "until" in str(error)
+    world.clock.advance(minutes=10)
+    check_api_error(client.ask("GET", managers), 403, "forbidden")
+    assert api.get(path)["until"] == until, "it is still listed"
+
+
 @pytest.mark.shows("2.6.1", "2.6.2", "2.6.3", "2.6.4")
 @pytest.mark.parametrize(
     ("path", "role"),
@@ -55,7 +76,7 @@ def test_each_level_has_managers(world: World, path: str, role: str) -> None:
     created = api.post(managers, {"user_id": robot.id, "roles": [role]})
     assert created["id"] in [manager["id"] for manager in api.list(managers)]
     assert ApiClient.for_user(robot).get("/me")["roles"] == [
-        {"level": created["level"], "resource_id": created["resource_id"], "roles": [role]}
+        {"level": created["level"], "resource_id": created["resource_id"], "roles": [role], "until": None}
     ]
     answer = api.ask(
         "POST",

@@ -97,6 +97,7 @@ def disturbed(database_factory: DatabaseFactory) -> Iterator[World]:
 
 @pytest.mark.shows("4.9.2")
 @pytest.mark.thorough
+@pytest.mark.sampled(1, thorough=70)
 @pytest.mark.parametrize("name", [operation.name for operation in OPERATIONS])
 def test_responses_match_the_document(disturbed: World, name: str) -> None:
     asker = SchemathesisCaller(disturbed, name)

@@ -18,7 +18,7 @@ from identity.services.organization_transfer import StreamedOrganizationImport
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
-from tests.mail_server import MailServer
+from tests.mail_server import ReceivingMailServer
 from tests.spec.password_attempts import at_password, enters, known, make_password_user, tried
 
 pytestmark = pytest.mark.storages("memory")
@@ -131,7 +131,7 @@ def test_silent_name_servers_of_one_organization_do_not_block_others(monkeypatch
 
 
 def test_invitations_of_one_organization_do_not_delay_resets(make_world: WorldFactory) -> None:
-    post = MailServer()
+    post = ReceivingMailServer()
     post.start()
     world = make_world(**post.settings)
     with world.transaction_services() as services:

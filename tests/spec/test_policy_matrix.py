@@ -328,6 +328,9 @@ TABLE: Mapping[str, PolicyMatrixRow] = {
     "registration_domains": PolicyMatrixRow(("acme.example",), {"registration": "closed"}),
     "registration_verified": PolicyMatrixRow(True, {"registration": "closed"}),
     "account_deletion": PolicyMatrixRow(False, {"deletion": "404"}),
+    "passkey_upgrade": PolicyMatrixRow(
+        True, {"password": "passkeys/upgrade", "password of a manager": "passkeys/upgrade"}
+    ),
 }
 #: Instance rules that let an organization be stricter.
 ALLOWED = {"remember_browser": 30, "account_deletion": True, "password_change_after_reset": False}

@@ -287,7 +287,10 @@ def test_foreign_organization_role_does_not_restrict_home_managers(
 
 @pytest.mark.parametrize(
     "permission",
-    ["organization_policy.write", "organization_domain.write", "upstream_provider.write", "upstream_provider.delete"],
+    [
+        *("organization_policy.write", "organization_domain.write", "upstream_provider.write"),
+        *("upstream_provider.delete", "webhook.write", "webhook.delete"),
+    ],
 )
 def test_instance_organization_sign_in_is_managed_by_instance(world: World, permission: str) -> None:
     with world.read_only_services() as services:

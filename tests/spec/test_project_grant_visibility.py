@@ -303,5 +303,5 @@ def test_user_page_lists_managed_project_grant(shared: ProjectGrantScenario) -> 
     for side, people in (("owner", shared.owner), ("holder", shared.holder)):
         browser = Browser(shared.world)
         browser.start_session(people[0])
-        section = browser.open(f"/console/users/{people[1].id}").html.find(id="managers")
+        section = browser.open(f"/console/users/{people[1].id}/access").html.find(id="access")
         assert shared.project.name in section.text, side

@@ -260,7 +260,7 @@ def patiently(use: Callable[[], bool]) -> bool:
     raise AssertionError("it was in the way of others each time")
 
 
-@pytest.mark.sampled(17)
+@pytest.mark.sampled(17, thorough=34)
 @pytest.mark.parametrize("artifact", ONCE)
 def test_concurrent_uses_succeed_once(world: World, artifact: str) -> None:
     for _ in range(ROUNDS):

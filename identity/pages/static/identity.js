@@ -103,4 +103,12 @@
       } catch { /* The server looks again when the form is sent. */ }
     });
   }
+
+  // Tabs that are wider than the screen show the current one.
+  for (const current of all('.tabs a[aria-current]')) {
+    const bar = current.closest('.tabs');
+    const { left, right } = bar.getBoundingClientRect();
+    const place = current.getBoundingClientRect();
+    if (place.right > right || place.left < left) bar.scrollLeft += place.right - right;
+  }
 })();

@@ -25,9 +25,12 @@ class ConsolePlugin:
         """Adds the routes and templates of the console."""
         from identity.domain.messages import gettext_lazy
         from identity.plugins.console import pages
-        from identity.plugins.console.console_page import CONSOLE_PATH
+        from identity.plugins.console.console_page import CONSOLE_PATH, console_frame
+        from identity.plugins.console.resources.impersonation import return_path
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.console:templates")
         config.add_account_menu_entry(gettext_lazy("Console"), CONSOLE_PATH, for_managers=True)
+        config.registry.pages.console_frame = console_frame
+        config.registry.pages.impersonation_return_path = return_path
         pages.add_console_pages(config)

@@ -194,6 +194,7 @@ def _impact_labels(effects: DeletionImpact) -> list[Message]:
         ngettext_lazy("{n} project grant", "{n} project grants", effects.project_grants),
         ngettext_lazy("{n} user grant", "{n} user grants", effects.user_grants),
         ngettext_lazy("{n} manager role", "{n} manager roles", effects.managers),
+        ngettext_lazy("{n} group", "{n} groups", effects.groups),
         ngettext_lazy("{n} key", "{n} keys", effects.keys),
         ngettext_lazy("{n} client secret", "{n} client secrets", effects.secrets),
         ngettext_lazy("{n} personal access token", "{n} personal access tokens", effects.personal_access_tokens),

@@ -21,7 +21,10 @@ _ACTOR_KIND_LABELS = {
 _USER_KINDS = frozenset({"user", "service_user"})
 #: Named after their user: their own id means nothing to a reader.
 _USER_OWNED_KINDS = frozenset(
-    {"manager", "user_grant", "service_user_key", "service_user_secret", "personal_access_token", "legal_hold"}
+    {
+        *("manager", "user_grant", "group_member"),
+        *("service_user_key", "service_user_secret", "personal_access_token", "legal_hold"),
+    }
 )
 _IDENTIFIED_ACTOR_KINDS = frozenset({ActorKind.USER, ActorKind.CLIENT})
 
@@ -54,6 +57,7 @@ class AuditEventNames:
             grant.project_id for grant in grants.values()
         }
         projects = storage.projects.find_many(ids_by_kind.get("project", set()) | of_projects)
+        groups = storage.groups.find_many(ids_by_kind.get("group", ()))
         other_ids = {_other_organization_id(event) for event in events} - {""}
         organizations = storage.organizations.find_many(ids_by_kind.get("organization", set()) | other_ids)
         # The organizations whose pages can show it.
@@ -64,6 +68,7 @@ class AuditEventNames:
                 for key, application in applications.items()
                 if application.project_id in homes
             },
+            **{("group", key): (group.name, (group.organization_id,)) for key, group in groups.items()},
             **{("project", key): (project.name, (homes[key],)) for key, project in projects.items()},
             **{
                 ("project_grant", key): (
@@ -137,7 +142,11 @@ def _owner_user_id(event: NamedEvent, storage: Storage) -> str | None:
     recorded = (isinstance(event, AuditEvent) and event.user_id) or _detail(event).get("user_id")
     if isinstance(recorded, str):
         return recorded
-    stores: Mapping[str, Any] = {"manager": storage.managers, "user_grant": storage.user_grants}
+    stores: Mapping[str, Any] = {
+        "manager": storage.managers,
+        "user_grant": storage.user_grants,
+        "group_member": storage.group_members,
+    }
     stored = stores[event.object_kind].find(event.object_id) if event.object_kind in stores else None
     return None if stored is None else str(stored.user_id)
 

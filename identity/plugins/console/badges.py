@@ -43,6 +43,19 @@ def expiry_badge(expires_at: datetime, now: datetime, translator: Translator) ->
     return Badge(translator.gettext("Active"), "success")
 
 
+def end_badge(until: datetime | None, now: datetime, translator: Translator) -> Badge | None:
+    """When roles end by themselves; None for roles without an end."""
+    if until is None:
+        return None
+    left = until - now
+    if left <= timedelta():
+        return Badge(translator.gettext("Ended"), "danger")
+    if left <= EXPIRY_WARNING_PERIOD:
+        days = max(left // timedelta(days=1), 1)
+        return Badge(translator.ngettext("Ends in {n} day", "Ends in {n} days", days), "warning")
+    return Badge(translator.gettext("Until {day}", day=f"{until:%Y-%m-%d}"))
+
+
 def keys_badge(summary: KeySummary | None, now: datetime, translator: Translator) -> Badge | None:
     """One badge for all keys of a service user: the earliest expiry if near, else the number of live keys."""
     if summary is None or summary.next_expires_at is None:

@@ -39,9 +39,9 @@ class SecretService(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ClientSecrets:
-    """The secrets of one type of owner. ``section_id`` to ``empty`` are about the section on the owner's page, where
-    adding the first secret may be the primary action. ``impact`` is what stops working without a secret,
-    ``last_impact`` a stronger warning for the only one, ``tokens`` what happens to issued tokens.
+    """The secrets of one type of owner. ``section_id`` to ``empty`` are about the section on the owner's page, on the
+    tab ``tab_path``, where adding the first secret may be the primary action. ``impact`` is what stops working without
+    a secret, ``last_impact`` a stronger warning for the only one, ``tokens`` what happens to issued tokens.
     """
 
     owner: AnyResourceType
@@ -50,6 +50,7 @@ class ClientSecrets:
     title: str
     lead: str
     empty: str
+    tab_path: str = ""
     is_primary_task: bool = False
     impact: str
     last_impact: str = ""
@@ -112,7 +113,7 @@ class ClientSecrets:
                 (self.last_impact if len(self.list(page)) == 1 else "") or self.impact,
                 self.tokens,
             ],
-            back=f"#{self.section_id}",
+            back=f"{self.tab_path}#{self.section_id}",
         )
         return self.owner.route("/secrets/new", page, "write"), *action_routes(secret, revoke)
 
@@ -128,7 +129,7 @@ class CreateClientSecretPage(ResourcePage[Any], ConsoleFormPage):
         self, context: RouteContext, request: Request, *, resource_type: AnyResourceType, secrets: ClientSecrets
     ) -> None:
         super().__init__(context, request, resource_type=resource_type)
-        self.secrets, self.back_path_suffix = secrets, f"#{secrets.section_id}"
+        self.secrets, self.back_path_suffix = secrets, f"{secrets.tab_path}#{secrets.section_id}"
 
     @property
     def lead(self) -> str:

@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from markupsafe import Markup, escape
+from pyramid.interfaces import IRoutesMapper
+from pyramid.request import Request
 
 from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, NotFound
+from identity.domain.expirations import TimeLimited
 from identity.domain.messages import Message
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
@@ -23,7 +26,7 @@ from identity.pages.flash_messages import flashed_event
 from identity.pages.forms import SUBMISSION_ID_FIELD, Form
 from identity.pages.layout import NavigationGroup, NavigationItem, OrganizationSwitcher
 from identity.pages.signed_in_page import SignedInPage
-from identity.plugins.console.badges import Badge, EntityLink
+from identity.plugins.console.badges import Badge, EntityLink, end_badge
 from identity.plugins.console.event_messages import event_message
 from identity.services.access_control import Principal, VisibleEntityT
 from identity.storage.paging import PageRequest, ResultPage
@@ -37,6 +40,8 @@ EntityT = TypeVar("EntityT")
 RenderedT = TypeVar("RenderedT")
 
 CONSOLE_PATH = "/console"
+SEARCH_PATH = f"{CONSOLE_PATH}/search"
+SEARCH_ROUTE = "console.search"
 Breadcrumbs = Sequence[tuple[str, str]]
 _MAX_SWITCHER_ORGANIZATIONS = 8
 
@@ -47,37 +52,78 @@ _APPLICATION_PERMISSIONS = ("application.write", "application.delete")
 @dataclass(frozen=True)
 class NavigationSection:
     """A navigation link: last path segment, label, icon, and the permission to see it. ``allows_partial_access``
-    shows it to managers who hold the permission on a resource inside the organization only.
+    shows it to managers who hold the permission on a resource inside the organization only. ``help_page`` is the page
+    of the documentation about it.
     """
 
     name: str
     label: str
     icon: str
     permission: str
+    help_page: str = "how-to/administrators/console"
     allows_partial_access: bool = False
 
 
 OVERVIEW_SECTION = NavigationSection("overview", _("Overview"), "overview", "organization.read")
 ORGANIZATION_SECTIONS = (
-    NavigationSection("users", _("Users"), "users", "user.read"),
-    NavigationSection("service-users", _("Service users"), "service", "service_user.read"),
-    NavigationSection("projects", _("Projects"), "project", "project.read", allows_partial_access=True),
+    NavigationSection("users", _("Users"), "users", "user.read", "how-to/administrators/users"),
+    NavigationSection("attributes", _("Attributes"), "settings", "attribute.read", "how-to/administrators/attributes"),
     NavigationSection(
-        "granted-projects", _("Granted projects"), "grant", "project_grant.read", allows_partial_access=True
+        "service-users", _("Service users"), "service", "service_user.read", "how-to/administrators/service-user-keys"
     ),
-    NavigationSection("upstream-providers", _("Identity providers"), "key", "upstream_provider.read"),
+    NavigationSection("groups", _("Groups"), "groups", "group.read", "how-to/administrators/groups"),
+    NavigationSection(
+        "projects",
+        _("Projects"),
+        "project",
+        "project.read",
+        "how-to/administrators/applications",
+        allows_partial_access=True,
+    ),
+    NavigationSection(
+        "granted-projects",
+        _("Granted projects"),
+        "grant",
+        "project_grant.read",
+        "how-to/administrators/managers-and-roles",
+        allows_partial_access=True,
+    ),
+    NavigationSection(
+        "upstream-providers",
+        _("Identity providers"),
+        "door",
+        "upstream_provider.read",
+        "how-to/administrators/identity-providers",
+    ),
+    NavigationSection("webhooks", _("Webhooks"), "webhook", "webhook.read", "how-to/administrators/webhooks"),
     NavigationSection("", _("Organization"), "organization", "organization.read"),
-    NavigationSection("policy", _("Sign-in policy"), "lock", "organization.read"),
-    NavigationSection("audit-events", _("Audit events"), "audit", "audit_event.read"),
+    NavigationSection("policy", _("Sign-in policy"), "lock", "organization.read", "how-to/administrators/policies"),
+    NavigationSection("audit-events", _("Audit events"), "audit", "audit_event.read", "reference/events"),
     NavigationSection("token-preview", _("Token preview"), "preview", "user.read"),
 )
 INSTANCE_SECTIONS = (
     NavigationSection("organizations", _("Organizations"), "organization", "organization.read"),
-    NavigationSection("instance", _("Instance administrators"), "users", "instance_manager.read"),
-    NavigationSection("instance/policy", _("Sign-in policy"), "lock", "instance.read"),
-    NavigationSection("instance/signing-keys", _("Signing keys"), "key", "signing_key.read"),
-    NavigationSection("instance/legal-holds", _("Legal holds"), "lock", "legal_hold.read"),
-    NavigationSection("audit-events", _("All audit events"), "audit", "audit_event.read"),
+    NavigationSection(
+        "instance",
+        _("Instance administrators"),
+        "users",
+        "instance_manager.read",
+        "how-to/administrators/managers-and-roles",
+    ),
+    NavigationSection(
+        "instance/policy", _("Sign-in policy"), "lock", "instance.read", "how-to/administrators/policies"
+    ),
+    NavigationSection("instance/mail-server", _("Mail server"), "mail", "instance.write", "how-to/operators/mail"),
+    NavigationSection(
+        "instance/mail-texts", _("Texts of mails"), "mail", "instance.write", "how-to/administrators/mail-texts"
+    ),
+    NavigationSection("instance/signing-keys", _("Signing keys"), "key", "signing_key.read", "how-to/operators/keys"),
+    NavigationSection("instance/webhooks", _("Webhooks"), "webhook", "instance.read", "how-to/administrators/webhooks"),
+    NavigationSection("instance/plugins", _("Plugins"), "apps", "instance.read", "reference/settings"),
+    NavigationSection(
+        "instance/legal-holds", _("Legal holds"), "lock", "legal_hold.read", "how-to/operators/retention"
+    ),
+    NavigationSection("audit-events", _("All audit events"), "audit", "audit_event.read", "reference/events"),
 )
 
 
@@ -94,6 +140,16 @@ class ConsolePage(SignedInPage):
     def section(self) -> str:
         """The name of the page's navigation section."""
         return ""
+
+    @property
+    def help_path(self) -> str:
+        """The documentation of the page's section, if a plugin shows it."""
+        folder = self.request.registry.get("documentation_path")
+        if folder is None:
+            return ""
+        sections = INSTANCE_SECTIONS if self.is_instance_page else ORGANIZATION_SECTIONS
+        section = next((item for item in sections if item.name == self.section), OVERVIEW_SECTION)
+        return f"{folder}/{section.help_page}.html"
 
     @property
     def is_instance_page(self) -> bool:
@@ -167,6 +223,11 @@ class ConsolePage(SignedInPage):
         return [(self.section_label, f"{self.base_path}/{self.section}")] if self.section_label else ()
 
     @property
+    def search_path(self) -> str:
+        routes = self.request.registry.queryUtility(IRoutesMapper)
+        return SEARCH_PATH if routes.get_route(SEARCH_ROUTE) is not None else ""
+
+    @property
     def title_suffix(self) -> str:
         """Follows the title in the browser's tab."""
         if self.breadcrumbs:
@@ -222,13 +283,18 @@ class ConsolePage(SignedInPage):
             return removes
         return self.button_link(_("Change"), f"{href}/edit{query}", hidden_label=row_name, small=True) + " " + removes
 
-    def entity_cell(self, named: EntityLink) -> Markup:
-        drawn: Markup = self.template_macros.named(named.name, named.href, named.secondary_text)
+    def entity_cell(self, named: EntityLink, *, is_person: bool = True) -> Markup:
+        drawn: Markup = self.components.named(named.name, named.href, named.secondary_text, square=not is_person)
         return drawn
 
     def entity_link(self, named: EntityLink) -> Markup:
         drawn: Markup = self.template_macros.link(named.name, named.href) if named.href else escape(named.name)
         return drawn
+
+    def render_end(self, entity: TimeLimited) -> Markup:
+        """A badge with the end of roles, after a space; empty for roles without an end."""
+        badge = end_badge(entity.until, self.services.now, self.translator)
+        return Markup() if badge is None else Markup(" ") + self.render_badge(badge)
 
     def render_badge(self, badge: Badge | None) -> Markup:
         drawn: Markup = Markup() if badge is None else self.template_macros.badge(badge.text, badge.kind)
@@ -238,6 +304,17 @@ class ConsolePage(SignedInPage):
         """A relative time, or a placeholder for never."""
         drawn: Markup = self.render_placeholder(_("Never")) if moment is None else self.template_macros.ago(moment)
         return drawn
+
+    def render_manager_roles(self, names: Iterable[str]) -> Markup:
+        """Label and name of each manager role."""
+        return Markup().join(Markup("<div>{}</div>").format(self._manager_role(name)) for name in sorted(names))
+
+    def _manager_role(self, name: str) -> Markup:
+        code: Markup = self.template_macros.code(name)
+        role = self.services.access_control.find_role(name)
+        if role is None or not role.label:
+            return code
+        return Markup("{} {}").format(self.translate(role.label), self.template_macros.below(code))
 
     def render_role_names(self, names: Iterable[str]) -> Markup:
         return Markup(", ").join(self.template_macros.code(name) for name in sorted(names))
@@ -319,7 +396,9 @@ class ConsolePage(SignedInPage):
 
     def _plugin_navigation(self) -> Iterator[NavigationItem]:
         arguments = {"principal": self.principal, "organization": self.organization}
-        return self.call_console_hook("console_navigation", lambda item: item, **arguments)
+        return self.call_console_hook(
+            "console_navigation", lambda item: replace(item, label=self.translate(item.label)), **arguments
+        )
 
     def call_console_hook(
         self, hook: str, draw: Callable[[Any], RenderedT], **arguments: object
@@ -397,6 +476,21 @@ class ConsolePage(SignedInPage):
             self.principal, organization_id
         )
         return sees
+
+
+class _FramedPage(ConsolePage):
+    """The frame around a page of another plugin."""
+
+    section = ""
+
+    def __init__(self, context: RouteContext, request: Request, section: str) -> None:
+        super().__init__(context, request)
+        self.section = section
+
+
+def console_frame(request: Request, context: RouteContext, section: str) -> Mapping[str, object]:
+    """Frame and flash message for a page of another plugin below /console."""
+    return SignedInPage.common_variables(_FramedPage(context, request, section))
 
 
 def path_value(page: ConsolePage, name: str) -> str:

@@ -24,12 +24,12 @@ CommandT = TypeVar("CommandT", bound=Command)
 
 @dataclass(frozen=True, kw_only=True)
 class CreateForm(Generic[CommandT]):
-    """``create`` returns the path of the page that shows the new entity."""
+    """``create`` returns the path of the page that shows the new entity, or a response with its secret."""
 
     title: str
     fields: tuple[FormField, ...]
     command: type[CommandT]
-    create: Callable[["CreatePage", CommandT], str]
+    create: Callable[["CreatePage", CommandT], str | Response]
     submit_label: str = _("Create")
     lead: str = ""
 
@@ -81,7 +81,8 @@ class CreatePage(ConsoleFormPage):
         command = self.build_command(self.form.command, form)
         self.redeem_submission_id(form)
         self.submission_id = form.text(SUBMISSION_ID_FIELD) or self.submission_id
-        return self.redirect(self.path_with_flash(self.form.create(self, command)))
+        created = self.form.create(self, command)
+        return created if isinstance(created, Response) else self.redirect(self.path_with_flash(created))
 
 
 def create_route(

@@ -92,13 +92,17 @@ class ConsoleFormPage(ConsolePage, FormPage):
             empty = {name: missing[name] for name in refused.fields if name in missing and not values.get(name)}
             raise Invalid({**refused.fields, **empty}) from None
 
-    def render_secret(self, title: str, secret: str, client_id: str = "", back: str = "") -> Response:
-        """The page that shows a new secret. It is in this response only, so there is no redirect."""
+    def render_secret(
+        self, title: str, secret: str, client_id: str = "", back: str = "", copy_label: str = ""
+    ) -> Response:
+        """The page that shows a new secret; ``copy_label`` is the heading of secrets of other kinds than those of
+        clients and tokens. It is in this response only, so there is no redirect."""
         return self.render(
             {
                 "title": self.translate(title),
                 "client_id": client_id,
                 "secret": secret,
+                "copy_label": self.translate(copy_label),
                 "back": back or self.cancel_path,
             },
             template="console/client_secret_created.html",

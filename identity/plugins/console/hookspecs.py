@@ -20,8 +20,8 @@ def console_navigation(principal: "Principal", organization: "Organization | Non
     """Add links to the console's navigation.
 
     Called for each rendered page. ``principal`` is the caller, ``organization`` the one that the page is about, or
-    None. Returns ``identity.pages.layout.NavigationItem`` values with translated labels and URLs on the login host;
-    they follow the console's own links. An exception is logged, and the plugin's links are left out.
+    None. Returns ``identity.pages.layout.NavigationItem`` values with labels made with ``gettext_lazy``, and URLs on
+    the login host; they follow the console's own links. An exception is logged, and the plugin's links are left out.
 
     Example::
 

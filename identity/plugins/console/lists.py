@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -20,8 +21,14 @@ from identity.plugins.console.resource_types import AnyResourceType
 from identity.plugins.console.routes import ConsoleRoute
 from identity.storage.paging import PageRequest, ResultPage, SortOrder
 
+#: Query parameters: ids of the selected rows, and which rows the page shows selected.
+SELECTED_PARAM, SELECTION_PARAM = "selected", "select"
+_WHOLE_PAGE = "page"
+MAX_SELECTED_ROWS = 200
+
 #: Cells in the order of the columns; the first one names the row, the last one holds the buttons, if there are any.
 Cells = Sequence[object]
+_OF_ONE_PAGE = frozenset({ListParameters.CURSOR, SELECTION_PARAM})
 RowT = TypeVar("RowT")
 
 
@@ -50,6 +57,10 @@ class ResourceList(Generic[RowT]):
     entity_label: str = ""
     can_create: Callable[[ConsolePage], bool] = lambda page: True
     action: Callable[[ConsolePage], Markup] = lambda page: Markup()
+    #: Actions on selected rows, as value and label, for callers with the permission ``bulk``. Their page, ``/selected``
+    #: below the list, gets the action and the ids in its query.
+    bulk: str = ""
+    bulk_actions: tuple[tuple[str, str], ...] = ()
     #: The navigation section, of lists that are one.
     section: str = ""
     #: As a section of another page: its HTML id if not the path, the link to the whole list, texts where they differ.
@@ -82,14 +93,11 @@ class ResourceList(Generic[RowT]):
 
 @dataclass(frozen=True)
 class ListColumn:
-    """A column heading, with the link that sorts by it and the current sort direction. ``sort_options`` are value
-    and label of both directions.
-    """
+    """A column heading, with the link that sorts by it and the current sort direction."""
 
     text: str
     href: str = ""
     direction: str = ""
-    sort_options: tuple[tuple[str, str], ...] = ()
 
 
 class ListPage(ConsolePage):
@@ -114,78 +122,117 @@ class ListPage(ConsolePage):
     def breadcrumbs(self) -> Breadcrumbs:
         return self.resource_list.parents(self, self.parent)
 
+    def template_variables(self) -> Mapping[str, object]:
+        """Raises Invalid for a malformed search."""
+        return {**ListView(self, self.resource_list).template_variables(), **self.filter_variables()}
+
     def filter_variables(self) -> Mapping[str, object]:
         """Template variables of further filters."""
         return {}
-
-    def template_variables(self) -> Mapping[str, object]:
-        """Raises Invalid for a malformed search."""
-        resource_list = self.resource_list
-        page_request = ListParameters.read(self.request, orders=dict(resource_list.sort_orders))
-        page = resource_list.fetch(self, page_request)
-        parameters = {name: value for name, value in self.request.GET.items() if name != ListParameters.CURSOR}
-        columns = list(self._columns(page_request.sort, parameters))
-        cursor = ListParameters.next_cursor(self.request, page.next_cursor)
-        return {
-            "lead": self.translate(resource_list.lead),
-            "columns": columns,
-            "sorts": [(value, label) for column in columns for value, label in column.sort_options],
-            # Always sent with a search; defaults to the first order.
-            "sort": self.request.GET.get(SORT_PARAM, "") or next((key for key, _ in resource_list.sort_orders), ""),
-            "actions": resource_list.has_row_buttons,
-            "rows": resource_list.rows(self, page.items),
-            "total": ListParameters.total(self.request, page),
-            "q": page_request.query,
-            "state": self.request.GET.get(STATE_PARAM, ""),
-            "searchable": resource_list.is_searchable,
-            "has_state": resource_list.has_state_filter,
-            "searched": bool(page_request.query or page_request.active is not None or self.is_filtered()),
-            "nothing_found": self.translate(self.empty_search_message(page_request)),
-            "show_all": self.request.path,
-            "empty_title": self.translate(resource_list.empty_title),
-            "empty_text": self.translate(resource_list.empty_text),
-            "new": ""
-            if resource_list.is_created_from_section
-            else resource_list.create_button(self, self.request.path),
-            "beside": resource_list.action(self),
-            "first": self._path_with(parameters) if page_request.cursor is not None else "",
-            "next": "" if cursor is None else self._path_with({**parameters, ListParameters.CURSOR: cursor}),
-            **self.filter_variables(),
-        }
 
     def is_filtered(self) -> bool:
         """True if a filter besides search and state is set."""
         return False
 
     def empty_search_message(self, page_request: PageRequest) -> str:
-        if page_request.query:
-            return _("Nothing here contains “{q}”.", q=page_request.query)
-        return _("No results match this search.")
+        return empty_search_message(page_request)
+
+
+def empty_search_message(page_request: PageRequest) -> str:
+    if page_request.query:
+        return _("Nothing here contains “{q}”.", q=page_request.query)
+    return _("No results match this search.")
+
+
+class ListView(Generic[RowT]):
+    """The list that a page shows: search, order and cursor are in the request's query."""
+
+    def __init__(self, page: ConsolePage, resource_list: ResourceList[RowT], *, path: str = "") -> None:
+        self.page, self.resource_list = page, resource_list
+        #: That of the list, below which entities are created.
+        self.path = path or page.request.path
+
+    def template_variables(self) -> Mapping[str, object]:
+        """Raises Invalid for a malformed search."""
+        resource_list, page, request = self.resource_list, self.page, self.page.request
+        page_request = ListParameters.read(request, orders=dict(resource_list.sort_orders))
+        found = resource_list.fetch(page, page_request)
+        parameters = {name: value for name, value in request.GET.items() if name not in _OF_ONE_PAGE}
+        columns = list(self._columns(page_request.sort, parameters))
+        cursor = ListParameters.next_cursor(request, found.next_cursor)
+        rows, bulk = resource_list.rows(page, found.items), self._bulk_actions()
+        if bulk:
+            rows = [self._selectable(item, cells) for item, cells in zip(found.items, rows, strict=True)]
+        is_filtered, nothing_found = False, empty_search_message(page_request)
+        if isinstance(page, ListPage):
+            is_filtered, nothing_found = page.is_filtered(), page.empty_search_message(page_request)
+        return {
+            "list_lead": page.translate(resource_list.lead),
+            "columns": columns,
+            "sorts": list(self._sort_options()),
+            # Always sent with a search; defaults to the first order.
+            "sort": request.GET.get(SORT_PARAM, "") or next((key for key, _ in resource_list.sort_orders), ""),
+            "has_row_buttons": resource_list.has_row_buttons,
+            "rows": rows,
+            "bulk": bulk,
+            "bulk_path": f"{self.path}/selected",
+            "select_all": self._path_with({**parameters, SELECTION_PARAM: _WHOLE_PAGE}, request.GET),
+            "total": ListParameters.total(request, found),
+            "q": page_request.query,
+            "state": request.GET.get(STATE_PARAM, ""),
+            "searchable": resource_list.is_searchable,
+            "has_state": resource_list.has_state_filter,
+            "searched": bool(page_request.query or page_request.active is not None or is_filtered),
+            "nothing_found": page.translate(nothing_found),
+            "show_all": request.path,
+            "empty_title": page.translate(resource_list.empty_title),
+            "empty_text": page.translate(resource_list.empty_text),
+            "new": "" if resource_list.is_created_from_section else resource_list.create_button(page, self.path),
+            "beside": resource_list.action(page),
+            "first": self._path_with(parameters) if page_request.cursor is not None else "",
+            "next": "" if cursor is None else self._path_with({**parameters, ListParameters.CURSOR: cursor}),
+        }
+
+    def _bulk_actions(self) -> Sequence[tuple[str, str]]:
+        resource_list = self.resource_list
+        if not resource_list.bulk_actions or not self.page.has_permission(resource_list.bulk):
+            return ()
+        return [(value, self.page.translator.gettext(label)) for value, label in resource_list.bulk_actions]
+
+    def _selectable(self, item: Any, cells: Cells) -> Cells:
+        """The cells with a checkbox in the first."""
+        is_checked = self.page.request.GET.get(SELECTION_PARAM) == _WHOLE_PAGE
+        label = self.page.translator.gettext("Select {name}", name=item.display_name)
+        box = Markup('<input type="checkbox" name="{}" value="{}" aria-label="{}"{}>').format(
+            SELECTED_PARAM, item.id, label, Markup(" checked") if is_checked else ""
+        )
+        return (Markup('<span class="selectable">{}{}</span>').format(box, cells[0]), *cells[1:])
 
     def _columns(self, sort: SortOrder | None, parameters: Mapping[str, str]) -> Iterator[ListColumn]:
         orders = {label: key for key, label in self.resource_list.sort_orders}
         sort = sort or SortOrder(next(iter(orders.values()), ""))
         for label in self.resource_list.columns:
-            text, key = self.translator.gettext(label), orders.get(label)
+            text, key = self.page.translator.gettext(label), orders.get(label)
             if key is None:
                 yield ListColumn(text)
                 continue
             chosen = key == sort.key
             other = f"{DESCENDING_PREFIX}{key}" if chosen and not sort.descending else key
             direction = ("descending" if sort.descending else "ascending") if chosen else ""
-            directions = (
-                (key, _("{column}, ascending", column=text)),
-                (f"{DESCENDING_PREFIX}{key}", _("{column}, descending", column=text)),
-            )
-            yield ListColumn(
-                text,
-                href=self._path_with({**parameters, SORT_PARAM: other}),
-                direction=direction,
-                sort_options=tuple((value, self.translator.gettext(message)) for value, message in directions),
-            )
+            yield ListColumn(text, href=self._path_with({**parameters, SORT_PARAM: other}), direction=direction)
 
-    def _path_with(self, parameters: Mapping[str, str]) -> str:
-        path: str = self.request.path
+    def _sort_options(self) -> Iterator[tuple[str, str]]:
+        """Value and label of both directions of each order; there may be no column for it."""
+        t = self.page.translator.gettext
+        for key, label in self.resource_list.sort_orders:
+            yield key, t(_("{column}, ascending", column=t(label)))
+            yield f"{DESCENDING_PREFIX}{key}", t(_("{column}, descending", column=t(label)))
+
+    def _path_with(self, parameters: Mapping[str, str], present: Mapping[str, str] = MappingProxyType({})) -> str:
+        """The list with these parameters, at the page that those ``present`` name."""
+        path: str = self.page.request.path
+        if ListParameters.CURSOR in present:
+            parameters = {**parameters, ListParameters.CURSOR: present[ListParameters.CURSOR]}
         return f"{path}?{urlencode(parameters)}" if parameters else path
 
 

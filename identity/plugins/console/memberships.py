@@ -1,58 +1,11 @@
-"""Manager roles and project roles of users, as sections of their pages."""
+"""Name and page of what managers manage."""
 
 from collections.abc import Collection, Mapping
 
-from identity.domain.managers import Manager
-from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import ManagerLevel, ResourceKey
 from identity.plugins.console.badges import EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
-from identity.plugins.console.page_sections import TableSection
 from identity.plugins.console.resource_types import PROJECT_GRANT, project_grant_name
-
-_LEVEL_LABELS = {
-    ManagerLevel.INSTANCE: _("Instance"),
-    ManagerLevel.ORGANIZATION: _("Organization"),
-    ManagerLevel.PROJECT: _("Project"),
-    ManagerLevel.PROJECT_GRANT: _("Project grant"),
-}
-
-
-def manager_roles_section(page: ConsolePage, user_id: str) -> TableSection:
-    """The user's manager roles that the caller may see, newest first."""
-    access = page.services.access_control
-    managers: list[Manager] = [
-        manager
-        for manager in access.filter_visible(page.principal, page.services.storage.managers.list_for_user(user_id))
-        if manager.organization_id is None or _can_see_manager(page, manager)
-    ]
-    names = load_resource_links(page, {manager.resource for manager in managers})
-    rows = [
-        (
-            page.entity_cell(names[item.resource]),
-            page.translator.gettext(_LEVEL_LABELS[item.resource.level]),
-            page.render_role_names(item.roles),
-            page.template_macros.when(item.created_at),
-        )
-        for item in sorted(managers, key=lambda manager: manager.created_at, reverse=True)
-        if item.resource in names
-    ]
-    return TableSection(
-        "managers",
-        _("Manager roles"),
-        _("What they allow in this console and in the management API."),
-        columns=(_("Where"), _("Level"), _("Roles"), _("Since")),
-        rows=rows,
-        empty=_("None. Managers are added on the page of an organization or project."),
-    )
-
-
-def _can_see_manager(page: ConsolePage, manager: Manager) -> bool:
-    """Managers of a project grant are visible with the grant, others with their organization."""
-    access = page.services.access_control
-    if manager.resource.level is ManagerLevel.PROJECT_GRANT:
-        return bool(access.can_see_resource(page.principal, access.get_resource(manager.resource)))
-    return bool(access.can_see_organization(page.principal, manager.organization_id))
 
 
 def load_resource_links(page: ConsolePage, keys: Collection[ResourceKey]) -> Mapping[ResourceKey, EntityLink]:

@@ -48,6 +48,15 @@ class DescriptionListSection(PageSection):
 
 
 @dataclass(frozen=True)
+class TextSection(PageSection):
+    """A text of another system or a document, shown as it is."""
+
+    template_macro = "text"
+
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class ActionSection(PageSection):
     """Heading, text and button of each action; ``empty`` is the text without any."""
 

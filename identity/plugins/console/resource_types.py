@@ -9,6 +9,8 @@ from pyramid.request import Request
 
 from identity.api.plugins import cached_property
 from identity.domain.applications import Application
+from identity.domain.attributes import AttributeDefinition
+from identity.domain.groups import Group
 from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
@@ -16,6 +18,7 @@ from identity.domain.permissions import Resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser
+from identity.domain.webhooks import Webhook
 from identity.http import route_contexts
 from identity.http.route_contexts import RouteContext
 from identity.pages.page import PageFactory
@@ -172,6 +175,18 @@ class ResourcePage(ConsolePage, Generic[EntityT]):
         return f"{self.breadcrumbs[-1][1]}{self.back_path_suffix}"
 
 
+class EntityTitledPage(ResourcePage[EntityT]):
+    """A page with a title of its own; the entity's name completes it, and stands below the heading."""
+
+    @property
+    def title_suffix(self) -> str:
+        return self.entity_name
+
+    @property
+    def lead(self) -> str:
+        return self.entity_name
+
+
 # --- types that several files need ------------------------------------------------------------------------------------
 
 
@@ -246,6 +261,24 @@ SERVICE_USER = ResourceType(
     section="service-users",
     label=_("Service users"),
 )
+GROUP = ResourceType(
+    model=Group,
+    path="/groups/{group}",
+    context=route_contexts.group_context,
+    permission_prefix="group",
+    section="groups",
+    label=_("Groups"),
+)
+ATTRIBUTE = ResourceType(
+    model=AttributeDefinition,
+    path="/attributes/{attribute}",
+    context=route_contexts.attribute_context,
+    permission_prefix="attribute",
+    section="attributes",
+    label=_("Attributes"),
+    name=lambda page, attribute: attribute.label,
+    has_page=False,
+)
 UPSTREAM_PROVIDER = ResourceType(
     model=UpstreamProvider,
     path="/upstream-providers/{upstream_provider}",
@@ -269,6 +302,22 @@ APPLICATION = ResourceType(
     permission_prefix="application",
     section="projects",
     parents=lambda page, application: project_breadcrumbs(page, _project_of(page, application)),
+)
+#: Of an organization, or of the instance.
+WEBHOOK = ResourceType(
+    model=Webhook,
+    path="/webhooks/{webhook}",
+    context=route_contexts.webhook_context,
+    permission_prefix="webhook",
+    section=lambda page, webhook: "webhooks" if webhook.organization_id else "instance/webhooks",
+    is_instance_page=lambda page: page.entity_of(Webhook).organization_id is None,
+    parents=lambda page, webhook: [
+        (
+            (_("Webhooks"), f"{page.base_path}/webhooks")
+            if webhook.organization_id
+            else (_("Webhooks of the instance"), f"{CONSOLE_PATH}/instance/webhooks")
+        )
+    ],
 )
 #: For managers of both organizations, the granting and the grantee.
 PROJECT_GRANT = ResourceType(

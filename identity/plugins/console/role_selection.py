@@ -1,10 +1,12 @@
-"""RolesFormPage: role checkboxes. SelectThenRolesPage: select a grantee first, then the roles."""
+"""RolesFormPage: role checkboxes and an end. SelectThenRolesPage: select a grantee first, then the roles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid, NotFound
+from identity.domain.expirations import MAX_TERM
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import Resource
 from identity.domain.users import ServiceUser, Subject, User
@@ -15,7 +17,7 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import Descriptions
 from identity.storage.paging import PageRequest, ResultPage
 
-ROLE_FIELD = "role"
+ROLE_FIELD, UNTIL_FIELD = "role", "until"
 
 #: Further candidates are found by searching.
 _MAX_CANDIDATES = 20
@@ -25,16 +27,17 @@ RoleOptions = Sequence[tuple[str, str, str]]
 
 
 class RolesFormPage(ConsoleFormPage):
-    """Roles as checkboxes; commands take them as ``roles``."""
+    """Roles as checkboxes and the last day on which they count; commands take them as ``roles`` and ``until``."""
 
     template = "console/role_selection.html"
-    fields = (ROLE_FIELD,)
+    fields = (ROLE_FIELD, UNTIL_FIELD)
     field_aliases = {"roles": ROLE_FIELD}  # noqa: RUF012
     repeated_fields = frozenset({ROLE_FIELD})
     #: False if no role is a valid choice.
     requires_role: ClassVar[bool] = True
     #: The hint above the roles, and the text if there are none to choose from.
     hint: ClassVar[str] = ""
+    until_hint: ClassVar[str] = _("The last day on which the roles count, in UTC. Leave it empty for no end.")
     no_options_message: ClassVar[str] = _("The project has no roles yet. Add one on the page of the project.")
 
     @property
@@ -56,15 +59,52 @@ class RolesFormPage(ConsoleFormPage):
         """Value, label and explanation of each role."""
         raise NotImplementedError
 
+    @property
+    def current_until(self) -> datetime | None:
+        """The end before the change."""
+        return None
+
     def entity_values(self, entity: Any) -> dict[str, FieldValue]:
-        return {ROLE_FIELD: tuple(sorted(entity.roles)), Form.VERSION_FIELD: str(entity.version)}
+        return {
+            ROLE_FIELD: tuple(sorted(entity.roles)),
+            UNTIL_FIELD: "" if entity.until is None else str(entity.until.date()),
+            Form.VERSION_FIELD: str(entity.version),
+        }
 
     def parse_form(self, form: Form) -> dict[str, object]:
         """Raises Invalid if a role is required and none is selected."""
         roles = frozenset(form.texts(ROLE_FIELD))
         if self.requires_role and not roles:
             raise Invalid({"roles": _("Choose at least one role.")})
-        return {"roles": roles}
+        return {"roles": roles, "until": self._parse_until(form)}
+
+    def _parse_until(self, form: Form) -> datetime | None:
+        """The end of the chosen day (UTC). An end that the API set within that day stays. Raises Invalid."""
+        text = form.text(UNTIL_FIELD)
+        if not text:
+            return None
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            raise Invalid({"until": _("Enter a date such as 2027-12-31.")}) from None
+        current = self.current_until
+        if current is not None and current.date() == day:
+            return current
+        return datetime.combine(day, time(23, 59, 59), UTC)
+
+    def _until_arguments(self) -> dict[str, object]:
+        today: date = self.services.now.date()
+        suggestions = (
+            (timedelta(days=30), _("in 30 days")),
+            (timedelta(days=90), _("in 90 days")),
+            (timedelta(days=365), _("in 1 year")),
+        )
+        return {
+            "hint": self.translate(self.until_hint),
+            "min": str(today),
+            "max": str(today + MAX_TERM - timedelta(days=1)),
+            "suggestions": [(str(today + span), self.translate(message)) for span, message in suggestions],
+        }
 
     def template_variables(self) -> Mapping[str, object]:
         options = self.role_options()
@@ -75,6 +115,7 @@ class RolesFormPage(ConsoleFormPage):
             "notes": [self.translate(note) for note in self.notes],
             "options": options,
             "hint": self.translate(self.hint),
+            "until": self._until_arguments(),
             "nothing_to_choose": self.translate(self.no_options_message),
             "label": self.translate(self.submit_label) if options or not self.requires_role else "",
             "back": self.cancel_path,

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Any
 from identity.api.plugins import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyramid.config import Configurator
+
+    from identity.pages.layout import NavigationItem
 
 
 class ManagementPlugin:
@@ -23,13 +27,25 @@ class ManagementPlugin:
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Adds the routes of the management API."""
-        from identity.plugins.management import api_browser
+        from identity.plugins.management import api_browser, api_console
         from identity.plugins.management.operation_table import OPERATION_GROUPS
-        from identity.plugins.management.operation_views import add_operations
+        from identity.plugins.management.operation_views import add_operation_routes, create_operation_views
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.management:templates")
         offers = config.registry.application.plugin_host.extensions("management_operations")
         groups = (*OPERATION_GROUPS, *(offer.value for offer in offers))
-        add_operations(config, (operation for group in groups for operation in group.operations))
-        api_browser.add_browser_routes(config, groups)
+        views = create_operation_views(operation for group in groups for operation in group.operations)
+        add_operation_routes(config, views)
+        reader = api_browser.OpenApiReader(config.registry.application.settings.base_url, groups)
+        api_browser.add_browser_routes(config, reader)
+        api_console.add_console_pages(config, groups, views, reader)
+
+    @hookimpl(optionalhook=True)
+    def console_navigation(self) -> "Iterable[NavigationItem]":
+        """A link to the pages that try operations."""
+        from identity.domain.messages import gettext_lazy
+        from identity.pages.layout import NavigationItem
+        from identity.plugins.management.api_browser import TRY_PATH
+
+        return [NavigationItem(label=gettext_lazy("Management API"), href=TRY_PATH, icon="apps")]

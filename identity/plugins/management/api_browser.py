@@ -11,12 +11,16 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.api.plugins import cached_property
 from identity.http.language_negotiation import RequestLanguage
 from identity.plugins.management import conditional_requests
 from identity.plugins.management.json_schemas import JsonObject
 from identity.plugins.management.openapi import build_document
 from identity.plugins.management.operation import OperationGroup
 from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX, ROUTE_NAME_PREFIX
+
+#: The page on the login host that tries an operation is below it.
+TRY_PATH = "/console/api"
 
 _METHODS = ("get", "post", "patch", "delete")
 _MAX_AGE = 300
@@ -34,11 +38,19 @@ class SchemaRow:
 
 
 class OpenApiReader:
-    """Reads the document for the template."""
+    """Reads the OpenAPI document for pages. Building it takes long, so that happens on first use."""
 
-    def __init__(self, document: JsonObject) -> None:
-        self.document = document
-        self.schemas: JsonObject = document["components"]["schemas"]
+    def __init__(self, base_url: str, groups: Sequence[OperationGroup]) -> None:
+        self._base_url, self._groups = base_url, groups
+
+    @cached_property
+    def document(self) -> JsonObject:
+        return build_document(self._base_url, self._groups)
+
+    @property
+    def schemas(self) -> JsonObject:
+        found: JsonObject = self.document["components"]["schemas"]
+        return found
 
     def operations_by_tag(self, tag: str) -> Iterator[tuple[str, str, JsonObject]]:
         """Method, path and operation of each operation with this tag."""
@@ -69,12 +81,15 @@ class OpenApiReader:
         address = f"{self.document['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
         lines = [f'curl "{address}"' if method == "GET" else f'curl -X {method} "{address}"']
         lines.append('  -H "Authorization: Bearer $TOKEN"')
-        takes = self.request_schema(operation)
-        if takes:
-            schema = self.schemas[takes]
-            sample = {name: self._sample_value(schema["properties"][name]) for name in schema.get("required", ())}
-            lines += ['  -H "Content-Type: application/json"', f"  -d '{json.dumps(sample, ensure_ascii=False)}'"]
+        if self.request_schema(operation):
+            sample = json.dumps(self.sample_body(operation), ensure_ascii=False)
+            lines += ['  -H "Content-Type: application/json"', f"  -d '{sample}'"]
         return " \\\n".join(lines)
+
+    def sample_body(self, operation: JsonObject) -> JsonObject:
+        """The required members of the operation's body, with placeholders as values."""
+        schema = self.schemas[self.request_schema(operation)]
+        return {name: self._sample_value(schema["properties"][name]) for name in schema.get("required", ())}
 
     def _sample_value(self, schema: JsonObject) -> object:
         if "$ref" in schema:
@@ -132,17 +147,16 @@ def _reference_name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def add_browser_routes(config: Configurator, groups: Sequence[OperationGroup]) -> None:
-    base_url = config.registry.application.settings.base_url
+def add_browser_routes(config: Configurator, reader: OpenApiReader) -> None:
+    settings = config.registry.application.settings
 
     @cache
-    def known() -> tuple[OpenApiReader, bytes, str]:
-        document = build_document(base_url, groups)
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        return OpenApiReader(document), text.encode(), conditional_requests.text_etag(text)
+    def encoded_document() -> tuple[bytes, str]:
+        text = json.dumps(reader.document, ensure_ascii=False, separators=(",", ":"))
+        return text.encode(), conditional_requests.text_etag(text)
 
     def show_document(request: Request) -> Response:
-        _, body, tag = known()
+        body, tag = encoded_document()
         if_none_match = request.environ.get("HTTP_IF_NONE_MATCH")
         fresh = if_none_match is not None and conditional_requests.matches_if_none_match(if_none_match, tag)
         response = Response(b"" if fresh else body, status=304 if fresh else 200, charset=None)
@@ -156,7 +170,12 @@ def add_browser_routes(config: Configurator, groups: Sequence[OperationGroup]) -
     def show_page(request: Request) -> Response:
         language = RequestLanguage.negotiate(request)
         if language not in drawn:
-            variables = {"guide": known()[0], "base": PATH_PREFIX, "marked": format_code_spans}
+            variables = {
+                "guide": reader,
+                "base": PATH_PREFIX,
+                "marked": format_code_spans,
+                "try_path": settings.login_url + TRY_PATH,
+            }
             page = request.registry.pages.render(request, "management/api_browser.html", variables, language=language)
             drawn[language] = page.body
         return Response(drawn[language], content_type="text/html", charset="utf-8")

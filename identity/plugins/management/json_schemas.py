@@ -20,6 +20,7 @@ _COMPONENT_NAMES: Mapping[str, str] = {
     "AddGrantToUserRequest": "GrantToUser",
     "AddServiceUserKeyRequest": "NewKey",
     "ApplicationSpec": "DescribedApplication",
+    "AttributeSpec": "DescribedAttribute",
     "Caller": "Me",
     "CallerManagerRoles": "HeldRoles",
     "CallerOrganization": "OwnOrganization",
@@ -38,6 +39,10 @@ _COMPONENT_NAMES: Mapping[str, str] = {
     "LegalHoldKind": "Held",
     "ManagerLevel": "Level",
     "ManagerRole": "Role",
+    "GroupGrantSpec": "DescribedGroupGrant",
+    "GroupManagerSpec": "DescribedGroupManager",
+    "GroupMemberSpec": "DescribedGroupMember",
+    "GroupSpec": "DescribedGroup",
     "ManagerSpec": "DescribedManager",
     "OAuthError": "Refused",
     "OmittedItem": "LeftOut",
@@ -57,6 +62,7 @@ _COMPONENT_NAMES: Mapping[str, str] = {
     "ServiceUserSpec": "DescribedServiceUser",
     "UpstreamProviderSpec": "DescribedUpstreamProvider",
     "UserGrantSpec": "DescribedUserGrant",
+    "WebhookSpec": "DescribedWebhook",
     "UserSpec": "DescribedUser",
 }
 

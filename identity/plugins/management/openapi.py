@@ -88,7 +88,7 @@ def build_document(base_url: str, groups: Sequence[OperationGroup]) -> JsonObjec
     paths: JsonObject = {}
     for group in groups:
         for operation in group.operations:
-            path = _PATTERN.sub(r"{\1}", operation.path)
+            path = documented_path(operation)
             methods = paths.setdefault(path, {})
             methods[operation.method.lower()] = _operation_object(operation, group.tag, readable)
     return {
@@ -130,6 +130,11 @@ def _operation_object(operation: Operation, tag: str, readable: Collection[type[
         content = {JSON_MEDIA_TYPE: {"schema": schema_reference(operation.command)}}
         document["requestBody"] = {"required": required, "content": content}
     return document
+
+
+def documented_path(operation: Operation) -> str:
+    """The path without the patterns of its variables."""
+    return _PATTERN.sub(r"{\1}", operation.path)
 
 
 def _path_parameters(operation: Operation) -> list[JsonObject]:

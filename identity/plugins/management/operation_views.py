@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -89,7 +89,7 @@ class OperationView:
     """
 
     def __init__(self, operation: Operation, reader: Operation | None, once: Collection[str]) -> None:
-        self._operation, self._reader, self._once = operation, reader, once
+        self.operation, self._reader, self._once = operation, reader, once
         self._filters = () if operation.filters is None else tuple(operation.filters.model_fields)
         self._parameters: dict[str, Mapping[str, object]] = {name: {} for name in self._filters} | {
             parameter.name: parameter.schema for parameter in operation.parameters
@@ -98,26 +98,26 @@ class OperationView:
     def __call__(self, context: RouteContext, request: Request) -> Response:
         """Raises DomainError and MalformedRequest."""
         self._validate_query(request)
-        if self._operation.accepts_stream:
+        if self.operation.accepts_stream:
             return self._import(context, request)
         body = _read_body(request)
         call = self._build_call(context, request)
-        if self._operation.method == "GET":
+        if self.operation.method == "GET":
             return self._read(call)
-        key = _idempotency_key(request) if self._operation.method == "POST" else None
+        key = _idempotency_key(request) if self.operation.method == "POST" else None
         stored = self._replay(call, key, body)
         if stored is not None:
             return stored
-        members = parse_json_object(body) if body and self._operation.method != "DELETE" else {}
+        members = parse_json_object(body) if body and self.operation.method != "DELETE" else {}
         call = self._bind_version(call)
-        command = decode_command(self._operation.command, members)
-        if not self._operation.is_streamed:
+        command = decode_command(self.operation.command, members)
+        if not self.operation.is_streamed:
             return self._create_once(call, command, key)
         if key is not None:
             # Too large to store, and sent after the transaction.
-            status = self._operation.status
+            status = self.operation.status
             call.services.idempotency.store_response(status, ApiResponse(status).to_bytes())
-        return self._operation.handler(call, command)
+        return self.operation.handler(call, command)
 
     def _import(self, context: RouteContext, request: Request) -> Response:
         """The response to a streamed document, which is read and checked before it takes a lock."""
@@ -152,7 +152,7 @@ class OperationView:
         if stored is None:
             return None
         answer = ApiResponse.from_bytes(stored.status, stored.body)
-        if self._operation.representation is None or (answer.body and not self._has_one_time_secret(answer)):
+        if self.operation.representation is None or (answer.body and not self._has_one_time_secret(answer)):
             return answer.to_response()
         refusal = api_error_response(call.request, 409, "conflict", _ALREADY_CREATED_MESSAGE)
         if answer.location is not None:
@@ -164,7 +164,7 @@ class OperationView:
         return any(members[name] is not None for name in self._once if name in members)
 
     def _build_call(self, context: RouteContext, request: Request) -> OperationCall[object]:
-        operation = self._operation
+        operation = self.operation
         if context.resource is None:
             raise Denied("Nobody may.")
         page = ListParameters.read(request, orders=operation.orders) if operation.is_paged else FIRST_PAGE
@@ -181,10 +181,10 @@ class OperationView:
 
     def _read(self, call: OperationCall[object]) -> Response:
         answer = self._build_response(call, EmptyCommand())
-        known, representation = call.request.environ.get("HTTP_IF_NONE_MATCH"), self._operation.representation
+        known, representation = call.request.environ.get("HTTP_IF_NONE_MATCH"), self.operation.representation
         if known is None or answer.tag is None or not conditional_requests.matches_if_none_match(known, answer.tag):
             return answer.to_response()
-        if not self._operation.returns_list and representation is not None and representation.has_volatile_members:
+        if not self.operation.returns_list and representation is not None and representation.has_volatile_members:
             return answer.to_response()
         return ApiResponse(304, tag=answer.tag).to_response()
 
@@ -200,7 +200,7 @@ class OperationView:
         return replace(call, expected_version=getattr(present, "version", None))
 
     def _build_response(self, call: OperationCall[object], command: Command) -> ApiResponse:
-        operation, result = self._operation, self._operation.handler(call, command)
+        operation, result = self.operation, self.operation.handler(call, command)
         if isinstance(result, ResultPage):
             items = [item.model_dump(mode="json") for item in result]
             total = ListParameters.total(call.request, result)
@@ -231,7 +231,7 @@ class OperationView:
             return quote(str(request.matchdict.get(name) or getattr(representation, name)), safe="")
 
         identity = request.registry.application
-        return f"{identity.settings.base_url}{PATH_PREFIX}{_PATH_VARIABLE.sub(fill, self._operation.location or '')}"
+        return f"{identity.settings.base_url}{PATH_PREFIX}{_PATH_VARIABLE.sub(fill, self.operation.location or '')}"
 
     def _validate_query(self, request: Request) -> None:
         problems = {}
@@ -252,8 +252,8 @@ class OperationView:
 PATH_PREFIX = "/management/v1"
 
 
-def add_operations(config: Configurator, operations: Iterable[Operation]) -> None:
-    """Add route and view of each operation. Raises ValueError for a duplicate name or path."""
+def create_operation_views(operations: Iterable[Operation]) -> Sequence[OperationView]:
+    """One view for each operation. Raises ValueError for a duplicate name or path."""
     table = tuple(operations)
     readable = readable_representations(table)
     readers = {
@@ -263,7 +263,15 @@ def add_operations(config: Configurator, operations: Iterable[Operation]) -> Non
         {(operation.method, operation.path) for operation in table}
     ) != len(table):
         raise ValueError("two operations have the same name, or the same method and address")
-    for operation in table:
+    return [
+        OperationView(operation, readers.get(operation.entity_path), one_time_members(operation, readable))
+        for operation in table
+    ]
+
+
+def add_operation_routes(config: Configurator, views: Iterable[OperationView]) -> None:
+    for view in views:
+        operation = view.operation
         name = ROUTE_NAME_PREFIX + operation.name
         config.add_route(
             name,
@@ -273,7 +281,6 @@ def add_operations(config: Configurator, operations: Iterable[Operation]) -> Non
             request_method=operation.method,
             factory=operation.context_factory,
         )
-        view = OperationView(operation, readers.get(operation.entity_path), one_time_members(operation, readable))
         config.add_view(view, route_name=name, permission=operation.permission)
 
 

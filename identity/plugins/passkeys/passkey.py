@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from identity.api.crypto import decode_base64url, encode_base64url
 
@@ -11,7 +11,11 @@ from identity.api.crypto import decode_base64url, encode_base64url
 class Passkey:
     """A credential record (WebAuthn Level 3 §4). ``public_key`` is a COSE key. ``user_handle`` is the authenticator's
     opaque identifier of the user, the same for all of their passkeys. ``user_verified`` is True once the authenticator
-    has verified the user."""
+    has verified the user. ``is_automatic`` if the browser created it after a sign-in with a password, without a
+    question."""
+
+    #: Stored only if it is True: older releases do not know it.
+    AUTOMATIC_MEMBER: ClassVar[str] = "is_automatic"
 
     id: bytes
     public_key: bytes
@@ -22,6 +26,7 @@ class Passkey:
     aaguid: str
     user_handle: bytes
     user_verified: bool
+    is_automatic: bool = False
 
     @property
     def id_text(self) -> str:
@@ -40,6 +45,8 @@ class Passkey:
 
     def to_json(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if not self.is_automatic:
+            del values[self.AUTOMATIC_MEMBER]
         return {name: encode_base64url(item) if isinstance(item, bytes) else item for name, item in values.items()}
 
     @classmethod

@@ -25,11 +25,11 @@ _RECORD_KIND, _RECORD_KEY, _RP_ID_MEMBER = "relying_party", "rp_id", "rp_id"
 @dataclass(frozen=True)
 class PasskeyRelyingParty:
     """The service as browsers and authenticators see it (WebAuthn Level 3 §5.1.2). ``rp_id`` is the host name of the
-    passkeys, ``origin`` the required origin of responses; both are compared exactly. ``has_explicit_rp_id`` is True if
-    the settings contain the name."""
+    passkeys, ``origins`` are the accepted origins of responses, that of the service's own pages first; all are compared
+    exactly. ``has_explicit_rp_id`` is True if the settings contain the name."""
 
     rp_id: str
-    origin: str
+    origins: tuple[str, ...]
     has_explicit_rp_id: bool
     authenticators: frozenset[str]
     attestation_roots: tuple[bytes, ...]
@@ -41,13 +41,16 @@ class PasskeyRelyingParty:
     ) -> "PasskeyRelyingParty":
         """Raises InvalidSetting for a name that browsers would refuse."""
         host = urlsplit(core.login_url).hostname or ""
-        rp_id = passkeys_plugin_settings.rp_id.lower() or host
-        if rp_id != host and not (host.endswith(f".{rp_id}") and "." in rp_id):
-            raise InvalidSetting("identity.plugin.passkeys.rp_id", f"must be {host}, or a domain above it")
-        origin = core.login_origin
+        rp_id, origin = passkeys_plugin_settings.rp_id.lower() or host, core.login_origin
+        related = passkeys_plugin_settings.related_origins
+        if rp_id != host and not (host.endswith(f".{rp_id}") and "." in rp_id) and not (origin in related and rp_id):
+            raise InvalidSetting(
+                "identity.plugin.passkeys.rp_id",
+                f"must be {host}, or a domain above it, unless related_origins contains {origin}",
+            )
         return cls(
             rp_id,
-            origin,
+            tuple(dict.fromkeys((origin, *related))),
             bool(passkeys_plugin_settings.rp_id),
             frozenset(passkeys_plugin_settings.authenticators),
             passkeys_plugin_settings.attestation_roots_pem(),
@@ -96,21 +99,38 @@ class PasskeyRelyingParty:
         exclude_credentials: Iterable[Passkey],
         *,
         name: str,
+        is_automatic: bool = False,
     ) -> dict[str, object]:
         """Options of navigator.credentials.create, with the organization's name; authenticators with one of the
-        ``exclude_credentials`` create no other."""
-        user = person.user
+        ``exclude_credentials`` create no other. ``is_automatic``: useful only if it can replace the password later."""
         return {
             "challenge": encode_base64url(challenge),
             "rp": {"id": self.rp_id, "name": name},
-            "user": {
-                "id": encode_base64url(user_handle),
-                "name": person.login_name,
-                "displayName": user.display_name if isinstance(user, HumanUser) else user.user_name,
-            },
+            "user": {"id": encode_base64url(user_handle), **_user_names(person)},
             "pubKeyCredParams": [{"type": "public-key", "alg": algorithm} for algorithm in _ALGORITHMS],
             "timeout": _TIMEOUT,
             "excludeCredentials": [passkey.descriptor() for passkey in exclude_credentials],
-            "authenticatorSelection": {"residentKey": "preferred", "userVerification": "preferred"},
+            "authenticatorSelection": {
+                "residentKey": "required" if is_automatic else "preferred",
+                "requireResidentKey": is_automatic,
+                "userVerification": "preferred",
+            },
             "attestation": "direct" if self.authenticators else "none",
         }
+
+    def signal_details(self, person: Subject, passkeys: Iterable[Passkey]) -> dict[str, object]:
+        """All passkeys of the person, their user handles, and the person's current names."""
+        passkeys = tuple(passkeys)
+        return {
+            "account": person.user.id,
+            "rpId": self.rp_id,
+            "userIds": sorted({encode_base64url(passkey.user_handle) for passkey in passkeys}),
+            "credentialIds": [passkey.id_text for passkey in passkeys],
+            **_user_names(person),
+        }
+
+
+def _user_names(person: Subject) -> dict[str, str]:
+    user = person.user
+    display_name = user.display_name if isinstance(user, HumanUser) else user.user_name
+    return {"name": person.login_name, "displayName": display_name}

@@ -42,8 +42,11 @@ def credential_id(answer: str) -> str:
         return ""
 
 
-def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: bytes, user_handle: bytes) -> Passkey:
-    """The passkey that a browser created. Raises VerificationFailed, AuthenticatorNotAllowed."""
+def verify_registration(
+    answer: str, party: PasskeyRelyingParty, challenge: bytes, user_handle: bytes, *, is_automatic: bool = False
+) -> Passkey:
+    """The passkey that a browser created; with ``is_automatic`` maybe without the user's presence (WebAuthn Level 3
+    §7.1 step 15). Raises VerificationFailed, AuthenticatorNotAllowed."""
     from webauthn import verify_registration_response
     from webauthn.helpers import decode_credential_public_key
     from webauthn.helpers.decoded_public_key_to_cryptography import decoded_public_key_to_cryptography
@@ -55,7 +58,8 @@ def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: byte
             credential=answer,
             expected_challenge=challenge,
             expected_rp_id=party.rp_id,
-            expected_origin=party.origin,
+            expected_origin=list(party.origins),
+            require_user_presence=not is_automatic,
             pem_root_certs_bytes_by_fmt={item: list(party.attestation_roots) for item in AttestationFormat},
         )
         if len(verified.credential_id) > _MAX_CREDENTIAL_ID_LENGTH:
@@ -74,6 +78,7 @@ def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: byte
             aaguid=verified.aaguid,
             user_handle=user_handle,
             user_verified=verified.user_verified,
+            is_automatic=is_automatic,
         )
 
 
@@ -95,7 +100,7 @@ def verify_authentication(
             credential=credential,
             expected_challenge=challenge,
             expected_rp_id=party.rp_id,
-            expected_origin=party.origin,
+            expected_origin=list(party.origins),
             credential_public_key=passkey.public_key,
             # Checked below, after the signature: the library's error does not distinguish it.
             credential_current_sign_count=0,

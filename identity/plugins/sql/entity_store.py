@@ -1,10 +1,12 @@
 """Base class of SQL entity stores."""
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import Select, Table, bindparam, delete, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, or_, select
 
+from identity.plugins.sql.column_codecs import seconds_from_datetime
 from identity.plugins.sql.paging import PagedSqlStore
 from identity.plugins.sql.row_mapping import MappedTable, memoized
 from identity.plugins.sql.sql_store import versioned_update
@@ -49,3 +51,16 @@ class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
     def delete(self, id: str) -> None:
         table = self.entity_table.table
         self._execute_for_one(delete(table).where(table.c.id == id))
+
+    def _list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[Any, ...]:
+        """The entities that end at ``until`` at the latest and after ``after``, soonest first."""
+        rows, column = self.entity_table, self.entity_table.table.c.until
+        statement = rows.select.where(column <= seconds_from_datetime(until))
+        if after is not None:
+            statement = statement.where(column > seconds_from_datetime(after))
+        return self._fetch_values(rows.from_row, statement.order_by(column, rows.table.c.id).limit(limit))
+
+
+def has_not_ended(table: Table) -> ColumnElement[bool]:
+    """True for rows of the table without an end, and before it; the moment is the parameter ``now``."""
+    return or_(table.c.until.is_(None), table.c.until > bindparam("now"))

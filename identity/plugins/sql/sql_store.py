@@ -90,6 +90,12 @@ class SqlStore:
         except DATABASE_ERRORS as error:
             raise translate_error(error) from error
 
+    def _insert_rows(self, statement: Insert, rows: Sequence[Values]) -> None:
+        try:
+            self._core.execute(statement, rows)
+        except DATABASE_ERRORS as error:
+            raise translate_error(error) from error
+
     def _execute_in_savepoint(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> int:
         """Like ``_execute``, for a statement that may violate a constraint: the transaction can continue afterwards."""
         with self._savepoint():
@@ -171,7 +177,7 @@ class SqlStore:
     def _update_versioned(self, statement: Update, values: Values) -> None:
         """Run an update made by ``versioned_update``. Raises StaleRow or RowNotFound."""
         key = values.pop("id")
-        if self._execute_in_savepoint(statement, {**values, "key": key, "previous": values["version"] - 1}):
+        if self._execute_in_savepoint(statement, {**values, "row_id": key, "previous": values["version"] - 1}):
             return
         ids = statement.table.c.id
         if self._fetch_one(select(ids).where(ids == key)) is None:
@@ -188,7 +194,7 @@ def _text_or_bytes(stored: bytes) -> str | bytes:
 
 def versioned_update(table: Table) -> Update:
     """An update of one row that has the previous version; run it with ``SqlStore._update_versioned``."""
-    return update(table).where(table.c.id == bindparam("key"), table.c.version == bindparam("previous"))
+    return update(table).where(table.c.id == bindparam("row_id"), table.c.version == bindparam("previous"))
 
 
 def advance_timestamp(column: ColumnElement[Any]) -> Update:

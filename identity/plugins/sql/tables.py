@@ -30,10 +30,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import SchemaItem
 
+from identity.domain.application_requests import ApplicationRequest
 from identity.domain.applications import Application, ClientSecret
+from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.names import name_key
@@ -49,6 +52,7 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
+from identity.domain.webhooks import Webhook, WebhookDelivery
 from identity.plugins.sql.column_codecs import CodePointText, EpochSeconds, RawBoolean, SortedText
 from identity.plugins.sql.row_mapping import TableLayout
 from identity.storage.stores.users import UserKind
@@ -125,6 +129,11 @@ def _partial_index(condition: str) -> dict[str, Any]:
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
+def _ending_index() -> Index:
+    """An index of the rows that end by themselves, which are few."""
+    return Index(None, "until", "id", **_partial_index("until IS NOT NULL"))
+
+
 organizations = _create_table(
     "organizations",
     Organization,
@@ -182,6 +191,7 @@ project_grants = _create_table(
     UniqueConstraint("project_id", "organization_id", info={"field": "organization_id"}),
     Index(None, "project_id", "created_at", "id"),
     Index(None, "organization_id", "created_at", "id"),
+    _ending_index(),
 )
 
 users = _create_table(
@@ -223,6 +233,22 @@ Index(
 )
 Index("ix_users_list_of_all", users.c.name_key, users.c.id, users.c.kind, users.c.active)
 
+attribute_definitions = _create_table(
+    "attribute_definitions",
+    AttributeDefinition,
+    _foreign_key_column("organization_id", "organizations"),
+    UniqueConstraint("organization_id", "key", info={"field": "key"}),
+)
+
+attribute_values = _create_table(
+    "attribute_values",
+    StoredAttribute,
+    _foreign_key_column("user_id", "users", primary_key=True),
+    _foreign_key_column("definition_id", "attribute_definitions", primary_key=True),
+    Index(None, "definition_id", "value"),
+    field="key",
+)
+
 user_grants = _create_table(
     "user_grants",
     UserGrant,
@@ -252,6 +278,53 @@ user_grants = _create_table(
     Index(None, "project_id", "created_at", "id"),
     Index(None, "organization_id"),
     Index(None, "project_grant_id", "created_at", "id", **_partial_index("project_grant_id IS NOT NULL")),
+    _ending_index(),
+)
+
+groups = _create_table(
+    "groups",
+    Group,
+    _foreign_key_column("organization_id", "organizations"),
+    _name_key_column(),
+    _sorted_column("search_text"),
+    UniqueConstraint("organization_id", "name_key", info={"field": "name"}),
+)
+
+# The organization of members and roles is that of their group, with which they are deleted.
+group_members = _create_table(
+    "group_members",
+    GroupMember,
+    _foreign_key_column("group_id", "groups"),
+    _foreign_key_column("user_id", "users"),
+    UniqueConstraint("group_id", "user_id", info={"field": "user_id"}),
+    Index(None, "group_id", "created_at", "id"),
+    Index(None, "user_id"),
+    _ending_index(),
+)
+
+group_grants = _create_table(
+    "group_grants",
+    GroupGrant,
+    _foreign_key_column("group_id", "groups"),
+    _foreign_key_column("project_id", "projects"),
+    *_indexed_reference("project_grant_id", "project_grants"),
+    UniqueConstraint("group_id", "project_id", info={"field": "project_id"}),
+    Index(None, "group_id", "created_at", "id"),
+    Index(None, "project_id"),
+    _ending_index(),
+)
+
+group_managers = _create_table(
+    "group_managers",
+    GroupManager,
+    _foreign_key_column("group_id", "groups"),
+    # As of managers: foreign keys that delete the roles with the resource.
+    *_indexed_reference("of_project", "projects"),
+    *_indexed_reference("of_project_grant", "project_grants"),
+    UniqueConstraint("group_id", "level", "resource_id", info={"field": "resource_id"}),
+    Index(None, "group_id", "created_at", "id"),
+    _ending_index(),
+    flattened={"resource": ("level", "resource_id")},
 )
 
 passwords = _create_table("passwords", PasswordHash, _foreign_key_column("user_id", "users", primary_key=True))
@@ -315,6 +388,23 @@ upstream_providers = _create_table(
     Index("ix_upstream_providers_everywhere", "created_at", "id", **_partial_index("everywhere")),
 )
 
+webhooks = _create_table(
+    "webhooks",
+    Webhook,
+    _foreign_key_column("organization_id", "organizations", nullable=True),
+    _sorted_column("search_text"),
+    Index(None, "organization_id", "created_at", "id"),
+)
+
+webhook_deliveries = _create_table(
+    "webhook_deliveries",
+    WebhookDelivery,
+    _foreign_key_column("webhook_id", "webhooks"),
+    Index(None, "webhook_id", "created_at", "id"),
+    Index(None, "webhook_id", "state", "next_at", "id"),
+    Index(None, "expires_at"),
+)
+
 managers = _create_table(
     "managers",
     Manager,
@@ -325,6 +415,7 @@ managers = _create_table(
     *_indexed_reference("of_project_grant", "project_grants"),
     UniqueConstraint("user_id", "level", "resource_id", info={"field": "user_id"}),
     Index(None, "level", "resource_id", "created_at", "id"),
+    _ending_index(),
     flattened={"resource": ("level", "resource_id")},
 )
 
@@ -335,6 +426,7 @@ sessions = _create_table(
     UniqueConstraint("digest", info={"field": "digest"}),
     Index(None, "user_id"),
     Index(None, "ends_at"),
+    Index(None, "impersonator_id", **_partial_index("impersonator_id IS NOT NULL")),
 )
 
 # No foreign keys: what a request names may be gone when it is continued.
@@ -410,6 +502,7 @@ outgoing_messages = _create_table(
     # Nullable: during an upgrade, versions that do not know these columns still write.
     Column("organization_id", CodePointText, nullable=True),
     Column("bulk", RawBoolean, nullable=False, server_default=text("false")),
+    Column("last_answer", CodePointText, nullable=True),
     Index(None, "kind", "next_at", "id"),
     Index("ix_outgoing_messages_lanes", "kind", "bulk", "organization_id", "next_at", "id", "expires_at"),
     Index(None, "expires_at"),
@@ -447,6 +540,30 @@ audit_floor = Table(
     CheckConstraint("id = 1", name="one_row"),
 )
 
+
+def _search_term_table(owner: str, *scopes: str, within: Sequence[Sequence[str]]) -> Table:
+    """The words by whose starts entities are found (``identity.domain.search.index_terms``), with an index for all of
+    them, and one for those within each of the scopes."""
+    key = f"{owner}_id"
+    return Table(
+        f"{owner}_search_terms",
+        metadata,
+        _foreign_key_column(key, f"{owner}s", primary_key=True),
+        Column("term", SortedText, primary_key=True),
+        *(Column(name, CodePointText, nullable=False) for name in scopes),
+        *(Index(None, *scope, "term", key) for scope in within),
+    )
+
+
+organization_search_terms = _search_term_table("organization", within=[()])
+project_search_terms = _search_term_table("project", "organization_id", within=[(), ("organization_id",)])
+application_search_terms = _search_term_table(
+    "application", "project_id", "organization_id", within=[(), ("organization_id",), ("project_id",)]
+)
+user_search_terms = _search_term_table(
+    "user", "organization_id", "kind", within=[("kind",), ("organization_id", "kind")]
+)
+
 # No unique constraint besides the key: an existing row is never an error.
 records = _create_table(
     "records",
@@ -457,4 +574,25 @@ records = _create_table(
     *_indexed_reference("user_id", "users"),
     *_indexed_reference("application_id", "applications"),
     Index(None, "expires_at", **_partial_index("expires_at IS NOT NULL")),
+)
+
+# No foreign keys: what was counted stays counted. The day is the number of days since 1970-01-01.
+figures = Table(
+    "figures",
+    metadata,
+    _id_column("organization_id"),
+    _id_column("kind"),
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    _id_column("object_id"),
+    Column("number", BigInteger, nullable=False),
+    Index(None, "day"),
+)
+
+application_requests = _create_table(
+    "application_requests",
+    ApplicationRequest,
+    _foreign_key_column("application_id", "applications"),
+    *_indexed_reference("user_id", "users"),
+    Index(None, "application_id", "at", "id"),
+    Index(None, "at"),
 )

@@ -48,7 +48,7 @@ class UpstreamPlugin:
         from identity.api.entities import UpstreamProvider
         from identity.api.pages import gettext_lazy
 
-        if not isinstance(entity, UpstreamProvider) or not entity.is_usable:
+        if not isinstance(entity, UpstreamProvider) or not entity.is_complete:
             return ()
         return [(gettext_lazy("Test"), f"/console/upstream-providers/{entity.id}/test")]
 

@@ -39,6 +39,31 @@ class IdentityNotLinked(Exception):
     """The identity is not linked and gets no account; the message is the audited reason."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedAccount:
+    """The account to which the identity is linked, which can be used."""
+
+    subject: Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedAccount:
+    """The account with the identity's trusted email address; it is linked at the sign-in."""
+
+    subject: Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAccount:
+    """An account that is created and linked at the sign-in. The user name gets a number if it is taken."""
+
+    organization: Organization
+    user_name: str
+    profile: Profile
+
+
+AccountDecision = LinkedAccount | MatchedAccount | NewAccount
+
 #: Why a link is suspended.
 INSTANCE_ADMINISTRATOR_MESSAGE = gettext_lazy(
     "You have a role at the instance, so you can sign in only with providers that the instance manages."
@@ -57,17 +82,28 @@ class AccountResolver:
         return cls(request.services, LinkedIdentities.for_request(request), provider)
 
     def resolve_subject(self, external_user: ExternalUser, organization: Organization | None) -> Subject:
-        """The local account of the identity. ``organization`` is that of the requesting application. Identities match
-        by issuer and subject only; an email address counts only if the provider is trusted for a domain of the
-        organization. Raises IdentityNotLinked, AccountUnavailable."""
-        link = self.links.find_user_id(self.provider, external_user)
-        if link is not None:
-            return self._find_linked(link, external_user)
-        subject = self._find_by_trusted_email(external_user)
-        if subject is None:
-            subject = self._provision_account(external_user, organization)
+        """The local account of the identity, linked or created now if need be. Raises as ``decide`` does."""
+        decision = self.decide(external_user, organization)
+        if isinstance(decision, LinkedAccount):
+            # Concurrent sign-ins write the same.
+            with suppress(Conflict):
+                self.links.record_use(self.provider, external_user)
+            return self._update_profile(decision.subject, external_user)
+        subject = decision.subject if isinstance(decision, MatchedAccount) else self._create_account(decision)
         self.link_identity(external_user, subject)
         return subject
+
+    def decide(self, external_user: ExternalUser, organization: Organization | None) -> AccountDecision:
+        """Which account the identity gets, without changing anything. ``organization`` is that of the requesting
+        application. Identities match by issuer and subject only; an email address counts only if the provider is
+        trusted for a domain of the organization. Raises IdentityNotLinked, AccountUnavailable."""
+        link = self.links.find_user_id(self.provider, external_user)
+        if link is not None:
+            return LinkedAccount(subject=self._find_linked(link))
+        subject = self._find_by_trusted_email(external_user)
+        if subject is not None:
+            return MatchedAccount(subject=subject)
+        return self._plan_account(external_user, organization)
 
     def link_identity(self, external_user: ExternalUser, subject: Subject) -> None:
         """Link the identity to the account. Raises Conflict if it is linked to another."""
@@ -100,7 +136,7 @@ class AccountResolver:
                 },
             )
 
-    def _find_linked(self, link: LinkedIdentity, external_user: ExternalUser) -> Subject:
+    def _find_linked(self, link: LinkedIdentity) -> Subject:
         subject = self.services.storage.users.find_subject(link.user_id)
         if subject is None or not subject.is_active or not isinstance(subject.user, HumanUser):
             raise AccountUnavailable(_UNUSABLE_ACCOUNT_MESSAGE, "deactivated")
@@ -110,15 +146,15 @@ class AccountResolver:
             raise AccountUnavailable(
                 INSTANCE_ADMINISTRATOR_MESSAGE, "the instance does not manage the identity provider"
             )
-        # Concurrent sign-ins write the same.
-        with suppress(Conflict):
-            self.links.record_use(self.provider, external_user)
-        return self._update_profile(subject, subject.user, external_user)
+        return subject
 
-    def _update_profile(self, subject: Subject, user: HumanUser, external_user: ExternalUser) -> Subject:
+    def _update_profile(self, subject: Subject, external_user: ExternalUser) -> Subject:
         """Update the profile from the claims. The email address is updated only if the provider is trusted for it."""
+        user = subject.user
+        if not isinstance(user, HumanUser):
+            return subject
         found = map_claims(self.provider, external_user.claims)
-        trusted = self._trusted_email(external_user, subject.organization)
+        trusted = self.trusted_email(external_user, subject.organization)
         command = profile_command({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
         if command.apply_to(user.profile) == user.profile and (user.profile.email_verified or not trusted):
             return subject
@@ -143,9 +179,10 @@ class AccountResolver:
         ]
         if len(subjects) != 1 or not subjects[0].is_active:
             return None
-        return None if self.services.storage.managers.list_for_user(subjects[0].user.id) else subjects[0]
+        managers = self.services.storage.managers.list_effective(subjects[0].user.id, self.services.now)
+        return None if managers else subjects[0]
 
-    def _trusted_email(self, external_user: ExternalUser, organization: Organization) -> str:
+    def trusted_email(self, external_user: ExternalUser, organization: Organization) -> str:
         """The address that counts as verified; empty for none."""
         email = external_user.verified_email
         if not self.provider.trust_email or not email:
@@ -161,24 +198,30 @@ class AccountResolver:
             return None
         return organizations.find(holder.organization_id)
 
-    def _provision_account(self, external_user: ExternalUser, in_question: Organization | None) -> Subject:
-        """Create an account for the identity. Raises IdentityNotLinked, AccountUnavailable."""
+    def _plan_account(self, external_user: ExternalUser, in_question: Organization | None) -> NewAccount:
+        """The account to create for the identity. Raises IdentityNotLinked."""
         if not self.provider.create_accounts:
             raise IdentityNotLinked("no account is linked")
         organization, welcomes = in_question, self.services.registration.accepts_email
         if not self.provider.everywhere:
             organization = self.services.organizations.get(self.provider.organization_id)
             welcomes = self.services.registration.accepts_provider_account
-        trusted = "" if organization is None else self._trusted_email(external_user, organization)
+        trusted = "" if organization is None else self.trusted_email(external_user, organization)
         if organization is None or not welcomes(organization, trusted):
             raise IdentityNotLinked("no organization lets people register with this address")
         found = map_claims(self.provider, external_user.claims)
         profile = profile_command(found, with_email=True).apply_to(Profile())
         if trusted:
             profile = replace(profile, email=trusted, email_verified=True)
+        return NewAccount(
+            organization=organization, user_name=_suggest_user_name(found, external_user), profile=profile
+        )
+
+    def _create_account(self, planned: NewAccount) -> Subject:
+        """Raises AccountUnavailable."""
         try:
             return self.services.registration.provision_account(
-                organization, _suggest_user_name(found, external_user), profile, verified_by=EmailVerifier.PROVIDER
+                planned.organization, planned.user_name, planned.profile, verified_by=EmailVerifier.PROVIDER
             )
         except Denied:
             raise AccountUnavailable(_UNUSABLE_ACCOUNT_MESSAGE, "the organization is deactivated") from None

@@ -81,11 +81,20 @@ class ProviderHttpSession:
 
     def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
         """The JSON object of the response. Raises ProviderUnreachable, ProviderResponseError."""
-        all_headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-        status, body = self._send("POST", url, all_headers, urlencode(form).encode())
+        status, body = self._post(url, form, headers)
         if status != 200:
-            raise ProviderResponseError(f"the provider answered {status}{_read_error_code(body)}")
+            code = _read_error_code(body)
+            raise ProviderResponseError(f"the provider answered {status}{f' ({code})' if code else ''}")
         return parse_json_object(body)
+
+    def post_form_for_error(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[int, str]:
+        """Status and known error code of the response; the code is empty for any other. Raises ProviderUnreachable."""
+        status, body = self._post(url, form, headers)
+        return status, _read_error_code(body)
+
+    def _post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[int, bytes]:
+        all_headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        return self._send("POST", url, all_headers, urlencode(form).encode())
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> tuple[int, bytes]:
         left = self._ends_at - monotonic()
@@ -153,9 +162,18 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-#: Error codes of RFC 6749 §5.2; other texts are not repeated.
+#: Error codes of RFC 6749 §5.2, and of GitHub; other texts are not repeated.
 _ERRORS = frozenset(
-    {"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"}
+    {
+        "invalid_request",
+        "invalid_client",
+        "invalid_grant",
+        "unauthorized_client",
+        "unsupported_grant_type",
+        "bad_verification_code",
+        "incorrect_client_credentials",
+        "redirect_uri_mismatch",
+    }
 )
 
 
@@ -164,4 +182,4 @@ def _read_error_code(body: bytes) -> str:
         error = parse_json_object(body).get("error")
     except ProviderResponseError:
         return ""
-    return f" ({error})" if isinstance(error, str) and error in _ERRORS else ""
+    return error if isinstance(error, str) and error in _ERRORS else ""

@@ -98,6 +98,13 @@ class ProviderClient(ABC):
     ) -> ExternalUser:
         """The user of the code. Raises ProviderUnreachable, ProviderResponseError."""
 
+    @abstractmethod
+    def probe_credentials(
+        self, redirect_uri: str, credentials: UpstreamClientCredentials, now: datetime
+    ) -> tuple[int, str]:
+        """Status and error code with which the token endpoint refuses a code that never existed: only a provider that
+        accepts the client complains about the code. Raises ProviderUnreachable, ProviderResponseError."""
+
     def end_session_endpoint(self) -> str:
         """The end session endpoint; empty if there is none. Raises ProviderUnreachable, ProviderResponseError."""
         return ""
@@ -114,7 +121,7 @@ class OpenIdProviderClient(ProviderClient):
             further |= {"prompt": "login", "max_age": "0"}
         further |= {name: value for name, value in (("login_hint", login_hint), ("ui_locales", ui_locales)) if value}
         return build_authorization_url(
-            self._metadata.authorization_endpoint, self.provider, self._scopes, begun, further
+            self._metadata.authorization_endpoint, self.provider, self.requested_scopes, begun, further
         )
 
     def verify_issuer(self, issuer: str | None) -> None:
@@ -147,23 +154,31 @@ class OpenIdProviderClient(ProviderClient):
         return ExternalUser(
             issuer=metadata.issuer,
             subject=subject,
-            claims={**self._fetch_userinfo(metadata, access_token, subject), **claims},
+            claims=self._with_verified_email({**self._fetch_userinfo(metadata, access_token, subject), **claims}),
             is_recently_authenticated=is_recently_authenticated(claims, begun.started_at),
             id_token=str(text),
         )
+
+    def probe_credentials(
+        self, redirect_uri: str, credentials: UpstreamClientCredentials, now: datetime
+    ) -> tuple[int, str]:
+        form = token_request_form(new_token(), _new_state(redirect_uri, now))
+        form, headers = self._authenticate_form(form, self._metadata, credentials, now)
+        return self._asking.post_form_for_error(self._metadata.token_endpoint, form, headers)
 
     def end_session_endpoint(self) -> str:
         return self._metadata.end_session_endpoint
 
     @property
-    def _metadata(self) -> ProviderMetadata:
-        return self._known.fetch_metadata(self.provider.effective_issuer, self._asking)
-
-    @property
-    def _scopes(self) -> str:
-        usual = "openid name email" if self.provider.kind is UpstreamKind.APPLE else "openid profile email"
+    def requested_scopes(self) -> str:
+        """The scopes of authorization requests, separated by spaces."""
+        usual = "name email" if self.provider.kind is UpstreamKind.APPLE else "profile email"
         scopes = (self.provider.scopes or usual).split()
         return " ".join(dict.fromkeys(["openid", *scopes]))
+
+    @property
+    def _metadata(self) -> ProviderMetadata:
+        return self._known.fetch_metadata(self.provider.effective_issuer, self._asking)
 
     def _fetch_keys(self, missing: bool) -> Any:
         return self._known.fetch_keys(self._metadata.jwks_uri, self._asking, is_key_missing=missing)
@@ -176,6 +191,12 @@ class OpenIdProviderClient(ProviderClient):
         if claims.get("sub") != subject:
             raise ProviderResponseError("user info is about another user than the ID token")
         return claims
+
+    def _with_verified_email(self, claims: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Entra says with an optional claim of its own that the directory has verified the address's domain."""
+        if self.provider.kind is not UpstreamKind.ENTRA or claims.get("xms_edov") not in (True, 1, "1", "true"):
+            return claims
+        return {"email_verified": True, **claims}
 
     def _authenticate_form(
         self, form: dict[str, str], metadata: ProviderMetadata, credentials: UpstreamClientCredentials, now: datetime
@@ -229,6 +250,13 @@ class GitHubProviderClient(ProviderClient):
         present_claims = {name: value for name, value in claims.items() if value}
         return ExternalUser(issuer=self._base_url, subject=str(subject), claims={**present_claims, "sub": str(subject)})
 
+    def probe_credentials(
+        self, redirect_uri: str, credentials: UpstreamClientCredentials, now: datetime
+    ) -> tuple[int, str]:
+        form = token_request_form(new_token(), _new_state(redirect_uri, now))
+        form |= client_secret_post_form(self.provider, credentials.client_secret)
+        return self._asking.post_form_for_error(f"{self._base_url}/login/oauth/access_token", form, {})
+
     def _verified_email(self, access_token: str) -> str:
         """The verified primary address; the profile may show any."""
         body = self._asking.get(f"{self._api_url}/user/emails", token=access_token)
@@ -249,6 +277,13 @@ class GitHubProviderClient(ProviderClient):
             if self._base_url == UpstreamProvider.ISSUERS[UpstreamKind.GITHUB]
             else f"{self._base_url}/api/v3"
         )
+
+
+def _new_state(redirect_uri: str, now: datetime) -> AuthorizationState:
+    """The state of a request that no browser makes."""
+    return AuthorizationState(
+        state=new_token(), nonce=new_token(), code_verifier=new_token(), redirect_uri=redirect_uri, started_at=now
+    )
 
 
 def create_provider_client(

@@ -54,10 +54,15 @@ class ProviderMetadataCache:
         """The provider's metadata. Raises ProviderUnreachable, ProviderResponseError."""
         provider_metadata = self.cached_metadata(issuer)
         if provider_metadata is None:
-            address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-            provider_metadata = parse_metadata(asking.get_object(address), issuer)
-            self._store(self._metadata, issuer, provider_metadata)
+            provider_metadata = parse_metadata(asking.get_object(discovery_url(issuer)), issuer)
+            self.store_metadata(provider_metadata)
         return provider_metadata
+
+    def store_metadata(self, provider_metadata: ProviderMetadata) -> None:
+        """Replace the cached metadata, and forget its keys, which are fetched again."""
+        self._store(self._metadata, provider_metadata.issuer, provider_metadata)
+        with self._lock:
+            self._keys.pop(provider_metadata.jwks_uri, None)
 
     def fetch_keys(
         self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
@@ -96,6 +101,11 @@ class ProviderMetadataCache:
             if len(cache) >= _MAX_CACHE_ENTRIES:
                 cache.clear()
             cache[name] = (self._seconds(), value)
+
+
+def discovery_url(issuer: str) -> str:
+    """Where the provider's metadata is (OpenID Connect Discovery §4)."""
+    return f"{issuer.rstrip('/')}/.well-known/openid-configuration"
 
 
 def parse_metadata(document: Mapping[str, Any], issuer: str) -> ProviderMetadata:

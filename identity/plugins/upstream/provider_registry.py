@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from pyramid.request import Request
 from pyramid.response import Response
@@ -11,7 +12,13 @@ from identity.api.entities import UpstreamProvider
 from identity.api.pages import see_other
 from identity.api.plugins import Settings
 from identity.api.services import RecordNamespace, RecordService, Services
-from identity.plugins.upstream.http_client import TIMEOUT_SECONDS, HttpTransport, ProviderHttpClient
+from identity.plugins.upstream.http_client import (
+    TIMEOUT_SECONDS,
+    HttpTransport,
+    ProviderHttpClient,
+    ProviderUnreachable,
+)
+from identity.plugins.upstream.provider_checks import ProviderCheck, check_provider
 from identity.plugins.upstream.provider_clients import ProviderClient, UpstreamClientCredentials, create_provider_client
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
 
@@ -34,6 +41,16 @@ class ProviderRegistry:
         """A client for the requests of one sign-in. Raises ProviderUnreachable."""
         with self._http_client.open_session(provider) as asking:
             yield create_provider_client(provider, self.known, asking)
+
+    def check(
+        self, provider: UpstreamProvider, credentials: UpstreamClientCredentials, redirect_uri: str, now: datetime
+    ) -> tuple[ProviderCheck, ...]:
+        """What works at the provider and what does not, asked now."""
+        try:
+            with self._http_client.open_session(provider) as asking:
+                return check_provider(provider, self.known, asking, credentials, redirect_uri, now)
+        except ProviderUnreachable as problem:
+            return (ProviderCheck.unreachable(problem),)
 
 
 def get_provider_registry(request: Request) -> ProviderRegistry:

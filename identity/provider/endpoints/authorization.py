@@ -22,6 +22,7 @@ from identity.provider.consent import build_consent_summary
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import (
+    AccessDenied,
     AccountSelectionRequired,
     ConsentRequired,
     InteractionRequired,
@@ -38,7 +39,7 @@ from identity.provider.protocol_request import BrowserState, Cookie, CookieKind,
 from identity.provider.redirect_target import RedirectTarget
 from identity.provider.response_type import Artifact
 from identity.provider.scope import required_organization
-from identity.provider.step_up import find_step_up_requirement, initial_session_proofs
+from identity.provider.step_up import find_step_up_requirement, initial_session_proofs, is_fully_authenticated
 from identity.provider.token_issuance import MintedTokens, mint_tokens, new_code, new_family, store_tokens
 from identity.services.sign_ins import StaleSignIn
 
@@ -105,14 +106,18 @@ def _find_address(parameters: Parameters, context: Context) -> tuple[Application
         # Only registered clients are named, so that anonymous requests cannot fill the trail.
         named = context.services.applications.find_client(parameters.get("client_id", ""))
         _audit(error, named, context)
+        if named is not None:
+            context.activity.set_client(named)
         raise
     context.redirect_targets.append(address)
+    context.activity.set_client(client)
     return client, address
 
 
 def _refusal(
     error: OAuthError, client: ApplicationClient, address: RedirectTarget, context: Context
 ) -> ProtocolResponse:
+    context.activity.refuse(error)
     # A page being needed is not a refusal: clients poll with prompt=none.
     if not isinstance(error, _PAGE_NEEDED):
         _audit(error, client, context)
@@ -147,9 +152,13 @@ def build_sign_in(
         if proved is None or not proved.is_active or not policies.filter_valid_proofs(proved, pending.proofs):
             # Steps of one account do not count for another, or for a factor that is not allowed.
             proved, pending = None, pending.restarted()
+    accounts = context.services.sessions.list_by_secrets(browser.sessions.values())
+    for account in accounts:
+        if account.session.is_impersonated:
+            context.services.audit.act_as_impersonator(account.session)
     return SignIn(
         request=authorization,
-        accounts=context.services.sessions.list_by_secrets(browser.sessions.values()),
+        accounts=accounts,
         now=context.now,
         is_live=context.services.sessions.is_live,
         pending=pending,
@@ -157,8 +166,10 @@ def build_sign_in(
         required_organization=None if authorization is None else required_organization(authorization.scope, context),
         browser_state=browser,
         step_up_checker=lambda sign_in: find_step_up_requirement(sign_in, context),
-        is_allowed_session=lambda account: bool(
-            context.services.policies.filter_valid_proofs(account.subject, account.session.proofs)
+        full_authentication_checker=lambda sign_in: is_fully_authenticated(sign_in, context),
+        is_allowed_session=lambda account: (
+            account.session.is_impersonated
+            or bool(context.services.policies.filter_valid_proofs(account.subject, account.session.proofs))
         ),
         consent_summary_builder=lambda sign_in: build_consent_summary(sign_in, sign_in.selected_account, context),
     )
@@ -166,6 +177,8 @@ def build_sign_in(
 
 def _go_on(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
     needed = next_interaction(context.protocol.interactions.values(), sign_in, context)
+    if sign_in.impersonated_account is not None:
+        _refuse_interaction_of_impersonator(sign_in, needed)
     if needed is None:
         if sign_in.step_up_requirement is not None:
             raise _missing_factor_error(sign_in.step_up_requirement)
@@ -175,8 +188,17 @@ def _go_on(sign_in: SignIn, browser: BrowserState, context: Context) -> Protocol
     return _show(needed, sign_in, context)
 
 
+def _refuse_interaction_of_impersonator(sign_in: SignIn, needed: Interaction | None) -> None:
+    """Raise AccessDenied if a page would come first: only the person themselves can prove, choose or agree to
+    anything. Silent requests get the error of the page."""
+    is_silent = sign_in.request is not None and sign_in.request.is_silent
+    if (needed is not None and not is_silent) or sign_in.authenticated_subject is not None:
+        raise AccessDenied("Someone who is signed in as another person cannot do this for that person.")
+
+
 def _show(needed: Interaction, sign_in: SignIn, context: Context) -> ProtocolResponse:
     if sign_in.pending is not None:
+        context.activity.forget_client()
         return context.redirect_to_page(_page(needed, sign_in, sign_in.pending.id))
     if sign_in.request is None:
         raise ValueError("a sign-in of the service's own pages waits from its beginning")
@@ -236,6 +258,7 @@ def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> Protoco
         context.services.sessions.select(account)
         return context.redirect_to_page(pending.target, *cookies)
     authorization = sign_in.request
+    context.activity.user_id = None if account is None else account.subject.user.id
     try:
         response = authorization.redirect_target.success_response(_members(sign_in, account, authorization, context))
     except OAuthError as error:

@@ -7,6 +7,7 @@ inherit from the level above.
 """
 
 import re
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -15,15 +16,20 @@ from identity.crypto.secrets import is_id
 from identity.domain.messages import gettext_lazy
 from identity.services.commands import Command
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.attributes import CreateAttribute
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.documents import Document
-from identity.services.commands.field_types import Domain, Name, RoleKey, UserName
+from identity.services.commands.field_types import Domain, Name, RoleKey, Timestamp, UserName
+from identity.services.commands.groups import AddGroup
+from identity.services.commands.mail_server import ChangeMailServer
+from identity.services.commands.mail_texts import ChangeMailTexts
 from identity.services.commands.managers import ManagerRoleNames
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import AddProjectRole, CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser, UploadServiceUserKey
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import ChangeHumanUser
+from identity.services.commands.webhooks import CreateWebhook, WebhookSecretText
 
 _CLIENT_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -44,18 +50,29 @@ EntityId = Annotated[str, AfterValidator(_id)]
 ClientId = Annotated[str, AfterValidator(_client_id)]
 #: A user by user name, if the organization is clear, by login name, or by id.
 UserReference = Annotated[str, Field(min_length=1, max_length=500)]
+#: A project by id or name.
+ProjectReference = Annotated[str, Field(min_length=1, max_length=500)]
 #: An organization by primary domain, name or id.
 OrganizationReference = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class ManagerSpec(Command):
+class TimeLimitedSpec(Command):
+    """What may end by itself. After its end, an entry counts as left out."""
+
+    until: Timestamp | None = None
+
+    def has_ended(self, now: datetime) -> bool:
+        return self.until is not None and self.until <= now
+
+
+class ManagerSpec(TimeLimitedSpec):
     """A user and all of their manager roles at the resource that lists them."""
 
     user: UserReference
     roles: ManagerRoleNames
 
 
-class UserGrantSpec(Command):
+class UserGrantSpec(TimeLimitedSpec):
     """A user and all of their roles in a project."""
 
     user: UserReference
@@ -63,7 +80,7 @@ class UserGrantSpec(Command):
     active: bool = True
 
 
-class ProjectGrantSpec(Command):
+class ProjectGrantSpec(TimeLimitedSpec):
     """A project granted to another organization. ``user_grants`` are those that derive from it; names without a domain
     are names in that organization."""
 
@@ -119,11 +136,54 @@ class ServiceUserSpec(CreateServiceUser):
     generated_key: AddServiceUserKey | None = None
 
 
+class AttributeSpec(CreateAttribute):
+    """An attribute of the organization's people, matched by id, else by key."""
+
+    id: EntityId | None = None
+
+
 class UpstreamProviderSpec(CreateUpstreamProvider):
     """An identity provider; exports leave its secret out."""
 
     id: EntityId | None = None
+
+
+class WebhookSpec(CreateWebhook):
+    """A webhook; exports leave its signing secret out."""
+
+    id: EntityId | None = None
     active: bool = True
+    secret: WebhookSecretText | None = Field(default=None, repr=False)
+
+
+class GroupMemberSpec(TimeLimitedSpec):
+    """A user of the organization in a group."""
+
+    user: UserReference
+
+
+class GroupGrantSpec(TimeLimitedSpec):
+    """Roles of a project of the organization, by its id or name, that the members of a group have."""
+
+    project: ProjectReference
+    roles: frozenset[RoleKey] = frozenset()
+
+
+class GroupManagerSpec(TimeLimitedSpec):
+    """Manager roles of the members of a group: at a project of the organization, else at the organization itself."""
+
+    project: ProjectReference | None = None
+    roles: ManagerRoleNames
+
+
+class GroupSpec(AddGroup):
+    """A group of the organization, matched by id, else by name."""
+
+    id: EntityId | None = None
+    active: bool = True
+    members: tuple[GroupMemberSpec, ...] | None = None
+    grants: tuple[GroupGrantSpec, ...] | None = None
+    managers: tuple[GroupManagerSpec, ...] | None = None
 
 
 class OrganizationSpec(Command):
@@ -135,11 +195,15 @@ class OrganizationSpec(Command):
     registration: bool | None = None
     active: bool = True
     branding: ChangeBranding | None = None
+    mail_texts: ChangeMailTexts | None = None
     policy: ChangePolicy | None = None
+    attributes: tuple[AttributeSpec, ...] | None = None
     users: tuple[UserSpec, ...] | None = None
     service_users: tuple[ServiceUserSpec, ...] | None = None
     projects: tuple[ProjectSpec, ...] | None = None
+    groups: tuple[GroupSpec, ...] | None = None
     upstream_providers: tuple[UpstreamProviderSpec, ...] | None = None
+    webhooks: tuple[WebhookSpec, ...] | None = None
     managers: tuple[ManagerSpec, ...] | None = None
 
 
@@ -156,6 +220,9 @@ class InstanceSpec(Command):
     """Settings and managers of the instance itself."""
 
     policy: ChangePolicy | None = None
+    mail_server: ChangeMailServer | None = None
+    mail_texts: ChangeMailTexts | None = None
+    webhooks: tuple[WebhookSpec, ...] | None = None
     managers: tuple[ManagerSpec, ...] | None = None
 
 

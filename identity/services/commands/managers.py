@@ -6,6 +6,7 @@ from pydantic import AfterValidator
 
 from identity.domain.messages import gettext_lazy
 from identity.services.commands import Command
+from identity.services.commands.field_types import Timestamp
 
 
 def _at_least_one(roles: frozenset[str]) -> frozenset[str]:
@@ -22,9 +23,11 @@ class AddManager(Command):
 
     user_id: str
     roles: ManagerRoleNames
+    until: Timestamp | None = None
 
 
 class ChangeManager(Command):
-    """Replace the roles of a manager."""
+    """Replace the roles of a manager, or their end, as far as they are set."""
 
-    roles: ManagerRoleNames
+    roles: ManagerRoleNames | None = None
+    until: Timestamp | None = None

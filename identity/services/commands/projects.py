@@ -3,7 +3,7 @@
 from identity.domain.projects import Project, ProjectRole
 from identity.services.commands import Command
 from identity.services.commands.entity_fields import with_create_fields, with_update_fields
-from identity.services.commands.field_types import Name, RoleKey
+from identity.services.commands.field_types import Name, RoleKey, Timestamp
 
 
 @with_create_fields(Project)
@@ -35,9 +35,11 @@ class AddProjectGrant(Command):
 
     organization_id: str
     roles: frozenset[RoleKey] = frozenset()
+    until: Timestamp | None = None
 
 
 class ChangeProjectGrant(Command):
-    """Replace the granted roles."""
+    """Replace the granted roles, or the end, as far as they are set."""
 
-    roles: frozenset[RoleKey]
+    roles: frozenset[RoleKey] | None = None
+    until: Timestamp | None = None

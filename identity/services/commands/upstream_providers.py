@@ -26,10 +26,12 @@ ClientSecretText = Annotated[str, field_validator(_secret_problem)]
 
 @with_create_fields(UpstreamProvider)
 class CreateUpstreamProvider(Command):
-    """Add an identity provider for sign-in."""
+    """Add an identity provider for sign-in. One that is not active is a draft: it can be tested, but people cannot sign
+    in with it until it is reactivated."""
 
     name: Name
     kind: UpstreamKind = UpstreamKind.OPENID
+    active: bool = True
     client_secret: ClientSecretText | None = Field(default=None, repr=False)
 
 

@@ -1,7 +1,7 @@
 """Commands that change user grants."""
 
 from identity.services.commands import Command
-from identity.services.commands.field_types import RoleKey
+from identity.services.commands.field_types import RoleKey, Timestamp
 
 
 class AddUserGrant(Command):
@@ -10,9 +10,11 @@ class AddUserGrant(Command):
     user_id: str
     project_id: str
     roles: frozenset[RoleKey] = frozenset()
+    until: Timestamp | None = None
 
 
 class ChangeUserGrant(Command):
-    """Replace the user's roles."""
+    """Replace the user's roles, or their end, as far as they are set."""
 
-    roles: frozenset[RoleKey]
+    roles: frozenset[RoleKey] | None = None
+    until: Timestamp | None = None

@@ -1,11 +1,13 @@
 """Commands that change human users."""
 
 from dataclasses import fields, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from identity.domain.users import Address, Profile
+from identity.domain.validators import allow_empty, locale_problem
 from identity.services.commands import Command
-from identity.services.commands.entity_fields import with_create_fields, with_update_fields
+from identity.services.commands.attributes import AttributeValues
+from identity.services.commands.entity_fields import field_validator, with_create_fields, with_update_fields
 from identity.services.commands.field_types import Email, Name, OptionalEmail, OptionalPhone, UserName
 
 
@@ -16,6 +18,20 @@ class CreateHumanUser(Command):
     given_name: Name
     family_name: Name
     email: OptionalEmail = ""
+    attributes: AttributeValues | None = None
+
+    def profile(self) -> Profile:
+        return Profile(given_name=self.given_name, family_name=self.family_name, email=self.email)
+
+
+class ImportHumanUser(CreateHumanUser):
+    """Create a user's account from a line of a file."""
+
+    phone: OptionalPhone = ""
+    locale: Annotated[str, field_validator(allow_empty(locale_problem))] = ""
+
+    def profile(self) -> Profile:
+        return replace(super().profile(), phone=self.phone, locale=self.locale)
 
 
 class InviteHumanUser(CreateHumanUser):
@@ -32,6 +48,7 @@ class RegisterUser(Command):
     given_name: Name
     family_name: Name
     email: Email
+    attributes: AttributeValues | None = None
 
 
 @with_create_fields(Address)
@@ -46,6 +63,7 @@ class ChangeProfile(Command):
     email: OptionalEmail | None = None
     phone: OptionalPhone | None = None
     address: ChangeAddress | None = None
+    attributes: AttributeValues | None = None
 
     def apply_to(self, profile: Profile) -> Profile:
         """The profile with these changes; a changed email address or phone number is unverified."""

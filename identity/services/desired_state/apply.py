@@ -9,10 +9,13 @@ from identity.services.access_control import Principal
 from identity.services.commands.desired_state import DesiredState
 from identity.services.commands.documents import decode_document
 from identity.services.container import Services
+from identity.services.desired_state.mail_server import ensure_mail_server
+from identity.services.desired_state.mail_texts import ensure_mail_texts
 from identity.services.desired_state.managers import ensure_managers
 from identity.services.desired_state.organizations import ensure_organizations, prune_organizations
 from identity.services.desired_state.policies import ensure_policy
 from identity.services.desired_state.reconciler import Reconciler, RegisteredCredentials, StateChange
+from identity.services.desired_state.webhooks import ensure_webhooks
 from identity.services.policies import INSTANCE_OWNER_ID as OF_INSTANCE
 
 
@@ -45,11 +48,14 @@ def apply_desired_state(
     if state.instance is not None:
         # First, because the policies of organizations depend on it.
         ensure_policy(build, "instance", state.instance.policy, OF_INSTANCE, "the instance")
+        ensure_mail_server(build, "instance", state.instance.mail_server)
+        ensure_mail_texts(build, "instance", "the instance", None, state.instance.mail_texts)
     if state.organizations is not None:
         prune_organizations(build, "organizations")
         described = [(f"organizations[{number}]", spec) for number, spec in enumerate(state.organizations)]
         ensure_organizations(build, described)
     if state.instance is not None:
+        ensure_webhooks(build, "instance", None, state.instance.webhooks)
         ensure_managers(build, "instance", state.instance.managers, Resource.INSTANCE, None, "the instance")
     build.finish()
     return ApplyResult(

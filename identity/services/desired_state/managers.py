@@ -6,7 +6,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.services.commands.desired_state import ManagerSpec
 from identity.services.commands.managers import AddManager, ChangeManager
-from identity.services.desired_state.reconciler import ChangeAction, Reconciler
+from identity.services.desired_state.reconciler import ChangeAction, Reconciler, describe_differences, diff_spec
 from identity.storage.paging import iterate_rows
 
 _MANAGER = "manager"
@@ -26,6 +26,8 @@ def ensure_managers(
     managers = build.services.managers
     build.services.access_control.require(build.principal, f"{resource.key.level}_manager.write", resource)
     for number, spec in enumerate(described):
+        if spec.has_ended(build.services.now):
+            continue
         _ensure_manager(build, f"{path}.managers[{number}]", spec, resource, users_of, where)
     build.prune_rows(
         f"{path}.managers",
@@ -44,7 +46,7 @@ def _ensure_manager(
     subject = build.resolve_user(path, described.user, users_of)
     if subject is None:
         with build.collect_problems(path):
-            managers.require_grantable_roles(resource, described.roles, build.principal)
+            managers.require_grantable_roles(resource, described.roles, build.principal, described.until)
         return
     name, roles = f"{subject.login_name} of {where}", ", ".join(sorted(described.roles))
     with build.collect_problems(path):
@@ -52,11 +54,14 @@ def _ensure_manager(
         manager = next((manager for manager in present if manager.resource == resource.key), None)
         if manager is None:
             manager = managers.add(
-                resource, AddManager(user_id=subject.user.id, roles=described.roles), principal=build.principal
+                resource,
+                AddManager(user_id=subject.user.id, roles=described.roles, until=described.until),
+                principal=build.principal,
             )
             build.record_change(ChangeAction.ADD, _MANAGER, name, roles)
         if not build.mark_seen(path, _MANAGER, manager.id):
             return
-        if manager.roles != described.roles:
-            managers.change(manager.id, ChangeManager(roles=described.roles), principal=build.principal)
-            build.record_change(ChangeAction.CHANGE, _MANAGER, name, f"{', '.join(sorted(manager.roles))} → {roles}")
+        differences = diff_spec(described, manager, ChangeManager)
+        if differences:
+            managers.change(manager.id, ChangeManager(**differences), principal=build.principal)
+            build.record_change(ChangeAction.CHANGE, _MANAGER, name, describe_differences(manager, differences))

@@ -8,8 +8,11 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.services.commands.desired_state import OrganizationSpec
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.desired_state.attributes import ensure_attributes
 from identity.services.desired_state.branding import ensure_branding
 from identity.services.desired_state.existing_rows import find_organizations_by_name, require_unambiguous
+from identity.services.desired_state.groups import ensure_groups
+from identity.services.desired_state.mail_texts import ensure_mail_texts
 from identity.services.desired_state.managers import ensure_managers
 from identity.services.desired_state.policies import ensure_policy
 from identity.services.desired_state.project_grants import ensure_project_grants
@@ -18,6 +21,7 @@ from identity.services.desired_state.reconciler import Reconciler, command_from_
 from identity.services.desired_state.upstream_providers import ensure_upstream_providers
 from identity.services.desired_state.user_grants import ensure_user_grants
 from identity.services.desired_state.users import ensure_service_users, ensure_users
+from identity.services.desired_state.webhooks import ensure_webhooks
 from identity.storage.paging import iterate_rows
 
 
@@ -29,10 +33,13 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
         if organization is not None:
             found.append((path, spec, organization))
             ensure_branding(build, path, organization.primary_domain, organization, spec.branding)
+            ensure_mail_texts(build, path, organization.primary_domain, organization, spec.mail_texts)
             ensure_policy(build, path, spec.policy, organization.id, organization.primary_domain)
+            ensure_attributes(build, path, organization, spec.attributes)
             ensure_users(build, path, organization, spec.users)
             ensure_service_users(build, path, organization, spec.service_users)
             ensure_upstream_providers(build, path, organization, spec.upstream_providers)
+            ensure_webhooks(build, path, organization, spec.webhooks)
     projects = [
         project for path, spec, owner in found for project in ensure_projects(build, path, owner, spec.projects)
     ]
@@ -42,6 +49,7 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
     for grant in grants:
         ensure_user_grants(build, grant)
     for path, spec, owner in found:
+        ensure_groups(build, path, owner, spec.groups)
         ensure_managers(build, path, spec.managers, Resource.of_organization(owner.id), owner, owner.primary_domain)
     for item in (*projects, *grants):
         ensure_managers(build, item.path, item.spec.managers, item.resource, item.users_organization, item.name)

@@ -19,6 +19,8 @@ def ensure_project_grants(build: Reconciler, role_source: RoleSource) -> list[Ro
     grants, project = build.services.project_grants, role_source.project
     role_sources = []
     for number, spec in enumerate(described):
+        if spec.has_ended(build.services.now):
+            continue
         path = f"{role_source.path}.grants[{number}]"
         holder = build.resolve_organization(path, spec.organization)
         if holder is None:
@@ -28,7 +30,7 @@ def ensure_project_grants(build: Reconciler, role_source: RoleSource) -> list[Ro
         make = partial(
             grants.add,
             project.id,
-            AddProjectGrant(organization_id=holder.id, roles=spec.roles),
+            AddProjectGrant(organization_id=holder.id, roles=spec.roles, until=spec.until),
             principal=build.principal,
         )
         grant = build.ensure(path, name, spec, grants, ChangeProjectGrant, find=find, create=make)

@@ -65,10 +65,6 @@ class StoredEntity(Protocol):
     def id(self) -> str:
         pass
 
-    @property
-    def active(self) -> bool:
-        pass
-
 
 EntityT = TypeVar("EntityT", bound=StoredEntity)
 RowT = TypeVar("RowT")
@@ -302,6 +298,10 @@ class Reconciler:
             return None
         return subject
 
+    def resolve_id(self, reference: str) -> str:
+        """The id of the stored entity that has this id in the document; the reference itself if none has."""
+        return self._ids.get(reference, reference)
+
     def resolve_organization(self, path: str, reference: str) -> Organization | None:
         """The organization that the document refers to; None, and a problem, if that is ambiguous."""
         stored = self.storage.organizations
@@ -319,9 +319,7 @@ class Reconciler:
             return None
         return organization
 
-    def _set_state(
-        self, path: str, name: str, described: Any, service: Any, entity: StoredEntity, *, record: bool
-    ) -> None:
+    def _set_state(self, path: str, name: str, described: Any, service: Any, entity: Any, *, record: bool) -> None:
         if "active" not in described.model_fields_set or described.active == entity.active:
             return
         if described.active:

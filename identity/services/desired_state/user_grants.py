@@ -21,6 +21,8 @@ def ensure_user_grants(build: Reconciler, role_source: RoleSource) -> None:
     build.services.access_control.require(principal, "user_grant.write", role_source.resource)
     present = {} if build.create_all else {grant.user_id: grant for grant in _grants(build, role_source)}
     for number, spec in enumerate(described):
+        if spec.has_ended(build.services.now):
+            continue
         _ensure_user_grant(build, f"{role_source.path}.user_grants[{number}]", role_source, spec, present)
     build.prune_rows(
         f"{role_source.path}.user_grants",
@@ -51,7 +53,9 @@ def _ensure_user_grant(
         )
         build.add_problem(f"{path}.user", sentence)
         return
-    command = AddUserGrant(user_id=subject.user.id, project_id=role_source.project.id, roles=described.roles)
+    command = AddUserGrant(
+        user_id=subject.user.id, project_id=role_source.project.id, roles=described.roles, until=described.until
+    )
     build.ensure(
         path,
         f"{subject.login_name} in {role_source.name}",

@@ -1,5 +1,6 @@
 """People and service users in the desired state, with the service users' keys."""
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -11,6 +12,7 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import HumanUser, ServiceUser
+from identity.services.attributes import ATTRIBUTES_MEMBER
 from identity.services.audit import to_json_value
 from identity.services.commands.desired_state import ServiceUserKeySpec, ServiceUserSpec, UserSpec
 from identity.services.commands.service_users import (
@@ -43,10 +45,12 @@ def ensure_users(
         _add_people(build, path, organization, described)
         return
     for number, spec in enumerate(described):
-        build.ensure(
-            f"{path}.users[{number}]",
-            _login_name(spec.user_name, organization),
-            spec,
+        user_path, name = f"{path}.users[{number}]", _login_name(spec.user_name, organization)
+        user = build.ensure(
+            user_path,
+            name,
+            # They are no field of the user.
+            spec.model_copy(update={ATTRIBUTES_MEMBER: None}),
             users,
             ChangeHumanUser,
             find=partial(_find, build, organization, spec, HumanUser),
@@ -54,12 +58,25 @@ def ensure_users(
                 users.create, organization.id, command_from_spec(spec, CreateHumanUser), id=build.new_entity_id(spec)
             ),
         )
+        if user is not None and spec.attributes:
+            with build.collect_problems(user_path):
+                _change_attributes(build, name, user, spec.attributes)
     build.prune_entities(
         f"{path}.users",
         users,
         lambda: iterate_rows(partial(build.storage.users.page, organization.id, UserKind.HUMAN)),
         lambda user: _login_name(user.user_name, organization),
     )
+
+
+def _change_attributes(build: Reconciler, name: str, user: HumanUser, described: Mapping[str, object]) -> None:
+    before = build.services.attributes.user_values([user])[user.id]
+    command = ChangeHumanUser(attributes=dict(described))
+    after = build.services.users.change(user.id, command, principal=build.principal)
+    if after.version != user.version:
+        values = build.services.attributes.user_values([user])[user.id]
+        changed = ", ".join(sorted(key for key in described if values.get(key) != before.get(key)))
+        build.record_change(ChangeAction.CHANGE, build.services.users.kind_label, name, f"attributes: {changed}")
 
 
 def _add_people(build: Reconciler, path: str, organization: Organization, described: tuple[UserSpec, ...]) -> None:

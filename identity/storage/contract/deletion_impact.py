@@ -24,16 +24,19 @@ SHOP, SITE = make.application(ROCKET), make.application(PLANE)
 GRANTED_PROJECT = make.project_grant(ROCKET, BOLT, roles=frozenset({"reader"}))
 RECEIVED_GRANT = make.project_grant(PLANE, ACME, roles=frozenset({"pilot"}))
 KEY, SECRET, PERSONAL = make.service_user_key(ROBOT), make.service_user_secret(ROBOT), make.personal_access_token(ROBOT)
+WEBHOOK = make.webhook(ACME)
 CLIENT_SECRETS = (make.client_secret(), make.client_secret())
 ENDED_SESSION = make.session(ADA, ended_at=NOW)
 FAMILY, OTHER_FAMILY = make.token_family(ADA, SHOP, ends_at=NOW), make.token_family(ADA, SITE)
 REVOKED_FAMILY = make.token_family(BOB, SHOP, revoked_at=NOW)
+TEAM = make.group(ACME)
 #: All values, each with its parents.
 CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (ACME,), (BOLT,), (ADA, ACME), (ROBOT, ACME), (BOB, BOLT), (ROCKET, ACME), (PLANE, BOLT), (SHOP, ROCKET),
     (SITE, PLANE), (GRANTED_PROJECT, ROCKET, BOLT), (RECEIVED_GRANT, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT),
     (PERSONAL, ROBOT),
     (make.upstream_provider(ACME), ACME), (make.upstream_provider(BOLT, everywhere=True), BOLT),
+    (WEBHOOK, ACME), (make.webhook_delivery(WEBHOOK), WEBHOOK), (make.webhook(BOLT), BOLT),
     (make.organization_domain(ACME), ACME),
     (make.organization_domain(ACME, proof=DomainProof.ASSERTED, verified_at=NOW),),
     (make.organization_domain(BOLT), BOLT),
@@ -54,6 +57,12 @@ CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (make.manager(BOB, ResourceKey(ManagerLevel.PROJECT, ROCKET.id)), BOB, ROCKET),
     (make.manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, GRANTED_PROJECT.id)), BOB, GRANTED_PROJECT),
     (make.manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, BOLT.id)), BOB, BOLT),
+    (TEAM, ACME), (make.group(BOLT), BOLT), (make.group_member(TEAM, ADA), TEAM, ADA),
+    (make.group_grant(TEAM, ROCKET, roles=frozenset({"writer"})), TEAM, ROCKET),
+    (make.group_grant(TEAM, PLANE, RECEIVED_GRANT), TEAM, PLANE, RECEIVED_GRANT),
+    (make.group_manager(TEAM), TEAM),
+    (make.group_manager(TEAM, ResourceKey(ManagerLevel.PROJECT, ROCKET.id)), TEAM, ROCKET),
+    (make.group_manager(TEAM, ResourceKey(ManagerLevel.PROJECT_GRANT, RECEIVED_GRANT.id)), TEAM, RECEIVED_GRANT),
     (ENDED_SESSION, ADA), (make.session(ADA), ADA), (make.session(ADA, ends_at=NOW), ADA), (make.session(BOB), BOB),
     (make.pending_authorization(user_id=ADA.id), ADA),
     (make.pending_authorization(SHOP),),
@@ -132,6 +141,7 @@ class DeletionImpactContract(ContractBase):
             project_grants=2,
             user_grants=4,
             managers=6,
+            groups=1,
             keys=1,
             secrets=3,
             personal_access_tokens=1,
@@ -142,10 +152,10 @@ class DeletionImpactContract(ContractBase):
     def test_deletion_impact_of_a_project(self, impact: DeletionImpactStore) -> None:
         rocket, plane = (impact.count(DeletionTarget.PROJECT, project.id, NOW) for project in (ROCKET, PLANE))
         assert rocket == DeletionImpact(
-            applications=1, roles=2, project_grants=1, user_grants=3, managers=2, secrets=2, live_tokens=2
+            applications=1, roles=2, project_grants=1, user_grants=3, managers=2, groups=1, secrets=2, live_tokens=2
         )
         assert plane == DeletionImpact(
-            applications=1, roles=1, project_grants=1, user_grants=2, managers=2, live_tokens=2
+            applications=1, roles=1, project_grants=1, user_grants=2, managers=2, groups=1, live_tokens=2
         )
 
     def test_deletion_impact_of_an_application(self, impact: DeletionImpactStore) -> None:
@@ -172,9 +182,9 @@ class DeletionImpactContract(ContractBase):
         assert effects == DeletionImpact(users=1, user_grants=1, managers=1)
 
     def test_deletion_impact_of_a_role(self, impact: DeletionImpactStore) -> None:
-        assert impact.count_role_grants(PLANE.id, "reader") == DeletionImpact(user_grants=1)
+        assert impact.count_role_grants(PLANE.id, "reader") == DeletionImpact(user_grants=1, groups=1)
         assert impact.count_role_grants(ROCKET.id, "reader") == DeletionImpact(user_grants=2, project_grants=1)
-        assert impact.count_role_grants(ROCKET.id, "writer") == DeletionImpact(user_grants=1)
+        assert impact.count_role_grants(ROCKET.id, "writer") == DeletionImpact(user_grants=1, groups=1)
         assert {impact.count_role_grants(ROCKET.id, key) for key in ("Reader", "read", '", "')} == {DeletionImpact()}
 
     def test_deletion_impact_nothing_falls_with_what_does_not_exist(self, impact: DeletionImpactStore) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from identity.domain.applications import Application, ApplicationType
+from identity.domain.attributes import AttributeDefinition
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, Profile, ServiceUser
+from identity.domain.webhooks import Webhook
 from identity.storage.backend import Storage
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import make_id, other_values
@@ -36,6 +39,11 @@ class EntityCase:
 def make_grantee(on: StorageHarness) -> Any:
     """A new person of ``organization``, stored."""
     return on.store_value(make.human_user(on.organization))
+
+
+def make_group(on: StorageHarness) -> Group:
+    """A new group of ``organization``, stored."""
+    return on.store_value(make.group(on.organization))
 
 
 ENTITIES = {
@@ -95,6 +103,46 @@ ENTITIES = {
         lambda on, **fields: make.manager(make_grantee(on), **fields),
         (lambda on: make.manager(),),
         {"roles": frozenset({"A_ROLE", "B_ROLE"}), **other_values(Manager)},
+    ),
+    "group": EntityCase(
+        lambda storage: storage.groups,
+        lambda on, **fields: make.group(on.organization, **fields),
+        (lambda on: make.group(),),
+        {"name": "Büro 株", **other_values(Group)},
+    ),
+    "group member": EntityCase(
+        lambda storage: storage.group_members,
+        lambda on, **fields: make.group_member(make_group(on), on.human_user, **fields),
+        (lambda on: make.group_member(None, on.human_user), lambda on: make.group_member(make_group(on))),
+        other_values(GroupMember),
+    ),
+    "group grant": EntityCase(
+        lambda storage: storage.group_grants,
+        lambda on, **fields: make.group_grant(make_group(on), on.project, **fields),
+        (
+            lambda on: make.group_grant(None, on.project),
+            lambda on: make.group_grant(make_group(on)),
+            lambda on: make.group_grant(make_group(on), on.project, project_grant_id=make_id()),
+        ),
+        {"roles": ROLES, **other_values(GroupGrant)},
+    ),
+    "group manager": EntityCase(
+        lambda storage: storage.group_managers,
+        lambda on, **fields: make.group_manager(make_group(on), **fields),
+        (lambda on: make.group_manager(),),
+        {"roles": frozenset({"A_ROLE", "B_ROLE"}), **other_values(GroupManager)},
+    ),
+    "attribute definition": EntityCase(
+        lambda storage: storage.attributes,
+        lambda on, **fields: make.attribute_definition(on.organization, **fields),
+        (lambda on: make.attribute_definition(),),
+        {"label": "Büro 株", **other_values(AttributeDefinition)},
+    ),
+    "webhook": EntityCase(
+        lambda storage: storage.webhooks,
+        lambda on, **fields: make.webhook(on.organization, **fields),
+        (lambda on: make.webhook(organization_id=make_id()),),
+        {"name": "Zürich 株", "events": ("user.*", "*.removed"), **other_values(Webhook)},
     ),
     "upstream provider": EntityCase(
         lambda storage: storage.upstream_providers,

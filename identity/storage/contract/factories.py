@@ -13,15 +13,17 @@ from types import NoneType, UnionType
 from typing import Any, Protocol, TypeVar, get_args
 
 from identity.domain.applications import Application, ApplicationType, ClientSecret
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authentication import Proof
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.outbox import OutboxMessage
-from identity.domain.permissions import INSTANCE_KEY, ResourceKey
+from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, ResourceKey
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.records import Record
@@ -32,6 +34,7 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, Profile, ServiceUser, TokenFormat, User
+from identity.domain.webhooks import Webhook, WebhookDelivery
 
 KindT = TypeVar("KindT")
 
@@ -157,6 +160,35 @@ def user_grant(
     return build_value(UserGrant, overrides, **parents, **owner, roles=frozenset({"reader"}))
 
 
+def group(organization: Organization | None = None, **overrides: Any) -> Group:
+    """An active group of the organization with a unique name."""
+    name = f"Team {uuid.uuid4().hex[:12]}"
+    return build_value(Group, overrides, **parent_ids(organization_id=organization), name=name)
+
+
+def _of_group(group: Group | None) -> dict[str, str]:
+    return {} if group is None else {"group_id": group.id, "organization_id": group.organization_id}
+
+
+def group_member(group: Group | None = None, user: User | None = None, **overrides: Any) -> GroupMember:
+    """The user in the group."""
+    return build_value(GroupMember, overrides, **_of_group(group), **parent_ids(user_id=user))
+
+
+def group_grant(
+    group: Group | None = None, project: Project | None = None, grant: ProjectGrant | None = None, **overrides: Any
+) -> GroupGrant:
+    """The role reader in the project for the group, optionally through a project grant."""
+    parents = parent_ids(project_id=project, project_grant_id=grant)
+    return build_value(GroupGrant, overrides, **_of_group(group), **parents, roles=frozenset({"reader"}))
+
+
+def group_manager(group: Group | None = None, resource: ResourceKey | None = None, **overrides: Any) -> GroupManager:
+    """The group as ORG_OWNER of the resource, by default of its organization."""
+    at = resource or ResourceKey(ManagerLevel.ORGANIZATION, group.organization_id if group else make_id())
+    return build_value(GroupManager, overrides, **_of_group(group), resource=at, roles=frozenset({"ORG_OWNER"}))
+
+
 def human_user(organization: Organization | None = None, **overrides: Any) -> HumanUser:
     """An active person of the organization with a unique user name."""
     return build_value(
@@ -226,6 +258,30 @@ def upstream_provider(organization: Organization | None = None, **overrides: Any
         issuer="https://login.elsewhere.example",
         secret=b"sealed \x00\xff",
     )
+
+
+def attribute_definition(organization: Organization | None = None, **overrides: Any) -> AttributeDefinition:
+    """A text of the organization's people, with a key of its own."""
+    parents = parent_ids(organization_id=organization)
+    return build_value(AttributeDefinition, overrides, **parents, key=f"k{uuid.uuid4().hex}", label="Department")
+
+
+def webhook(organization: Organization | None = None, **overrides: Any) -> Webhook:
+    """An active webhook for all events; its secret is not a real one."""
+    return build_value(
+        Webhook,
+        overrides,
+        **parent_ids(organization_id=organization),
+        name="Receiver",
+        url="https://hooks.example.com/events",
+        secret=b"sealed \x00\xff",
+    )
+
+
+def webhook_delivery(webhook: Webhook | None = None, **overrides: Any) -> WebhookDelivery:
+    """A delivery that is due now."""
+    fields: dict[str, Any] = {"event_id": make_id(), "event": "user.created", "next_at": NOW, "expires_at": NOW + DAY}
+    return build_value(WebhookDelivery, overrides, **parent_ids(webhook_id=webhook), **fields)
 
 
 def client_secret(**overrides: Any) -> ClientSecret:

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 import pytest
 
 from identity.domain.applications import Application, ClientSecret
+from identity.domain.attributes import AttributeDefinition
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
@@ -26,6 +28,7 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
+from identity.domain.webhooks import Webhook, WebhookDelivery
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract import factories as make
 from identity.storage.contract.race_runner import Attempt, RaceResult, RaceWorkers, race_in_threads
@@ -261,6 +264,10 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     ),
     ProjectGrant: _access_by_id("project_grants"),
     UserGrant: _access_by_id("user_grants"),
+    Group: _access_by_id("groups"),
+    GroupMember: _access_by_id("group_members"),
+    GroupGrant: _access_by_id("group_grants"),
+    GroupManager: _access_by_id("group_managers"),
     HumanUser: _access_by_id("users"),
     ServiceUser: _access_by_id("users"),
     PasswordHash: StoreAccess(
@@ -270,6 +277,9 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     ServiceUserSecret: _CREDENTIAL_ACCESS,
     PersonalAccessToken: _CREDENTIAL_ACCESS,
     Application: _access_by_id("applications"),
+    AttributeDefinition: _access_by_id("attributes"),
+    Webhook: _access_by_id("webhooks"),
+    WebhookDelivery: _access_by_id("webhook_deliveries"),
     UpstreamProvider: _access_by_id("upstream_providers"),
     Manager: _access_by_id("managers"),
     Session: _access_by_id("sessions"),

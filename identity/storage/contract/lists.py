@@ -11,7 +11,7 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.storage.backend import Storage
 from identity.storage.contract import factories as make
-from identity.storage.contract.entities import make_grantee
+from identity.storage.contract.entities import make_grantee, make_group
 from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, remove
 from identity.storage.contract.page_checks import (
@@ -25,7 +25,7 @@ from identity.storage.contract.page_checks import (
     check_totals,
 )
 from identity.storage.paging import PageRequest, ResultPage, SortKeys
-from identity.storage.stores import applications, organizations, projects
+from identity.storage.stores import applications, groups, organizations, projects
 from identity.storage.stores.users import UserKind
 
 NAMES = ("alpha", "Same", "same", "SAME", "zeta")
@@ -146,11 +146,51 @@ LISTS = {
         lambda on, owner, **fields: make.user_grant(make_grantee(on), on.project, owner, **fields),
         lambda on, owner: [make.user_grant(make_grantee(on), on.project)],
     ),
+    "groups": ListCase(
+        lambda on: on.organization,
+        lambda storage, owner, request: storage.groups.page(owner.id, request),
+        lambda on, owner, **fields: make.group(owner, **fields),
+        lambda on, owner: [make.group(on.other_organization)],
+        name="name",
+        names=USER_NAMES,
+        orders=groups.GROUP_SORT_KEYS,
+    ),
+    "group members": ListCase(
+        make_group,
+        lambda storage, owner, request: storage.group_members.page(owner.id, request),
+        lambda on, owner, **fields: make.group_member(owner, make_grantee(on), **fields),
+        lambda on, owner: [make.group_member(make_group(on), on.human_user)],
+        has_state=False,
+    ),
+    "group grants": ListCase(
+        make_group,
+        lambda storage, owner, request: storage.group_grants.page(owner.id, request),
+        lambda on, owner, **fields: make.group_grant(owner, on.store_value(make.project(on.organization)), **fields),
+        lambda on, owner: [make.group_grant(make_group(on), on.project)],
+        has_state=False,
+    ),
+    "group managers": ListCase(
+        make_group,
+        lambda storage, owner, request: storage.group_managers.page(owner.id, request),
+        lambda on, owner, **fields: make.group_manager(
+            owner,
+            ResourceKey(ManagerLevel.PROJECT, on.store_value(make.project(on.organization)).id),
+            **fields,
+        ),
+        lambda on, owner: [make.group_manager(make_group(on))],
+        has_state=False,
+    ),
     "upstream providers": ListCase(
         lambda on: on.organization,
         lambda storage, owner, request: storage.upstream_providers.page(owner.id, request),
         lambda on, owner, **fields: make.upstream_provider(owner, **fields),
         lambda on, owner: [make.upstream_provider(on.other_organization, everywhere=True)],
+    ),
+    "webhooks": ListCase(
+        lambda on: on.organization,
+        lambda storage, owner, request: storage.webhooks.page(owner.id, request),
+        lambda on, owner, **fields: make.webhook(owner, **fields),
+        lambda on, owner: [make.webhook(on.other_organization), make.webhook()],
     ),
     "managers": ListCase(
         lambda on: ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id),

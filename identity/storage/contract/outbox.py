@@ -102,3 +102,26 @@ class OutboxContract(ContractBase):
                 storage.outbox.postpone(make_id(), NOW)
             with pytest.raises(RowNotFound):
                 storage.outbox.delete(make_id())
+
+    def test_outbox_remembers_why_the_last_attempt_failed(self, on: StorageHarness) -> None:
+        message = on.store_value(make.outbox_message())
+        on.write.outbox.postpone(message.id, NOW + SECOND, "451 later")
+        assert on.read.outbox.find(message.id) == replace(
+            message, next_at=NOW + SECOND, attempts=1, last_answer="451 later"
+        )
+        on.write.outbox.postpone(message.id, NOW + SECOND)
+        assert on.read.outbox.list_pending("mail", NOW, 1)[0].last_answer is None
+
+    def test_outbox_newest_messages_come_first_and_expired_ones_too(self, on: StorageHarness) -> None:
+        messages = [make.outbox_message(created_at=NOW - index * SECOND, expires_at=NOW) for index in range(4)]
+        on.store(*reversed(messages), make.outbox_message(kind="logout"))
+        assert on.read.outbox.list_newest("mail", 3) == (*messages[:3],)
+        assert on.read.outbox.find(messages[3].id) == messages[3]
+        assert on.read.outbox.find(make_id()) is None
+
+    def test_outbox_expired_message_is_due_again_once_rescheduled(self, on: StorageHarness) -> None:
+        message = on.store_value(make.outbox_message(next_at=NOW - SECOND, expires_at=NOW, attempts=3))
+        on.write.outbox.reschedule(message.id, NOW, NOW + 9 * SECOND)
+        assert on.read.outbox.list_due("mail", NOW, 10) == (replace(message, next_at=NOW, expires_at=NOW + 9 * SECOND),)
+        with on.transaction() as storage, pytest.raises(RowNotFound):
+            storage.outbox.reschedule(make_id(), NOW, NOW)

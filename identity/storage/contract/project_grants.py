@@ -6,7 +6,7 @@ import pytest
 
 from identity.domain.projects import ProjectGrant
 from identity.storage.contract import factories as make
-from identity.storage.contract.factories import make_id
+from identity.storage.contract.factories import DAY, NOW, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.page_checks import check_query
 
@@ -36,3 +36,15 @@ class ProjectGrantContract(ContractBase):
         check_query(grants, "zzz", [])
         check_query(fetch_received, on.project.name[1:], [grant])
         check_query(fetch_received, "zzz", [])
+
+    def test_project_grants_ending_are_listed_soonest_first(self, on: StorageHarness, grant: ProjectGrant) -> None:
+        projects = [make.project(on.organization) for _ in range(3)]
+        late, soon, past = (
+            make.project_grant(project, on.other_organization, until=NOW + days * DAY)
+            for project, days in zip(projects, (7, 1, -1), strict=True)
+        )
+        on.store(*projects, late, soon, past)
+        read = on.read.project_grants.list_ending
+        assert read(NOW, NOW + 7 * DAY, 10) == (soon, late)
+        assert read(NOW, NOW + 6 * DAY, 10) == (soon,)
+        assert read(None, NOW + 7 * DAY, 2) == (past, soon)

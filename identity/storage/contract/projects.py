@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from identity.storage.contract import factories as make
-from identity.storage.contract.factories import SECOND, make_id
+from identity.storage.contract.factories import DAY, NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.errors import RowNotFound, StaleRow
 
@@ -18,24 +18,31 @@ class ProjectContract(ContractBase):
         foreign = make.project(on.other_organization)
         on.store(project, granted, foreign, make.project_grant(granted, on.organization))
         project_ids = frozenset({project.id, granted.id, foreign.id, make_id()})
-        assert on.read.projects.list_audience(project_ids, on.organization.id) == {project.id, granted.id}
-        assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id) == {project.id}
-        assert on.read.projects.list_audience(frozenset(), on.organization.id) == frozenset()
+        assert on.read.projects.list_audience(project_ids, on.organization.id, NOW) == {project.id, granted.id}
+        assert on.read.projects.list_audience(frozenset({project.id}), on.organization.id, NOW) == {project.id}
+        assert on.read.projects.list_audience(frozenset(), on.organization.id, NOW) == frozenset()
 
     @pytest.mark.parametrize("inactive", ["project", "organization", "grant"])
     def test_projects_audience_lacks_what_is_inactive(self, on: StorageHarness, inactive: str) -> None:
         owner = make.organization(active=inactive != "organization")
         owned, granted = make.project(on.organization, active=False), make.project(owner, active=inactive != "project")
         on.store(owner, owned, granted, make.project_grant(granted, on.organization, active=inactive != "grant"))
-        assert on.read.projects.list_audience(frozenset({owned.id, granted.id}), on.organization.id) == frozenset()
+        assert on.read.projects.list_audience(frozenset({owned.id, granted.id}), on.organization.id, NOW) == frozenset()
+
+    def test_projects_audience_lacks_projects_whose_grant_has_ended(self, on: StorageHarness) -> None:
+        project = make.project(on.other_organization)
+        on.store(project, make.project_grant(project, on.organization, until=NOW + DAY))
+        project_ids, read = frozenset({project.id}), on.read.projects.list_audience
+        assert read(project_ids, on.organization.id, NOW + DAY - SECOND) == project_ids
+        assert read(project_ids, on.organization.id, NOW + DAY) == frozenset()
 
     def test_projects_audience_lacks_projects_whose_grant_came_later(self, on: StorageHarness) -> None:
         owned, project = make.project(on.organization), make.project(on.other_organization)
         grant = make.project_grant(project, on.organization)
         on.store(owned, project, grant)
         project_ids, at = frozenset({owned.id, project.id}), grant.created_at
-        assert on.read.projects.list_audience(project_ids, on.organization.id, at) == project_ids
-        assert on.read.projects.list_audience(project_ids, on.organization.id, at - SECOND) == {owned.id}
+        assert on.read.projects.list_audience(project_ids, on.organization.id, NOW, at) == project_ids
+        assert on.read.projects.list_audience(project_ids, on.organization.id, NOW, at - SECOND) == {owned.id}
 
     def test_projects_roles_are_ordered_by_key(self, on: StorageHarness) -> None:
         ordered = [make.project_role(on.project, key=key, group="Größe") for key in ("admin", "reader", "writer")]

@@ -16,6 +16,7 @@ OLD, NEW = b"\x01\x01o", b"\x01\x01n"
 #: How to make a row of each kind with this sealed value.
 _FACTORIES: dict[SealedValueKind, Callable[[bytes], Any]] = {
     SealedValueKind.UPSTREAM_SECRETS: lambda sealed: make.upstream_provider(secret=sealed),
+    SealedValueKind.WEBHOOK_SECRETS: lambda sealed: make.webhook(secret=sealed),
     SealedValueKind.MESSAGES: lambda sealed: make.outbox_message(sealed=sealed),
     SealedValueKind.RECORDS: lambda sealed: make.record(sealed=sealed),
 }

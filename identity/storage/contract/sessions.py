@@ -182,6 +182,23 @@ class SessionContract(ContractBase):
         assert on.read.sessions.find(session.id) == replace(session, ended_at=NOW + SECOND)
         assert on.read.sessions.find(foreign.id) == foreign
 
+    def test_sessions_end_for_impersonator_ends_only_those_that_name_them(self, on: StorageHarness) -> None:
+        manager = make.human_user(on.organization)
+        impersonated = make.session(on.human_user, impersonator_id=manager.id)
+        ended = make.session(on.human_user, impersonator_id=manager.id, ended_at=NOW - SECOND)
+        unaffected = (
+            make.session(on.human_user),
+            make.session(manager),
+            make.session(on.human_user, impersonator_id="x"),
+        )
+        on.store(manager, impersonated, ended, *unaffected)
+        with on.transaction() as storage:
+            assert storage.sessions.end_for_impersonator(manager.id, NOW) == 1
+            assert storage.sessions.end_for_impersonator(manager.id, NOW) == 0
+        assert on.read.sessions.find(impersonated.id) == replace(impersonated, ended_at=NOW)
+        for item in (ended, *unaffected):
+            assert on.read.sessions.find(item.id) == item
+
     def test_sessions_races_a_session_is_ended_once(self, on: StorageHarness) -> None:
         outcomes = on.race(partial(end_session, session_id=on.session.id), 50)
         assert outcomes.errors == {}

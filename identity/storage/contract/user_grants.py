@@ -8,7 +8,7 @@ import pytest
 from identity.domain.projects import ProjectGrant, UserGrant
 from identity.domain.users import Profile
 from identity.storage.contract import factories as make
-from identity.storage.contract.factories import make_id
+from identity.storage.contract.factories import DAY, NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.page_checks import check_query
 from identity.storage.paging import PageRequest, RowTotal
@@ -91,9 +91,11 @@ class UserGrantContract(ContractBase):
             make.user_grant(on.human_user, unasked),
             make.user_grant(stranger, project),
         )
-        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project.id, inactive.id})) == (grant,)
-        assert on.read.user_grants.list_effective(on.human_user.id, frozenset()) == ()
-        assert on.read.user_grants.list_effective(make_id(), frozenset({project.id})) == ()
+        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project.id, inactive.id}), NOW) == (
+            grant,
+        )
+        assert on.read.user_grants.list_effective(on.human_user.id, frozenset(), NOW) == ()
+        assert on.read.user_grants.list_effective(make_id(), frozenset({project.id}), NOW) == ()
 
     def test_user_grants_effective_is_narrowed_to_the_project_grant(
         self, on: StorageHarness, project_grant: ProjectGrant
@@ -107,7 +109,7 @@ class UserGrantContract(ContractBase):
                 roles=frozenset({"reader", "admin"}),
             )
         )
-        effective = on.read.user_grants.list_effective(on.human_user.id, frozenset({project_grant.project_id}))
+        effective = on.read.user_grants.list_effective(on.human_user.id, frozenset({project_grant.project_id}), NOW)
         stored = on.read.user_grants.find(grant.id)
         assert effective == (replace(grant, roles=frozenset({"reader"})),)
         assert stored == grant, "the stored grant keeps its roles"
@@ -117,4 +119,35 @@ class UserGrantContract(ContractBase):
     ) -> None:
         on.store(make.user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
         on.write.project_grants.update(replace(project_grant, active=False, version=2))
-        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project_grant.project_id})) == ()
+        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project_grant.project_id}), NOW) == ()
+
+    def test_user_grants_effective_lacks_grants_that_have_ended(self, on: StorageHarness) -> None:
+        grant = on.store_value(make.user_grant(on.human_user, on.project, until=NOW + SECOND))
+        projects = frozenset({on.project.id})
+        assert on.read.user_grants.list_effective(on.human_user.id, projects, NOW) == (grant,)
+        assert on.read.user_grants.list_effective(on.human_user.id, projects, NOW + SECOND) == ()
+
+    def test_user_grants_effective_end_with_their_project_grant(
+        self, on: StorageHarness, project_grant: ProjectGrant
+    ) -> None:
+        on.write.project_grants.update(replace(project_grant, until=NOW + DAY, version=2))
+        grant = make.user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id)
+        shorter = make.human_user(on.organization)
+        on.store(grant, shorter)
+        on.store(make.user_grant(shorter, None, project_grant, project_id=project_grant.project_id, until=NOW + SECOND))
+        projects, read = frozenset({project_grant.project_id}), on.read.user_grants.list_effective
+        assert read(on.human_user.id, projects, NOW) == (replace(grant, until=NOW + DAY),)
+        assert read(on.human_user.id, projects, NOW + DAY) == ()
+        assert [item.until for item in read(shorter.id, projects, NOW)] == [NOW + SECOND]
+
+    def test_user_grants_ending_are_listed_soonest_first(self, on: StorageHarness, user_grant: UserGrant) -> None:
+        projects = [make.project(on.organization) for _ in range(3)]
+        late, soon, past = (
+            make.user_grant(on.human_user, project, until=NOW + days * DAY)
+            for project, days in zip(projects, (7, 1, -1), strict=True)
+        )
+        on.store(*projects, late, soon, past)
+        read = on.read.user_grants.list_ending
+        assert read(NOW, NOW + 7 * DAY, 10) == (soon, late)
+        assert read(NOW, NOW + 6 * DAY, 10) == (soon,)
+        assert read(None, NOW + 7 * DAY, 2) == (past, soon)

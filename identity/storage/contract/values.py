@@ -21,6 +21,7 @@ from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.users import PasswordHash, TokenFormat
+from identity.domain.webhooks import WebhookDelivery
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW, SECOND, make_id, other_values
 from identity.storage.contract.harness import ContractBase, StorageHarness, add
@@ -59,6 +60,9 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         for level in ManagerLevel
     },
     "project grant of no role": lambda on: make.project_grant(on.project, on.other_organization, roles=frozenset()),
+    "webhook delivery": lambda on: make.webhook_delivery(
+        on.store_value(make.webhook(on.organization)), **other_values(WebhookDelivery, attempts=3)
+    ),
     "session": lambda on: make.session(on.human_user, **other_values(Session)),
     "request": lambda on: make.pending_authorization(
         **other_values(PendingAuthorization, user_id=on.human_user.id, session_id="gone", version=7)
@@ -217,6 +221,9 @@ PURGE_CASES: dict[PurgeKind, Callable[[StorageHarness, datetime], Any]] = {
     PurgeKind.REQUESTS: lambda on, at: make.pending_authorization(expires_at=at),
     PurgeKind.SESSIONS: lambda on, at: make.session(on.human_user, ends_at=at),
     PurgeKind.MESSAGES: lambda on, at: make.outbox_message(kind=make_id(), created_at=at - SECOND, expires_at=at),
+    PurgeKind.WEBHOOK_DELIVERIES: lambda on, at: make.webhook_delivery(
+        on.store_value(make.webhook(on.organization)), expires_at=at
+    ),
     PurgeKind.RECORDS: lambda on, at: make.record(plugin=make_id(), expires_at=at),
 }
 #: Rows that were used, but are not expired.

@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import StorageUnavailable
+from identity.storage.memory.application_requests import MemoryApplicationRequestStore
 from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.attempts import MemoryAttemptStore
+from identity.storage.memory.attributes import MemoryAttributeStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
 from identity.storage.memory.credentials import MemoryCredentialStore
 from identity.storage.memory.deletion_impact import MemoryDeletionImpactStore
+from identity.storage.memory.figures import MemoryFigureStore
+from identity.storage.memory.groups import (
+    MemoryGroupGrantStore,
+    MemoryGroupManagerStore,
+    MemoryGroupMemberStore,
+    MemoryGroupStore,
+)
 from identity.storage.memory.managers import MemoryManagerStore
 from identity.storage.memory.organizations import MemoryOrganizationStore
 from identity.storage.memory.outbox import MemoryOutboxStore
@@ -21,6 +30,7 @@ from identity.storage.memory.projects import MemoryProjectStore
 from identity.storage.memory.purges import MemoryPurgeStore
 from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.sealed_values import MemorySealedValueStore
+from identity.storage.memory.search import MemorySearchStore
 from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
 from identity.storage.memory.tables import MemoryTables
@@ -28,6 +38,8 @@ from identity.storage.memory.tokens import MemoryTokenStore
 from identity.storage.memory.upstream_providers import MemoryUpstreamProviderStore
 from identity.storage.memory.user_grants import MemoryUserGrantStore
 from identity.storage.memory.users import MemoryUserStore
+from identity.storage.memory.webhook_deliveries import MemoryWebhookDeliveryStore
+from identity.storage.memory.webhooks import MemoryWebhookStore
 from identity.storage.transaction_participant import TransactionParticipant
 
 if TYPE_CHECKING:
@@ -47,9 +59,16 @@ class MemoryStorage(Storage):
         self.projects = MemoryProjectStore(tables, tables.projects)
         self.project_grants = MemoryProjectGrantStore(tables, tables.project_grants)
         self.user_grants = MemoryUserGrantStore(tables, tables.user_grants)
+        self.groups = MemoryGroupStore(tables, tables.groups)
+        self.group_members = MemoryGroupMemberStore(tables, tables.group_members)
+        self.group_grants = MemoryGroupGrantStore(tables, tables.group_grants)
+        self.group_managers = MemoryGroupManagerStore(tables, tables.group_managers)
         self.users = MemoryUserStore(tables, tables.users)
+        self.attributes = MemoryAttributeStore(tables, tables.attribute_definitions)
         self.credentials = MemoryCredentialStore(tables)
         self.applications = MemoryApplicationStore(tables, tables.applications)
+        self.webhooks = MemoryWebhookStore(tables, tables.webhooks)
+        self.webhook_deliveries = MemoryWebhookDeliveryStore(tables)
         self.upstream_providers = MemoryUpstreamProviderStore(tables, tables.upstream_providers)
         self.managers = MemoryManagerStore(tables, tables.managers)
         self.sessions = MemorySessionStore(tables)
@@ -60,9 +79,12 @@ class MemoryStorage(Storage):
         self.outbox = MemoryOutboxStore(tables)
         self.audit = MemoryAuditStore(tables)
         self.records = MemoryRecordStore(tables)
+        self.figures = MemoryFigureStore(tables)
+        self.application_requests = MemoryApplicationRequestStore(tables)
         self.deletion_impact = MemoryDeletionImpactStore(tables)
         self.purges = MemoryPurgeStore(tables)
         self.sealed_values = MemorySealedValueStore(tables)
+        self.search = MemorySearchStore(tables)
 
 
 class MemoryBackend(Backend):

@@ -31,6 +31,7 @@ _TABLES_BY_COUNT = {
     "project_grants": ("project_grants",),
     "user_grants": ("user_grants",),
     "managers": ("managers",),
+    "groups": ("groups",),
     "keys": ("service_user_keys",),
     "secrets": ("client_secrets", "service_user_secrets"),
     "personal_access_tokens": ("personal_access_tokens",),
@@ -43,6 +44,9 @@ class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
         if id not in getattr(self._tables, name):
             return DeletionImpact()
         effects = replace(self._without(name, id, now), **dict.fromkeys(count_own, 0))
+        if target in (DeletionTarget.PROJECT, DeletionTarget.PROJECT_GRANT):
+            grants = (row for row in self._tables.group_grants if id in (row.project_id, row.project_grant_id))
+            effects = replace(effects, groups=len({grant.group_id for grant in grants}))
         if target is not DeletionTarget.PROJECT_GRANT:
             return effects
         holders = {grant.user_id for grant in self._tables.user_grants if grant.project_grant_id == id}
@@ -54,6 +58,7 @@ class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
             project_grants=sum(
                 grant.project_id == project_id and key in grant.roles for grant in self._tables.project_grants
             ),
+            groups=sum(row.project_id == project_id and key in row.roles for row in self._tables.group_grants),
         )
 
     def _without(self, name: str, id_: str, at: datetime) -> DeletionImpact:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+from identity.domain.expirations import NEVER
 from identity.storage.errors import StaleRow
 from identity.storage.memory.tables import MemoryTable, MemoryTables
 from identity.storage.paging import Identified, PageRequest, ResultPage, SortOrder, page_in_memory, sortable_timestamp
@@ -70,6 +71,27 @@ def page_newest_first(rows: Iterable[DatedRowT], request: PageRequest) -> Result
 
 def sort_oldest_first(rows: Iterable[DatedRowT]) -> tuple[DatedRowT, ...]:
     return tuple(sorted(rows, key=lambda row: (row.created_at, row.id)))
+
+
+class Ending(Identified, Protocol):
+    """A row that may end by itself."""
+
+    @property
+    def until(self) -> datetime | None:
+        pass
+
+
+EndingRowT = TypeVar("EndingRowT", bound=Ending)
+
+
+def list_ending(
+    rows: Iterable[EndingRowT], after: datetime | None, until: datetime, limit: int
+) -> tuple[EndingRowT, ...]:
+    """The rows that end at ``until`` at the latest and after ``after``, soonest first."""
+    ending = (
+        row for row in rows if row.until is not None and row.until <= until and (after is None or row.until > after)
+    )
+    return tuple(sorted(ending, key=lambda row: (row.until or NEVER, row.id))[:limit])
 
 
 def update_last_used(table: MemoryTable[Any, Any], uses: Mapping[str, datetime]) -> None:

@@ -37,10 +37,22 @@ class MemoryOutboxStore(MemoryStore, OutboxStore):
     def oldest_created_at(self, kind: str, now: datetime, limit: int) -> datetime | None:
         return min((message.created_at for message in self.list_pending(kind, now, limit)), default=None)
 
-    def postpone(self, message_id: str, next_at: datetime) -> None:
+    def find(self, message_id: str) -> OutboxMessage | None:
+        return self._tables.outgoing_messages.find(message_id)
+
+    def list_newest(self, kind: str, limit: int) -> tuple[OutboxMessage, ...]:
+        messages = (message for message in self._tables.outgoing_messages if message.kind == kind)
+        return tuple(sorted(messages, key=lambda message: (message.created_at, message.id), reverse=True)[:limit])
+
+    def postpone(self, message_id: str, next_at: datetime, answer: str | None = None) -> None:
         message = self._tables.outgoing_messages.get(message_id)
-        postponed = replace(message, next_at=next_at, attempts=message.attempts + 1)
+        postponed = replace(message, next_at=next_at, attempts=message.attempts + 1, last_answer=answer)
         self._tables.outgoing_messages.replace_unchecked(message_id, postponed)
+
+    def reschedule(self, message_id: str, next_at: datetime, expires_at: datetime) -> None:
+        message = self._tables.outgoing_messages.get(message_id)
+        rescheduled = replace(message, next_at=next_at, expires_at=expires_at)
+        self._tables.outgoing_messages.replace_unchecked(message_id, rescheduled)
 
     def delete(self, message_id: str) -> None:
         self._tables.outgoing_messages.delete(message_id)

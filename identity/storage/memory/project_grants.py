@@ -1,8 +1,10 @@
 """Project grants, in memory."""
 
+from datetime import datetime
+
 from identity.domain.projects import ProjectGrant
 from identity.domain.search import matches_query
-from identity.storage.memory.entity_store import MemoryEntityStore, page_newest_first
+from identity.storage.memory.entity_store import MemoryEntityStore, list_ending, page_newest_first
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.project_grants import ProjectGrantFilterField, ProjectGrantStore
 
@@ -23,3 +25,6 @@ class MemoryProjectGrantStore(MemoryEntityStore[ProjectGrant], ProjectGrantStore
 
         grants = (row for row in self._rows if getattr(row, filter_field) == filter_id)
         return page_newest_first(filter(is_found, grants), request)
+
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[ProjectGrant, ...]:
+        return list_ending(self._rows, after, until, limit)

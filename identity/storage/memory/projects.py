@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from identity.domain.expirations import NEVER
+from identity.domain.groups import GroupGrant
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.storage.errors import StaleRow
 from identity.storage.memory.entity_store import MemoryEntityStore
@@ -14,7 +15,7 @@ from identity.storage.memory.tables import MemoryTable
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, search_in_memory
 from identity.storage.stores.projects import PROJECT_SORT_KEYS, ProjectStore
 
-GrantT = TypeVar("GrantT", ProjectGrant, UserGrant)
+GrantT = TypeVar("GrantT", ProjectGrant, UserGrant, GroupGrant)
 
 
 class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
@@ -30,12 +31,14 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
         return {id_: (applications[id_], roles[id_]) for id_ in ids if id_ in self._rows}
 
     def list_audience(
-        self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
+        self, project_ids: frozenset[str], organization_id: str, now: datetime, granted_until: datetime = NEVER
     ) -> frozenset[str]:
         granted_ids = {
             grant.project_id
             for grant in self._tables.project_grants
-            if grant.active and grant.organization_id == organization_id and grant.created_at <= granted_until
+            if grant.is_effective(now)
+            and grant.organization_id == organization_id
+            and grant.created_at <= granted_until
         }
         organizations = self._tables.organizations
         active = [row for row in self._rows if row.active and organizations.get(row.organization_id).active]
@@ -55,6 +58,7 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
         self._tables.project_roles.delete((project_id, key))
         _remove_role_from_grants(self._tables.project_grants, project_id, key)
         _remove_role_from_grants(self._tables.user_grants, project_id, key)
+        _remove_role_from_grants(self._tables.group_grants, project_id, key)
 
     def list_roles(self, project_id: str) -> tuple[ProjectRole, ...]:
         roles = (role for role in self._tables.project_roles if role.project_id == project_id)

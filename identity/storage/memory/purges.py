@@ -21,6 +21,7 @@ _EXPIRY_RULES: Mapping[PurgeKind, tuple[str, Callable[[Any], datetime | None]]] 
     PurgeKind.SESSIONS: ("sessions", attrgetter("ends_at")),
     PurgeKind.REQUESTS: ("authorization_requests", attrgetter("expires_at")),
     PurgeKind.MESSAGES: ("outgoing_messages", attrgetter("expires_at")),
+    PurgeKind.WEBHOOK_DELIVERIES: ("webhook_deliveries", attrgetter("expires_at")),
     PurgeKind.ATTEMPTS: ("attempts", lambda count: count.counted_at if count.next_at < NO_NEXT_ATTEMPT else None),
     PurgeKind.RECORDS: ("records", attrgetter("expires_at")),
     PurgeKind.AUDIT_EVENTS: ("audit_events", attrgetter("at")),

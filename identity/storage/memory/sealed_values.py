@@ -17,6 +17,7 @@ from identity.storage.stores.sealed_values import (
 #: Table and field of each kind.
 _TABLE_FIELDS: Mapping[SealedValueKind, tuple[str, str]] = {
     SealedValueKind.UPSTREAM_SECRETS: ("upstream_providers", "secret"),
+    SealedValueKind.WEBHOOK_SECRETS: ("webhooks", "secret"),
     SealedValueKind.MESSAGES: ("outgoing_messages", "sealed"),
     SealedValueKind.RECORDS: ("records", "sealed"),
 }

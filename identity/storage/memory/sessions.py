@@ -74,6 +74,10 @@ class MemorySessionStore(MemoryStore, SessionStore):
     def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
         return sum(self.end(session.id, ended_at) for session in self._open(user_id) if session.id != except_id)
 
+    def end_for_impersonator(self, impersonator_id: str, ended_at: datetime) -> int:
+        found = [session for session in self._open() if session.impersonator_id == impersonator_id]
+        return sum(self.end(session.id, ended_at) for session in found)
+
     def _open(self, user_id: str | None = None) -> list[Session]:
         """The sessions that have not ended, of one user or of all, by id."""
         rows = (row for row in self._tables.sessions if user_id in (None, row.user_id) and row.ended_at is None)

@@ -9,10 +9,14 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
+from identity.domain.application_requests import ApplicationRequest
 from identity.domain.applications import Application, ClientSecret
+from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.figures import FigureKey
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.names import name_key
@@ -29,6 +33,7 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import PasswordHash, User
+from identity.domain.webhooks import Webhook, WebhookDelivery
 from identity.storage.errors import DuplicateValue, RowNotFound, StorageError
 
 KeyT = TypeVar("KeyT")
@@ -168,7 +173,7 @@ def _table(
     return field(metadata={"rules": TableConstraints(parents, goes_with or {}, unique or {}, key)})
 
 
-def _managed_by_level(level: ManagerLevel) -> Callable[[Any, Manager], str | None]:
+def _managed_by_level(level: ManagerLevel) -> Callable[[Any, Manager | GroupManager], str | None]:
     return lambda _, manager: manager.resource.id if manager.resource.level is level else None
 
 
@@ -194,12 +199,39 @@ class MemoryTables:
         organization_id="organizations",
         unique={"user_name": lambda user: (user.organization_id, name_key(user.user_name))},
     )
+    attribute_definitions: MemoryTable[str, AttributeDefinition] = _table(
+        organization_id="organizations", unique={"key": attrgetter("organization_id", "key")}
+    )
+    attribute_values: MemoryTable[tuple[str, str], StoredAttribute] = _table(
+        user_id="users", definition_id="attribute_definitions"
+    )
     user_grants: MemoryTable[str, UserGrant] = _table(
         user_id="users",
         organization_id="organizations",
         project_id="projects",
         project_grant_id="project_grants",
         unique={"user_id": attrgetter("user_id", "project_id", "project_grant_id")},
+    )
+    groups: MemoryTable[str, Group] = _table(
+        organization_id="organizations",
+        unique={"name": lambda group: (group.organization_id, name_key(group.name))},
+    )
+    group_members: MemoryTable[str, GroupMember] = _table(
+        group_id="groups", user_id="users", unique={"user_id": attrgetter("group_id", "user_id")}
+    )
+    group_grants: MemoryTable[str, GroupGrant] = _table(
+        group_id="groups",
+        project_id="projects",
+        project_grant_id="project_grants",
+        unique={"project_id": attrgetter("group_id", "project_id")},
+    )
+    group_managers: MemoryTable[str, GroupManager] = _table(
+        group_id="groups",
+        unique={"resource_id": attrgetter("group_id", "resource")},
+        goes_with={
+            "projects": _managed_by_level(ManagerLevel.PROJECT),
+            "project_grants": _managed_by_level(ManagerLevel.PROJECT_GRANT),
+        },
     )
     passwords: MemoryTable[str, PasswordHash] = _table(user_id="users")
     service_user_keys: MemoryTable[str, ServiceUserKey] = _table(user_id="users")
@@ -210,6 +242,8 @@ class MemoryTables:
         goes_with={"applications": lambda key, _: key[0]}
     )
     upstream_providers: MemoryTable[str, UpstreamProvider] = _table(organization_id="organizations")
+    webhooks: MemoryTable[str, Webhook] = _table(organization_id="organizations")
+    webhook_deliveries: MemoryTable[str, WebhookDelivery] = _table(webhook_id="webhooks")
     managers: MemoryTable[str, Manager] = _table(
         user_id="users",
         unique={"user_id": attrgetter("user_id", "resource")},
@@ -239,6 +273,8 @@ class MemoryTables:
     outgoing_messages: MemoryTable[str, OutboxMessage] = _table()
     audit_events: MemoryTable[str, AuditEvent] = _table()
     records: MemoryTable[tuple[str, str, bytes], Record] = _table(user_id="users", application_id="applications")
+    figures: MemoryTable[FigureKey, int] = _table()
+    application_requests: MemoryTable[str, ApplicationRequest] = _table(user_id="users", application_id="applications")
 
     @classmethod
     def from_state(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "MemoryTables":

@@ -1,10 +1,13 @@
 """User grants, in memory."""
 
 from dataclasses import replace
+from datetime import datetime
 
+from identity.domain.expirations import earliest
 from identity.domain.projects import UserGrant
 from identity.domain.search import matches_query
-from identity.storage.memory.entity_store import MemoryEntityStore, page_newest_first
+from identity.storage.memory.entity_store import MemoryEntityStore, list_ending, page_newest_first
+from identity.storage.memory.groups import live_memberships
 from identity.storage.memory.users import user_matches_query
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.user_grants import UserGrantFilterField, UserGrantStore
@@ -31,15 +34,23 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
 
         return page_newest_first(filter(is_found, grants), request)
 
-    def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
-        grants = (row for row in self._rows if row.user_id == user_id and row.project_id in project_ids)
-        return tuple(filter(None, (self._narrowed(row) for row in grants if row.active)))
+    def list_effective(self, user_id: str, project_ids: frozenset[str], now: datetime) -> tuple[UserGrant, ...]:
+        groups = {row.group_id: row for row in live_memberships(self._tables, now) if row.user_id == user_id}
+        through_groups = [
+            row.for_member(groups[row.group_id]) for row in self._tables.group_grants if row.group_id in groups
+        ]
+        grants = (row for row in (*self._rows, *through_groups) if row.user_id == user_id)
+        live = (row for row in grants if row.project_id in project_ids and row.active and not row.has_ended(now))
+        return tuple(filter(None, (self._narrowed(row, now) for row in live)))
 
-    def _narrowed(self, grant: UserGrant) -> UserGrant | None:
-        """The grant with the roles that its project grant, if any, still allows."""
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[UserGrant, ...]:
+        return list_ending(self._rows, after, until, limit)
+
+    def _narrowed(self, grant: UserGrant, now: datetime) -> UserGrant | None:
+        """The grant with the roles and the end that its project grant, if any, still allows."""
         if grant.project_grant_id is None:
             return grant
         source = self._tables.project_grants.find(grant.project_grant_id)
-        if source is None or not source.active:
+        if source is None or not source.is_effective(now):
             return None
-        return replace(grant, roles=grant.roles & source.roles)
+        return replace(grant, roles=grant.roles & source.roles, until=earliest((grant.until, source.until)))

@@ -1,6 +1,7 @@
 """Managers."""
 
 from abc import abstractmethod
+from datetime import datetime
 
 from identity.domain.managers import Manager
 from identity.domain.permissions import ResourceKey
@@ -13,11 +14,16 @@ class ManagerStore(EntityStore[Manager]):
 
     @abstractmethod
     def list_for_user(self, user_id: str) -> tuple[Manager, ...]:
-        """All roles of the user, in one query."""
+        """All roles of the user, in one query, also those that have ended."""
 
     @abstractmethod
-    def list_for_users_of_organization(self, organization_id: str) -> tuple[Manager, ...]:
-        """All roles of the organization's users, in one query."""
+    def list_effective(self, user_id: str, now: datetime) -> tuple[Manager, ...]:
+        """The user's roles that have not ended, in one query. Roles at a project grant end with it; their end is
+        narrowed to that of the project grant."""
+
+    @abstractmethod
+    def list_for_users_of_organization(self, organization_id: str, now: datetime) -> tuple[Manager, ...]:
+        """All roles of the organization's users that have not ended, in one query."""
 
     @abstractmethod
     def page(
@@ -31,5 +37,9 @@ class ManagerStore(EntityStore[Manager]):
 
     @abstractmethod
     def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
-        """The managers of the resource with the role whose user and organization are active, locked until the
-        transaction ends: concurrent removals of the last two owners cannot both succeed."""
+        """The managers of the resource with the role, without an end, whose user and organization are active, locked
+        until the transaction ends: concurrent removals of the last two owners cannot both succeed."""
+
+    @abstractmethod
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[Manager, ...]:
+        """The managers whose roles end at ``until`` at the latest and after ``after``, soonest first."""

@@ -35,8 +35,20 @@ class OutboxStore(ABC):
         queue. Expired messages do not count. The cost does not grow with the queue."""
 
     @abstractmethod
-    def postpone(self, message_id: str, next_at: datetime) -> None:
-        """Retry at that time, and count one more attempt. Raises RowNotFound."""
+    def find(self, message_id: str) -> OutboxMessage | None:
+        """The message, expired or not."""
+
+    @abstractmethod
+    def list_newest(self, kind: str, limit: int) -> tuple[OutboxMessage, ...]:
+        """Up to ``limit`` messages of this kind, expired ones too, newest first. Unreadable messages are skipped."""
+
+    @abstractmethod
+    def postpone(self, message_id: str, next_at: datetime, answer: str | None = None) -> None:
+        """Retry at that time, count one more attempt, and store why this one failed. Raises RowNotFound."""
+
+    @abstractmethod
+    def reschedule(self, message_id: str, next_at: datetime, expires_at: datetime) -> None:
+        """Try at that time, with a new end. Raises RowNotFound."""
 
     @abstractmethod
     def delete(self, message_id: str) -> None:

@@ -1,6 +1,7 @@
 """Project grants."""
 
 from abc import abstractmethod
+from datetime import datetime
 from typing import Literal
 
 from identity.domain.projects import ProjectGrant
@@ -23,3 +24,7 @@ class ProjectGrantStore(EntityStore[ProjectGrant]):
         self, filter_field: ProjectGrantFilterField, filter_id: str, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[ProjectGrant]:
         """The grants of this project, or those that this organization has received."""
+
+    @abstractmethod
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[ProjectGrant, ...]:
+        """The grants that end at ``until`` at the latest and after ``after``, soonest first."""

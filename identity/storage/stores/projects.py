@@ -30,10 +30,11 @@ class ProjectStore(EntityStore[Project]):
 
     @abstractmethod
     def list_audience(
-        self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
+        self, project_ids: frozenset[str], organization_id: str, now: datetime, granted_until: datetime = NEVER
     ) -> frozenset[str]:
-        """The ids of active projects in active organizations that ``organization_id`` owns or has an active grant of,
-        made at ``granted_until`` at the latest: the projects that its users may have in a token's audience."""
+        """The ids of active projects in active organizations that ``organization_id`` owns or has an active grant of
+        that has not ended, made at ``granted_until`` at the latest: the projects that its users may have in a token's
+        audience."""
 
     @abstractmethod
     def add_role(self, role: ProjectRole) -> None:

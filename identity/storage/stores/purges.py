@@ -21,6 +21,7 @@ class PurgeKind(StrEnum):
     SESSIONS = "sessions"
     REQUESTS = "authorization requests"
     MESSAGES = "outgoing messages"
+    WEBHOOK_DELIVERIES = "webhook deliveries"
     ATTEMPTS = "attempts"
     RECORDS = "records"
     AUDIT_EVENTS = "audit events"

@@ -12,6 +12,7 @@ class SealedValueKind(StrEnum):
     """The kinds of rows with a sealed value, except signing keys, whose store has its own method."""
 
     UPSTREAM_SECRETS = "upstream secrets"
+    WEBHOOK_SECRETS = "webhook secrets"
     MESSAGES = "outgoing messages"
     RECORDS = "records"
 

@@ -67,3 +67,7 @@ class SessionStore(ABC):
     @abstractmethod
     def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
         """End all sessions of the user, except one; returns how many had not ended before."""
+
+    @abstractmethod
+    def end_for_impersonator(self, impersonator_id: str, ended_at: datetime) -> int:
+        """End all sessions in which this user is signed in as another; returns how many had not ended before."""

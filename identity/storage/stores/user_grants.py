@@ -1,6 +1,7 @@
 """User grants: project roles of users."""
 
 from abc import abstractmethod
+from datetime import datetime
 from typing import Literal
 
 from identity.domain.projects import UserGrant
@@ -27,6 +28,10 @@ class UserGrantStore(EntityStore[UserGrant]):
         """The grants of this user, project or project grant."""
 
     @abstractmethod
-    def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
-        """The user's active grants in these projects, except those whose project grant is gone or inactive, with roles
-        narrowed to what a project grant allows."""
+    def list_effective(self, user_id: str, project_ids: frozenset[str], now: datetime) -> tuple[UserGrant, ...]:
+        """The user's active grants in these projects that have not ended, except those whose project grant is gone,
+        inactive or ended, with roles and end narrowed to what a project grant allows."""
+
+    @abstractmethod
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[UserGrant, ...]:
+        """The grants that end at ``until`` at the latest and after ``after``, soonest first."""

@@ -120,7 +120,7 @@ def test_profile_form_saves_every_claim(world: World, browser: Browser, ada: Hum
 
 def test_profile_page_contains_every_command_field() -> None:
     """Every standard claim is editable, except those verified by other means."""
-    assert PROFILE.keys() == ChangeProfile.model_fields.keys() - {"address"}
+    assert PROFILE.keys() == ChangeProfile.model_fields.keys() - {"address", "attributes"}
     assert ADDRESS.keys() == ChangeAddress.model_fields.keys() == {field.name for field in fields(Address)}
     assert {field.name for field in fields(Profile)} - PROFILE.keys() == {"email_verified", "phone_verified", "address"}
 

@@ -148,7 +148,7 @@ def test_object_filter_finds_user_by_name_with_owned_objects(
     assert page.status_int == 422
     assert "Several users have this name." in page.html.main.get_text()
     # The link from the user's page.
-    owner.open(f"/console/users/{person.id}")
+    owner.open(f"/console/users/{person.id}/activity")
     page = owner.click("Show Changes to this user")
     assert len(page.html.select("tbody tr")) == 7
 

@@ -36,7 +36,7 @@ def preview(browser: Browser, **fields: str) -> Any:
 
 
 def test_branding_form_stores_branding(world: World, owner: Browser, of_organization: str) -> None:
-    owner.open(of_organization)
+    owner.open(f"{of_organization}/branding")
     page = owner.click("Change Branding")
     assert page.html.h1.text.startswith("Branding of ")
     page = owner.submit(
@@ -47,7 +47,7 @@ def test_branding_form_stores_branding(world: World, owner: Browser, of_organiza
     assert page.html.find(id="looks").find("dd").text.strip() == "Acme"
     assert "#0b5a3c" in page.html.find(id="looks").text
     assert "Deutsch" in page.html.find(id="looks").text
-    form = owner.open(f"{of_organization}/branding").forms["page-form"]
+    form = owner.open(f"{of_organization}/branding/edit").forms["page-form"]
     values = {name: form[name].value for name in ("display_name", "accent", "login_title_de", "login_title_en")}
     assert values == {"display_name": "Acme", "accent": "#0b5a3c", "login_title_de": "Willkommen", "login_title_en": ""}
     assert form["mail_footer_en"].value == "One\nTwo"
@@ -56,7 +56,7 @@ def test_branding_form_stores_branding(world: World, owner: Browser, of_organiza
 def test_branding_preview_saves_nothing(
     world: World, owner: Browser, organization: Organization, of_organization: str
 ) -> None:
-    owner.open(f"{of_organization}/branding")
+    owner.open(f"{of_organization}/branding/edit")
     page = preview(
         owner,
         display_name="Acme",
@@ -92,23 +92,23 @@ def test_preview_stylesheet_has_light_and_dark_colours(world: World) -> None:
     assert (answer.status_int, answer.content_type) == (200, "text/css")
     light, dark = answer.text.split(".looks--dark {")
     assert light.startswith(".looks--light {")
-    assert "--color-page: #f4f5f8;" in light
-    assert "--color-page: #0f1217;" in dark
-    assert light.rindex("--color-accent: #0b5a3c;") > light.rindex("--color-accent: #2540ad;")
+    assert "--color-page: #f4f5fa;" in light
+    assert "--color-page: #0e111b;" in dark
+    assert light.rindex("--color-accent: #0b5a3c;") > light.rindex("--color-accent: #2c41b8;")
     assert "--color-accent: #8fdcb8;" in dark
     assert ".mail .mail__button" in dark
 
 
 def test_invalid_branding_shows_field_errors_and_previews_the_rest(owner: Browser, of_organization: str) -> None:
-    owner.open(f"{of_organization}/branding")
+    owner.open(f"{of_organization}/branding/edit")
     wrong = {"accent": "#ffcc00", "mail_sender_fr": "a@b", "login_title_zh": "x" * 101, "terms_url": "acme"}
     for send in (preview, lambda browser, **fields: browser.submit(fields, form="page-form")):
         page = send(owner, display_name="Acme", **wrong)
         assert page.status_int == 422
-        assert "The closest readable colour is #836900." in page.html.find(id="error-accent").text
+        assert "The closest readable colour is #856a00." in page.html.find(id="error-accent").text
         assert all(page.html.find(id=f"error-{name}") for name in wrong)
         assert {item.text.strip() for item in page.html.select("#preview .brand")} == {"Acme"}
-        assert page.html.find(id="preview").link["href"].startswith("/preview/2540ad-")
+        assert page.html.find(id="preview").link["href"].startswith("/preview/2c41b8-")
         # Groups with an error are open.
         assert [item.summary.text for item in page.html.select("main details[open]")] == ["Français", "中文"]
         form = owner.find_form("page-form")
@@ -118,7 +118,7 @@ def test_invalid_branding_shows_field_errors_and_previews_the_rest(owner: Browse
 def test_concurrent_branding_change_is_refused(owner: Browser, sign_in: SignIn, of_organization: str) -> None:
     browser = sign_in()
     for item in (owner, browser):
-        item.open(f"{of_organization}/branding")
+        item.open(f"{of_organization}/branding/edit")
     owner.submit({"display_name": "First"}, form="page-form")
     page = browser.submit({"display_name": "Second"}, form="page-form")
     assert page.status_int == 409
@@ -135,7 +135,7 @@ def test_logo_upload_and_removal(world: World, owner: Browser, of_organization: 
         [picture] = page.html.select("#looks img")
         answer = owner.open(picture["src"])
         assert (answer.content_type, b"onload" in answer.body) == ("image/svg+xml", False)
-        page = owner.open(f"{page_of}/branding")
+        page = owner.open(f"{page_of}/branding/edit")
         assert {item["src"] for item in page.html.select("#preview img")} == {picture["src"]}
         owner.open(f"{page_of}/branding/logo")
         page = owner.submit(button=("remove", "yes"), form="page-form")
@@ -176,7 +176,7 @@ def test_application_preview_inherits_organization_logo(
     owner.open(f"{of_organization}/branding/logo")
     page = owner.submit({"logo": Upload("logo.svg", DRAWING)}, form="page-form")
     logo = page.html.select_one("#looks img")["src"]
-    page = owner.open(f"{of_application}/branding")
+    page = owner.open(f"{of_application}/branding/edit")
     assert {item["src"] for item in page.html.select("#preview img")} == {logo}
     assert "to continue to Invoices" in page.html.find(id="preview").text
 
@@ -184,14 +184,14 @@ def test_application_preview_inherits_organization_logo(
 def test_viewer_has_no_branding_buttons(sign_in: SignIn, of_organization: str, of_application: str) -> None:
     viewer = sign_in("ORG_OWNER_VIEWER")
     for page in (of_organization, of_application):
-        assert viewer.open(page).html.find(id="looks")
+        assert viewer.open(f"{page}/branding").html.find(id="looks")
         assert not viewer.page.html.select("#looks a")
-        assert viewer.open(f"{page}/branding").status_int == 403
+        assert viewer.open(f"{page}/branding/edit").status_int == 403
         assert viewer.open(f"{page}/branding/logo").status_int == 403
 
 
 def test_branding_change_event_is_labelled(owner: Browser, of_organization: str) -> None:
-    owner.open(f"{of_organization}/branding")
+    owner.open(f"{of_organization}/branding/edit")
     page = owner.submit({"login_title_de": "Willkommen", "mail_footer_en": "<b>Acme</b>"}, form="page-form")
     page = owner.open(page.html.select_one(".notice a")["href"])
     assert page.html.h1.text.startswith("Branding changed")

@@ -30,7 +30,7 @@ KINDS = (
         "Organization deactivated. Its users can no longer sign in.",
         "Organization reactivated.",
         "Organization deleted.",
-        ("1 user", "2 service users", "1 project", "1 application", "2 client secrets"),
+        ("2 users", "2 service users", "1 project", "1 application", "2 client secrets"),
     ),
     ConsoleResourceCase(
         "/projects/{project}",
@@ -81,6 +81,14 @@ KINDS = (
         "Identity provider deleted.",
         ("People's accounts stay. Their links to it are permanently removed.",),
     ),
+    ConsoleResourceCase(
+        "/webhooks/{webhook}",
+        "Events that happen meanwhile are not sent later.",
+        "Webhook deactivated. It gets no messages.",
+        "Webhook reactivated.",
+        "Webhook deleted.",
+        ("The receiver gets no more messages. The log and pending messages are permanently removed.",),
+    ),
 )
 
 
@@ -117,9 +125,9 @@ def test_delete_lists_impact_and_requires_name(
     href = f"/console{estate.address(kind.path)}"
     page = instance_owner.open(href)
     above = page.html.select(".breadcrumb a")[-1]["href"]
-    assert page.html.select_one(f"#danger a[href='{href}/delete']").text == kind.delete
+    assert page.html.select_one(f".menu a[href='{href}/delete']").contents[0] == kind.delete
     page = instance_owner.open(f"{href}/delete")
-    lines = [item.text for item in page.html.select(".panel li")]
+    lines = [item.text for item in page.html.select("#page-form li")]
     assert set(kind.falls) <= set(lines), lines
     typed = {}
     if "confirm_name" in instance_owner.find_form("page-form").fields:
@@ -129,7 +137,11 @@ def test_delete_lists_impact_and_requires_name(
         assert instance_owner.find_form("page-form")["confirm_name"].value == f"{name}x"
         typed = {"confirm_name": f" {name} "}
     else:
-        assert kind.path in ("/project-grants/{project_grant}", "/upstream-providers/{upstream_provider}")
+        assert kind.path in (
+            "/project-grants/{project_grant}",
+            "/upstream-providers/{upstream_provider}",
+            "/webhooks/{webhook}",
+        )
     page = instance_owner.submit(typed, form="page-form")
     assert kind.deleted in page
     assert instance_owner.path == above
@@ -145,6 +157,7 @@ CHANGED = {
     "/service-users/{service_user}": "display_name",
     "/upstream-providers/{upstream_provider}": "name",
     "/users/{user}": "nickname",
+    "/webhooks/{webhook}": "name",
 }
 
 

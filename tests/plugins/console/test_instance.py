@@ -43,6 +43,6 @@ def test_instance_administrators_page_has_consistent_titles(instance_owner: Brow
     """Navigation link, heading and title."""
     instance_owner.open("/console/instance")
     page = instance_owner.page.html
-    [item] = page.select(".navigation a[aria-current]")[:1]
+    [item] = page.select(".rail__item[aria-current]")[:1]
     assert item.get_text(strip=True) == page.h1.get_text(strip=True) == "Instance administrators"
     assert page.title.get_text().startswith("Instance administrators")

@@ -64,11 +64,13 @@ def test_project_manager_sees_organization_without_link(
 def test_detail_page_shows_facts_and_managers(owner: Browser, organization: Organization) -> None:
     page = owner.open(_page(organization))
     assert page.html.h1.text == organization.name
-    facts = page.html.find("dl", class_="facts").text
-    assert organization.id in facts
-    assert organization.primary_domain in facts
-    assert "ORG_OWNER" in page.html.find(id="managers").text
-    assert "Deactivate or delete" in page
+    assert organization.id in page.html.find("dl", class_="facts").text
+    assert organization.primary_domain in page.html.find(id="domains").text
+    for action in ("Deactivate …", "Delete …"):
+        assert action in page.html.select_one(".console__head .menu").text
+    page = owner.click("Managers")
+    assert page.html.h1.text == organization.name
+    assert "ORG_OWNER" in page.html.select_one("tbody").text
 
 
 def test_organization_edit_changes_name_domain_and_registration(

@@ -108,6 +108,6 @@ def test_project_creator_becomes_owner(sign_in: SignIn, organization: Organizati
     browser.open(f"{_list(organization)}/new")
     page = browser.submit({"name": "Mine"}, form="page-form")
     assert "Project created." in page
-    assert "PROJECT_OWNER" in page.html.find(id="managers").text
+    assert "PROJECT_OWNER" in browser.click("Managers").html.select_one("tbody").text
     browser.open(_list(organization))
     assert _names(browser) == ["Mine"]

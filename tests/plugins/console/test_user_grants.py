@@ -1,5 +1,6 @@
 """User grants in the console: on users, projects and project grants (pages.md §5.2)."""
 
+from datetime import UTC, datetime, time, timedelta
 from urllib.parse import urlencode
 
 import pytest
@@ -9,6 +10,7 @@ from identity.domain.permissions import project_grant_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
 from identity.services.access_control import Principal
+from identity.services.commands.user_grants import ChangeUserGrant
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
@@ -75,8 +77,8 @@ def test_grant_to_selected_user(world: World, owner: Browser, project: Project, 
     owner.find_form("page-form").set("role", True, index=1)
     page = owner.submit(form="page-form")
     assert "The roles are granted." in page
-    assert owner.path == f"/console/projects/{project.id}"
-    assert person.user_name in page.html.find(id="user-grants").text
+    assert owner.path == _of_project(project)
+    assert person.user_name in page.html.select_one("tbody").text
     assert _roles(world, person.id, project) == {"reader"}
 
 
@@ -119,7 +121,7 @@ def test_invisible_grantees_are_unnamed(
     page = owner.open(_page(derived, "/delete?of=user"))
     assert stranger.display_name not in page.html.find("main").text
     owner.submit(form="page-form")
-    assert owner.path == f"/console/project-grants/{grant.id}"
+    assert owner.path == _of_grant(grant)
     assert _roles(world, stranger.id, project) is None
 
 
@@ -152,7 +154,7 @@ def test_grantee_offers_only_granted_roles(
     holding.find_form("page-form").set("role", True, index=1)
     page = holding.submit(form="page-form")
     assert "The roles are granted." in page
-    assert holding.path == f"/console/project-grants/{grant.id}"
+    assert holding.path == _of_grant(grant)
     assert _roles(world, person.id, project) == {"writer"}
 
 
@@ -176,7 +178,7 @@ def test_grant_manager_grants_roles(
     browser.find_form("page-form").set("role", True, index=0)
     browser.submit(form="page-form")
     assert _roles(world, person.id, project) == {"reader"}
-    row = browser.page.html.find(id="user-grants").select_one("tbody tr")
+    row = browser.page.html.select_one("tbody tr")
     assert person.display_name in row.text
     assert row.find("a", class_="table__name") is None, "there is no link to a user whom one may not read"
 
@@ -201,8 +203,8 @@ def test_grant_of_selected_project(world: World, owner: Browser, project: Projec
     owner.find_form("page-form").set("role", True, index=2)
     page = owner.submit(form="page-form")
     assert "The roles are granted." in page
-    assert owner.path == f"/console/users/{person.id}"
-    assert project.name in page.html.find(id="grants").text
+    assert owner.path == f"/console/users/{person.id}/access"
+    assert project.name in page.html.find(id="access").text
     assert _roles(world, person.id, project) == {"admin", "writer"}
 
 
@@ -218,8 +220,8 @@ def test_granted_projects_offer_granted_roles(
     assert [box["value"] for box in page.html.select("input[name=role]")] == ["reader", "writer"]
     holding.find_form("page-form").set("role", True, index=0)
     page = holding.submit(form="page-form")
-    assert holding.path == f"/console/service-users/{robot.id}"
-    links = {link["href"] for link in page.html.find(id="grants").select("a")}
+    assert holding.path == f"/console/service-users/{robot.id}/access"
+    links = {link["href"] for link in page.html.find(id="access").select("a")}
     assert f"/console/project-grants/{grant.id}" in links
     assert _roles(world, robot.id, project) == {"reader"}
 
@@ -242,7 +244,7 @@ def test_grant_page_returns_to_user(
     form.set("role", True, index=0)
     page = owner.submit(form="page-form")
     assert "The roles are changed." in page
-    assert owner.path == f"/console/users/{person.id}"
+    assert owner.path == f"/console/users/{person.id}/access"
     assert _roles(world, person.id, project) == {"admin", "reader"}
 
 
@@ -250,13 +252,13 @@ def test_grant_page_returns_to_user(
 
 
 def test_grant_page_returns_to_project(owner: Browser, project: Project, user_grant: UserGrant) -> None:
-    owner.open(_of_project(project))
-    page = owner.click("Change")
+    page = owner.open(_of_project(project))
+    page = owner.open(page.html.select_one("tbody a.button")["href"])
     assert page.html.select(".breadcrumb a")[-1]["href"] == f"/console/projects/{project.id}"
     owner.find_form("page-form").set("role", True, index=0)
     page = owner.submit(form="page-form")
     assert "The roles are changed." in page
-    assert owner.path == f"/console/projects/{project.id}"
+    assert owner.path == _of_project(project)
 
 
 def test_stale_grant_edit_keeps_selected_roles(owner: Browser, user_grant: UserGrant) -> None:
@@ -290,5 +292,50 @@ def test_grant_removal_lists_impact(
     assert f"{person.display_name} loses reader in {project.name} at once." in page
     page = owner.submit(form="page-form")
     assert "The roles are removed." in page
-    assert owner.path == f"/console/users/{person.id}"
+    assert owner.path == f"/console/users/{person.id}/access"
     assert _roles(world, person.id, project) is None
+
+
+# --- ends ------------------------------------------------------------------------------------------------------------
+
+
+def test_last_day_ends_the_roles_in_utc(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
+    day = (world.clock() + timedelta(days=10)).date()
+    owner.open(_of_project(project, f"/new?user_id={person.id}"))
+    form = owner.find_form("page-form")
+    form.set("role", True, index=1)
+    form["until"] = str(day)
+    owner.submit(form="page-form")
+    with world.read_only_services() as services:
+        (user_grant,) = services.storage.user_grants.page("project_id", project.id).items
+    assert user_grant.until == datetime.combine(day, time(23, 59, 59), UTC)
+    assert "Ends in 10 days" in owner.open(_of_project(project))
+    owner.open(_page(user_grant, "/edit"))
+    form = owner.find_form("page-form")
+    assert form["until"].value == str(day)
+    form["until"] = ""
+    owner.submit(form="page-form")
+    with world.read_only_services() as services:
+        assert services.user_grants.get(user_grant.id).until is None
+
+
+def test_end_within_a_day_stays_when_roles_change(world: World, owner: Browser, user_grant: UserGrant) -> None:
+    until = world.clock() + timedelta(days=1)
+    with world.transaction_services() as services:
+        services.user_grants.change(user_grant.id, ChangeUserGrant(until=until), principal=Principal.OPERATOR)
+    owner.open(_page(user_grant, "/edit"))
+    form = owner.find_form("page-form")
+    form.set("role", True, index=0)
+    owner.submit(form="page-form")
+    with world.read_only_services() as services:
+        assert services.user_grants.get(user_grant.id).until == until
+
+
+@pytest.mark.parametrize("wrong", ["soon", "2001-01-01", "9999-12-31"])
+def test_wrong_last_day_is_refused(owner: Browser, user_grant: UserGrant, wrong: str) -> None:
+    owner.open(_page(user_grant, "/edit"))
+    form = owner.find_form("page-form")
+    form["until"] = wrong
+    page = owner.submit(form="page-form")
+    assert page.status_int == 422
+    assert page.html.select_one("#error-until") is not None

@@ -25,7 +25,7 @@ def manager_of(world: World, person: LoginUser) -> Browser:
 def test_factor_reset_in_the_console(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada, name="My phone")
     console = manager_of(world, ada)
-    console.open(f"/console/users/{ada.user.id}")
+    console.open(f"/console/users/{ada.user.id}/security")
     section = console.page.html.find(id="second-factors")
     assert "My phone" in section.get_text()
     assert "Authenticator app" in section.get_text()
@@ -36,7 +36,7 @@ def test_factor_reset_in_the_console(world: World, browser: Browser, party: Rely
     console.submit()
     assert "The second factors are reset." in console.page.text
     assert "The person has not set up any." in console.page.text
-    (event,) = world.audit_events(event="factor.reset")
+    (event,) = world.audit_events(event="factor.reset", object_id=ada.user.id)
     assert (event.object_id, dict(event.detail)) == (ada.user.id, {"factors": 1})
     other = Browser(world)
     opened(other, party)
@@ -98,7 +98,7 @@ def test_manager_unlocks_locked_factors(world: World, browser: Browser, party: R
     assert other.page.status_int == 429
     assert "Too many wrong attempts." in other.page.text
     console = manager_of(world, ada)
-    console.open(f"/console/users/{ada.user.id}")
+    console.open(f"/console/users/{ada.user.id}/security")
     console.click("Unlock …")
     console.submit()
     other.reload()

@@ -536,7 +536,7 @@ def test_ldap_attempt_counts_while_hashing_is_busy(scene: LdapScenario, monkeypa
     name = make_user_name()
     scene.directory.person(name)
 
-    def busy(*_: object) -> None:
+    def busy(*_: object, **__: object) -> None:
         raise ServerBusy
 
     with monkeypatch.context() as patched:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from identity.domain.organizations import Organization
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
@@ -21,6 +22,11 @@ NEW = {
     "password": PASSWORD,
     "password_again": PASSWORD,
 }
+
+
+@pytest.fixture
+def organization(world: World) -> Organization:
+    return world.make_organization()
 
 
 # --- registration -----------------------------------------------------------------------------------------------------
@@ -75,6 +81,30 @@ def test_invalid_registration_shows_all_errors_and_keeps_input(browser: Browser,
     assert "Use at least 15 characters; several words work well." in answer.text
     form = browser.find_form("page-form")
     assert [form[name].value for name in typed] == ["a b", "", "<Lovelace>", "nonsense", "", ""]
+
+
+def test_registration_asks_for_required_attributes_of_the_person(
+    world: World, browser: Browser, organization: Organization
+) -> None:
+    """Others, which managers fill in or which are not required, are neither on the page nor accepted."""
+    editable = {"visible_to": "person", "editable_by": "person"}
+    world.make_attribute(organization, "staff_number", type="number", required=True, **editable)
+    world.make_attribute(organization, "floor", **editable)
+    world.make_attribute(organization, "salary", required=True)
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
+    auth_request = opened(browser, party, prompt="create")
+    names = browser.find_form("page-form").fields
+    assert [name for name in names if name and name.startswith("attributes")] == ["attributes.staff_number"]
+    answer = browser.submit(NEW | {"attributes.staff_number": "one"}, form="page-form")
+    tree = check_page(answer, 422, "Create your account")
+    assert tree.find(".//*[@id='error-attributes.staff_number']") is not None
+    browser.submit(NEW | {"attributes.staff_number": ""}, form="page-form")
+    assert browser.sign_in_step == "register"
+    browser.submit(NEW | {"attributes.staff_number": "17"}, form="page-form")
+    tokens = party.obtain_tokens(browser.submit(form="page-form"), auth_request)
+    with world.read_only_services() as services:
+        user = services.users.get(tokens.claims["sub"])
+        assert services.attributes.user_values([user])[user.id] == {"staff_number": 17}
 
 
 def test_registration_refuses_weak_passwords(browser: Browser, party: RelyingParty) -> None:

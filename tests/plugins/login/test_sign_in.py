@@ -137,7 +137,7 @@ def test_unknown_names_are_rate_limited_alike(world: World, party: RelyingParty,
 def test_busy_server_shows_retry_message(
     browser: Browser, party: RelyingParty, ada: LoginUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(*args: object) -> None:
+    def busy(*_: object, **__: object) -> None:
         raise ServerBusy
 
     monkeypatch.setattr(PasswordHasher, "verify", busy)

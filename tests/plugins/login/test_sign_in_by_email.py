@@ -81,7 +81,10 @@ def test_email_sign_in_failures_are_indistinguishable(
     monkeypatch.setattr(
         PasswordHasher,
         "verify",
-        lambda self, stored, password: (hashed.append(password), original(self, stored, password))[1],
+        lambda self, stored, password, **options: (
+            hashed.append(password),
+            original(self, stored, password, **options),
+        )[1],
     )
     verify(world, ada.user)
     user = LoginUser(world)

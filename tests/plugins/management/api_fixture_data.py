@@ -3,21 +3,26 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from identity.crypto.rsa_keys import RsaPublicKey
+from identity.domain.groups import Group
 from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.users import Subject
 from identity.services.access_control import Principal
+from identity.services.commands.groups import AddGroup
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain
 from identity.services.commands.service_users import AddPersonalAccessToken
+from identity.services.mails import Mail, MailReason
+from identity.storage.contract import factories
 from identity.testing.jwt_assertions import assertion_claims, sign_assertion
 from identity.testing.response_checks import format_response
 from identity.testing.service_test_client import bearer_headers
@@ -52,6 +57,12 @@ class ApiFixtureData:
         return path.format_map(self.path_values)
 
 
+def make_group(world: World, organization: Organization) -> Group:
+    """A new group without members and roles."""
+    with world.transaction_services() as services:
+        return services.groups.add(organization.id, AddGroup(name="Sales"), principal=Principal.OPERATOR)
+
+
 def make_fixture_data(world: World) -> ApiFixtureData:
     """New data; the project is granted to another new organization."""
     organization, holder = world.make_organization(), world.make_organization()
@@ -63,8 +74,17 @@ def make_fixture_data(world: World) -> ApiFixtureData:
     robot, person = world.make_service_user_program(organization), world.make_human_user(organization)
     session = world.make_browser_session(person)
     user_grant = world.make_user_grant(person, project, ROLE)
+    importer = world.make_human_user(organization)
+    world.assign_manager_role(importer, "ORG_OWNER")
     world.make_service_user_secret(robot)
     provider = world.make_upstream_provider(organization)
+    webhook = world.make_webhook(organization)
+    group = make_group(world, organization)
+    parts = (
+        factories.group_member(group, person),
+        factories.group_grant(group, project, roles=frozenset({ROLE})),
+        factories.group_manager(group, roles=frozenset({"ORG_SETTINGS_MANAGER"})),
+    )
     viewer = world.make_service_user_program(organization)
     managers = {
         "instance": world.assign_manager_role(viewer, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE).id,
@@ -75,6 +95,9 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         ).id,
     }
     with world.transaction_services() as services:
+        services.storage.group_members.add(parts[0])
+        services.storage.group_grants.add(parts[1])
+        services.storage.group_managers.add(parts[2])
         command = AddPersonalAccessToken(name="Nightly")
         services.domains.add(organization.id, AddDomain(domain=DOMAIN))
         client = services.applications.find_client(application.client_id)
@@ -82,12 +105,20 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         hold = services.legal_holds.create(
             CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=held_organization.id, reason="Case 12/2027")
         )
+        services.mails.queue(Mail(to="", subject="", text=""), MailReason.NOTICE)
         token, text = services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
+        user_import = services.user_imports.start(
+            organization.id,
+            BytesIO(b"user_name,given_name,family_name\nanna,Anna,Ahlers\n"),
+            principal=services.access_control.load_principal(Subject(importer, organization)),
+        )
     world.client.secrets.add(text)
     with world.read_only_services() as services:
         [client_secret] = services.applications.list_secrets(application.client_id)
         [secret] = services.service_users.list_secrets(robot.id)
+        delivery = services.webhooks.page_deliveries(webhook.id).items[0]
         signing_key = services.signing_keys.list_key_states()[0].key
+        mail = services.queued_mails.list_newest(principal=Principal.OPERATOR)[0]
     [event] = world.audit_events(event="organization.created", object_id=organization.id)
     path_values = {
         "organization": organization.id,
@@ -104,11 +135,24 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         "user": person.id,
         "session": session.id,
         "user_grant": user_grant.id,
+        "group": group.id,
+        "group_member": parts[0].id,
+        "group_grant": parts[1].id,
+        "group_manager": parts[2].id,
+        "attribute": world.make_attribute(organization, "cost_center").id,
         "upstream_provider": provider.id,
+        "webhook": webhook.id,
+        "plugin": "management",
+        "operation": "list_organizations",
+        "kind": "invitation",
+        "language": "en",
+        "delivery": delivery.id,
         "manager": managers["organization"],
         "audit_event": event.id,
         "signing_key": signing_key.id,
         "legal_hold": hold.id,
+        "mail": mail.id,
+        "user_import": user_import.id,
     }
     return ApiFixtureData(organization, holder, project, grant, path_values, managers)
 

@@ -26,7 +26,7 @@ from tests.plugins.passkeys.software_authenticator import SoftwareAuthenticator
 CHALLENGE, HANDLE = bytes(range(32)), bytes(range(32, 64))
 
 
-PARTY = PasskeyRelyingParty("id.example.com", "https://id.example.com", False, frozenset(), (), None)  # type: ignore[arg-type]
+PARTY = PasskeyRelyingParty("id.example.com", ("https://id.example.com",), False, frozenset(), (), None)  # type: ignore[arg-type]
 CREATION: dict[str, Any] = {
     "challenge": base64url.encode(CHALLENGE),
     "rp": {"id": PARTY.rp_id},

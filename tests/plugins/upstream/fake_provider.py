@@ -2,10 +2,11 @@
 
 import json
 import time
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
@@ -32,6 +33,8 @@ class FakeProvider:
     userinfo: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
+    #: The client secret that is compared; None accepts every client.
+    secret: str | None = None
     requests: list[tuple[str, str, dict[str, str], Mapping[str, str]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -108,6 +111,8 @@ class FakeProvider:
         return {"keys": [*keys, {"kty": "EC", "crv": "P-256", "kid": "elliptic", "use": "sig", **point}]}
 
     def token(self, form: Mapping[str, str], headers: Mapping[str, str]) -> OutboundResponse:
+        if self.secret is not None and _client_secret(form, headers) != self.secret:
+            return _json({"error": "invalid_client"}, 401)
         auth_request = self.codes.pop(form.get("code", ""), None)
         right = (
             auth_request is not None
@@ -141,6 +146,12 @@ class FakeProvider:
             return jwt.sign(claims, EcPrivateKey(self.elliptic), algorithm="ES256", key_id="elliptic")
         header = {"alg": "RS256", "kid": self.signs_with, **self.header}
         return signed(header, claims, self.keys.get(self.signs_with) or self.keys["one"])
+
+
+def _client_secret(form: Mapping[str, str], headers: Mapping[str, str]) -> str:
+    """The secret of either method (RFC 6749 §2.3.1)."""
+    basic = headers.get("Authorization", "").removeprefix("Basic ")
+    return unquote_plus(b64decode(basic).decode().partition(":")[2]) if basic else form.get("client_secret", "")
 
 
 def signed(header: Mapping[str, Any], claims: Mapping[str, Any], key: rsa.RSAPrivateKey) -> str:

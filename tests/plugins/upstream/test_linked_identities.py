@@ -1,10 +1,6 @@
-"""Linked identities in the account, and the provider check in the console."""
+"""Linked identities in the account."""
 
-import pytest
-
-from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
-from identity.outbound_http import ForbiddenDestination
 from identity.testing.browser import Browser, set_password
 from tests.plugins.upstream.conftest import UpstreamScenario
 from tests.plugins.upstream.fake_provider import ISSUER
@@ -107,66 +103,3 @@ def test_unlinking_identity_of_another_user_is_404(scene: UpstreamScenario) -> N
     _, other = signed_in(scene)
     assert other.open(href).status_int == 404
     assert other.open(f"/account/identities/new/{scene.world.make_upstream_provider().id}").status_int == 404
-
-
-@pytest.mark.thorough
-def test_provider_check_shows_claims_to_manager(scene: UpstreamScenario) -> None:
-    manager = scene.world.make_human_user(scene.organization)
-    scene.world.assign_manager_role(manager, "ORG_OWNER")
-    browser = Browser(scene.world)
-    browser.start_session(manager)
-    scene.fake_provider.claims = {"given_name": "Ada", "department": ["<b>maths</b>"]}
-    browser.open(f"/console/upstream-providers/{scene.provider.id}")
-    browser.click("Test")
-    browser.submit(form="page-form")
-    page = browser.open(scene.fake_provider.approve(str(browser.external_redirect)), initiator=ISSUER)
-    assert f"{scene.provider.name} works" in page
-    assert "&lt;b&gt;maths&lt;/b&gt;" in page
-    assert "Ada" in page
-    assert not scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
-
-
-def test_provider_check_requires_write_permission(scene: UpstreamScenario) -> None:
-    viewer = scene.world.make_human_user(scene.organization)
-    scene.world.assign_manager_role(viewer, "ORG_OWNER_VIEWER")
-    browser = Browser(scene.world)
-    browser.start_session(viewer)
-    page = browser.open(f"/console/upstream-providers/{scene.provider.id}")
-    assert "Test" not in [item.text for item in page.html.select(".console__head a")]
-    assert browser.open(f"/console/upstream-providers/{scene.provider.id}/test").status_int == 403
-
-
-@pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_OWNER"])
-def test_provider_check_explains_failures(scene: UpstreamScenario, role: str) -> None:
-    """Only instance managers learn about private addresses, on pages and in the audit trail."""
-    manager = scene.world.make_human_user(scene.organization)
-    scene.world.assign_manager_role(manager, role, resource=Resource.INSTANCE if role == "IAM_OWNER" else None)
-    browser = Browser(scene.world)
-    browser.start_session(manager)
-    pages = []
-    for answer in (ForbiddenDestination("private"), OSError("unknown"), TimeoutError()):
-        scene.fake_provider.answers["/.well-known/openid-configuration"] = answer
-        scene.world.app.registry.upstream._http_client._backoff_until.clear()
-        browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
-        page = browser.submit(form="page-form")
-        assert page.status_int == 503
-        pages.append(page.html.find("main").text.partition("Request id")[0])
-    assert "The reason: the provider did not answer: TimeoutError." in pages[2]
-    assert ("identity.outgoing_networks" in pages[0]) is (role == "IAM_OWNER")
-    assert (pages[0] == pages[1]) is (role == "ORG_OWNER")
-    events = scene.world.audit_events(event="authentication.refused", object_id=scene.provider.id)
-    assert "private" not in str(events)
-    scene.ask()
-    assert "The reason" not in scene.browser.click(scene.button)
-
-
-def test_provider_check_explains_invalid_id_token(scene: UpstreamScenario) -> None:
-    manager = scene.world.make_human_user(scene.organization)
-    scene.world.assign_manager_role(manager, "ORG_OWNER")
-    browser = Browser(scene.world)
-    browser.start_session(manager)
-    browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
-    browser.submit(form="page-form")
-    scene.fake_provider.claims = {"aud": "somebody-else"}
-    page = browser.open(scene.fake_provider.approve(str(browser.external_redirect)), initiator=ISSUER)
-    assert "The reason: the ID token is for somebody else." in page

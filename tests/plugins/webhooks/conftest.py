@@ -37,6 +37,7 @@ class WebhookReceiver:
     def __init__(self) -> None:
         self.received: list[ReceivedWebhook] = []
         self.answers: list[int] = []
+        self.response_body = b""
         self.arrived = threading.Event()
         #: Requests get no response until it is set.
         self.answering = threading.Event()
@@ -53,8 +54,10 @@ class WebhookReceiver:
                 try:
                     self.send_response(status)
                     self.send_header("Location", "/elsewhere")
-                    self.send_header("Content-Length", "0")
+                    body = b"" if status == 204 else receiver.response_body
+                    self.send_header("Content-Length", str(len(body)))
                     self.end_headers()
+                    self.wfile.write(body)
                 except OSError:
                     pass  # the sender has given up
 

@@ -12,7 +12,7 @@ import pytest
 from identity import outbound_http
 from identity.application_factory import create_application
 from identity.outbox_sender import OutboxSender
-from identity.plugins.webhooks import WebhookDelivery, WebhooksPluginSettings, read_secrets, sign_message
+from identity.plugins.webhooks import ReceiverDelivery, WebhooksPluginSettings, read_secrets, sign_message
 from identity.services.outbox import DeliveryFailed
 from identity.settings_parser import InvalidSetting
 from identity.testing.fixtures import WorldFactory
@@ -103,9 +103,9 @@ def test_private_receiver_address_requires_outgoing_networks(
     url, settings = receiver.url.replace("127.0.0.1", host), WebhooksPluginSettings(secret_file=secret_file)
     content = json.dumps({"id": "1", "event": "user.created"}).encode()
     with pytest.raises(DeliveryFailed, match=r"identity\.outgoing_networks"):
-        WebhookDelivery(url, settings).send(content)
+        ReceiverDelivery(url, settings).send(content)
     assert receiver.received == []
-    WebhookDelivery(url, settings, ["127.0.0.0/8"]).send(content)
+    ReceiverDelivery(url, settings, ["127.0.0.0/8"]).send(content)
     assert receiver.names == ["user.created"]
 
 

@@ -110,7 +110,7 @@ def value_of(name: str, annotation: Any) -> st.SearchStrategy[Any] | None:
 
 
 #: Fields that these commands do not describe, or that the test sets itself.
-OTHER_FIELDS = {"id", "active", "address", "user_name", "type", "key", "roles"}
+OTHER_FIELDS = {"id", "active", "address", "attributes", "user_name", "type", "key", "roles"}
 
 
 def members_of(command: type[Command], *required: str, without: frozenset[str] = frozenset()) -> Any:
@@ -124,6 +124,19 @@ def members_of(command: type[Command], *required: str, without: frozenset[str] =
     needed = {name: strategies.pop(name) for name in required}
     return st.fixed_dictionaries(needed, optional=strategies)
 
+
+#: Definitions by key, and values as users type them.
+ATTRIBUTES: Mapping[str, tuple[dict[str, Any], st.SearchStrategy[Any]]] = {
+    "team": ({"key": "team", "label": "Team", "visible_to": "person"}, st.sampled_from(["A", " A ", "", None])),
+    "level": (
+        {"key": "level", "label": "Level", "type": "number", "in_tokens": True},
+        st.sampled_from([3, 3.0, 2.5, None]),
+    ),
+    "size": (
+        {"key": "size", "label": "Size", "type": "choice", "choices": ["S", "M"], "required": False},
+        st.sampled_from(["S", "M", None]),
+    ),
+}
 
 STATES = st.fixed_dictionaries({}, optional={"active": st.booleans()})
 
@@ -163,19 +176,26 @@ def applications(draw: st.DrawFn) -> dict[str, Any]:
     return application
 
 
+#: Ends of roles: none, one that has passed, and one to come.
+ENDS = st.sampled_from([None, "2001-01-01T00:00:00Z", "2030-01-01T00:00:00Z"])
+
+
 @st.composite
 def projects(draw: st.DrawFn) -> dict[str, Any]:
     role = members_of(AddProjectRole, "display_name")
     role_lists = st.lists(st.sampled_from(ROLES), max_size=2)
     user_grant = st.fixed_dictionaries(
-        {"user": st.just("anna0"), "roles": role_lists}, optional={"active": st.booleans()}
+        {"user": st.just("anna0"), "roles": role_lists}, optional={"active": st.booleans(), "until": ENDS}
     )
-    manager = st.fixed_dictionaries({"user": st.just("robot0"), "roles": st.just(["PROJECT_OWNER"])})
+    manager = st.fixed_dictionaries(
+        {"user": st.just("robot0"), "roles": st.just(["PROJECT_OWNER"])}, optional={"until": ENDS}
+    )
     holder_manager = {"user": "robot0@other.example", "roles": ["PROJECT_GRANT_OWNER", "PROJECT_GRANT_OWNER_VIEWER"]}
     grant = st.fixed_dictionaries(
         {"organization": st.sampled_from(["other.example", "Other"]), "roles": st.just([*ROLES])},
         optional={
             "active": st.booleans(),
+            "until": ENDS,
             "managers": st.just([holder_manager]),
             "user_grants": st.lists(st.fixed_dictionaries({"user": st.just("anna0"), "roles": role_lists}), max_size=1),
         },
@@ -197,6 +217,10 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
     robot = members_of(CreateServiceUser, "display_name")
     keyed = st.fixed_dictionaries({}, optional={"keys": st.just([{"public_key": PEM}])})
     provider = members_of(UpstreamProviderSpec, "name", "client_id", "issuer", without=frozenset({"kind"}))
+    webhook = st.fixed_dictionaries(
+        {"name": st.just("Receiver"), "url": st.sampled_from(["https://a.example/", "https://b.example/x"])},
+        optional={"events": st.sampled_from([["*"], ["user.*", "project.created"]]), "active": st.booleans()},
+    )
     people = draw(st.lists(merged(person, addressed), min_size=1, max_size=1))
     robots = draw(st.lists(merged(robot, keyed), min_size=1, max_size=1))
     branding = st.fixed_dictionaries(
@@ -207,20 +231,34 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
             "login_title": st.sampled_from([{}, {"de": "Willkommen", "en": ""}]),
         },
     )
+    attributes = draw(st.lists(st.sampled_from(sorted(ATTRIBUTES)), unique=True))
+    for person_members in people:
+        known = {key: ATTRIBUTES[key][1] for key in attributes}
+        person_members["attributes"] = draw(st.fixed_dictionaries({}, optional=known))
     further = {"registration": st.booleans(), "branding": branding, "policy": members_of(ChangePolicy)}
     organization_fields = st.fixed_dictionaries({}, optional=further)
     return {
         "name": draw(st.sampled_from(["Acme", "ACME"])) if domain.startswith("acme") else "Other",
         "primary_domain": domain,
         **(draw(organization_fields) if domain.startswith("acme") else {}),
+        "attributes": [ATTRIBUTES[key][0] for key in attributes],
         "users": [{**item, "user_name": f"anna{number}"} for number, item in enumerate(people)],
         "service_users": [{**item, "user_name": f"robot{number}"} for number, item in enumerate(robots)],
         "projects": draw(numbered(projects(), "name", "Project ")) if domain.startswith("acme") else [],
+        "groups": draw(st.sampled_from([[], [GROUP], [{**GROUP, "active": False, "members": []}]])),
         "upstream_providers": draw(numbered(provider, "name", "Provider ")) if domain.startswith("acme") else [],
+        "webhooks": draw(numbered(webhook, "name", "Webhook ")) if domain.startswith("acme") else [],
         "managers": draw(st.sampled_from([[], [{"user": "anna0", "roles": ["ORG_OWNER"]}]])),
     }
 
 
+#: Filled with what every organization has.
+GROUP: dict[str, Any] = {
+    "name": "Sales",
+    "description": "Who sells.",
+    "members": [{"user": "anna0"}, {"user": "robot0"}],
+    "managers": [{"roles": ["ORG_OWNER_VIEWER"]}],
+}
 states = st.tuples(organizations("acme.example"), organizations("other.example")).map(
     lambda found: {"version": 1, "organizations": [*found]}
 )

@@ -63,7 +63,7 @@ def test_any_text_can_be_looked_up(backend: SqlBackend, text: str) -> None:
         assert storage.users.find_by_login_name(f"{text}@{text}") is None
         assert storage.credentials.find_key_with_subject(text, text) is None
         assert storage.credentials.find_subject_with_secrets(text) is None
-        assert storage.projects.list_audience(frozenset({text}), text) == frozenset()
+        assert storage.projects.list_audience(frozenset({text}), text, NOW) == frozenset()
         assert storage.users.find_by_email(text, text) == ()
         assert storage.sessions.find(text) is None
         assert storage.authorization_requests.find(text) is None
@@ -220,7 +220,9 @@ def test_query_as_large_as_its_limits(backend: SqlBackend, transactions: Contrac
             storage.users.add(user)
     with backend.read_session() as storage:
         assert (
-            storage.projects.list_audience(frozenset(str(number) for number in range(500)), organization.id)
+            storage.projects.list_audience(frozenset(str(number) for number in range(500)), organization.id, NOW)
             == frozenset()
         )
-        assert storage.user_grants.list_effective(users[0].id, frozenset(str(number) for number in range(500))) == ()
+        assert (
+            storage.user_grants.list_effective(users[0].id, frozenset(str(number) for number in range(500)), NOW) == ()
+        )

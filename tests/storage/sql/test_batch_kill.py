@@ -120,7 +120,7 @@ def wait_for_other_connections_to_end(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "times", [2 * (KILL_POINTS + EXTRA_KILL_POINTS), pytest.param(400, marks=pytest.mark.thorough)]
+    "times", [2 * (KILL_POINTS + EXTRA_KILL_POINTS), pytest.param(400, marks=pytest.mark.exhaustive)]
 )
 def test_killed_process_loses_no_acknowledged_write(postgresql_url: str, times: int) -> None:
     backend = open_backend(postgresql_url)

@@ -59,13 +59,22 @@ class TestPostgresql(Postgresql, StorageContract):
     pass
 
 
-@pytest.mark.thorough
-class TestSerializable(Sql, StorageContract):
+class Serializable(Sql):
     """Serializable transactions, as in distributed databases with PostgreSQL's dialect."""
 
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
         return partial(SqlBackend, SqlPluginSettings(url=f"{postgresql_url}&{SERIALIZABLE}"))
+
+
+@pytest.mark.thorough
+class TestSerializableConcurrency(Serializable, ConcurrencyContract):
+    pass
+
+
+@pytest.mark.exhaustive
+class TestSerializable(Serializable, StorageContract):
+    pass
 
 
 @pytest.mark.thorough

@@ -81,6 +81,7 @@ def holds_nothing(backend: SqlBackend) -> bool:
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(1, thorough=4)
 def test_dump_and_restore_round_trip_every_table(url: str, backend: SqlBackend, target: SqlBackend) -> None:
     fill(url, 3)
     with backend.dump() as dump:
@@ -128,6 +129,7 @@ def test_restore_refuses_a_filled_database(url: str, backend: SqlBackend) -> Non
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(1, thorough=4)
 def test_empty_database_with_a_schema_is_filled(backend: SqlBackend, target: SqlBackend) -> None:
     target.migrate()
     with backend.dump() as dump:
@@ -136,6 +138,7 @@ def test_empty_database_with_a_schema_is_filled(backend: SqlBackend, target: Sql
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(1, thorough=4)
 def test_failed_restore_leaves_nothing(url: str, backend: SqlBackend, target: SqlBackend) -> None:
     fill(url)
 
@@ -152,7 +155,7 @@ def test_failed_restore_leaves_nothing(url: str, backend: SqlBackend, target: Sq
         target.restore(dump)
 
 
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(11, thorough=11)
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_backup_of_an_older_version_is_restored_and_migrated(target: SqlBackend, revision: str) -> None:
     organization = {

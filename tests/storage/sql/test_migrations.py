@@ -236,13 +236,19 @@ def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -
             for id_, profile in people.items()
         ]
         connection.execute(users.insert(), rows)
+        tables = set(inspect(connection).get_table_names())
     # SQLite rolls back an interrupted migration.
     for again in (False, True) if engine.dialect.name != "sqlite" else (False,):
         with engine.begin() as connection:
             if again:
+                for name in set(inspect(connection).get_table_names()) - tables:
+                    # A table of a later revision.
+                    connection.execute(text(f"DROP TABLE {name}"))
                 connection.execute(text("UPDATE users SET verified_email_key = NULL"))
                 connection.execute(text("UPDATE alembic_version SET version_num = '0010'"))
-        runner.run_migrations(engine)
+        # No further: a second run finds no tables of later revisions.
+        with engine.begin() if engine.dialect.name == "sqlite" else engine.connect() as connection:
+            runner.upgrade(connection, "0011")
         with engine.connect() as connection:
             found = connection.execute(text("SELECT profile, email_verified_by, verified_email_key FROM users")).all()
         for profile, profile_index, stored in found:
@@ -409,3 +415,41 @@ def test_migration_fills_search_texts_and_users_of_events(
     with pytest.raises(Exception, match="never changed"):
         connection.execute(text("UPDATE audit_events SET user_id = 'other'"))
     connection.rollback()
+
+
+def test_migration_indexes_the_words_of_existing_rows(
+    opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same words as of new rows; a second run adds nothing."""
+    backend = opened()
+    backend.migrate()
+    organization = make.organization(name="Łódź & Söhne")
+    project = make.project(organization, name="Web-Shop " + "ß" * 80)
+    people = [
+        make.human_user(organization, user_name=f"anna.muller{number}", profile=Profile(display_name="Anna 'A' Müller"))
+        for number in range(5)
+    ]
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(organization)
+        storage.projects.add(project)
+        storage.applications.add(make.application(project, name=" ".join(f"w{number}" for number in range(90))))
+        storage.users.add(make.service_user(organization, user_name="日本語-ジョブ"))
+        for person in people:
+            storage.users.add(person)
+    tables = [metadata.tables[f"{owner}_search_terms"] for owner in ("organization", "project", "application", "user")]
+    expected = _rows(connection, tables)
+    assert all(expected.values())
+    for table in tables:
+        connection.execute(table.delete())
+    connection.commit()
+    revision = script_directory().get_revision("0019").module
+    monkeypatch.setattr(revision, "_BATCH", 2)
+    for _ in range(2):
+        with connection.begin():
+            revision._fill(connection)
+        assert _rows(connection, tables) == expected
+
+
+def _rows(connection: Connection, tables: list[Table]) -> dict[str, set[tuple[Any, ...]]]:
+    with connection.begin():
+        return {table.name: {tuple(row) for row in connection.execute(table.select())} for table in tables}

@@ -25,43 +25,44 @@ _NEWEST, _BEFORE = [item for _, item in zip(range(2), script_directory().walk_re
 _PROGRAM = """
 import json, sys
 from identity.plugins.sql.migrations import HEAD
-from identity.testing.clock import MovableClock
-from identity.testing.responses import check_granted
-from identity.testing.service import HOST, PLUGINS, KeyPool
+from identity.testing.clock import FakeClock
+from identity.testing.response_checks import check_token_response
+from identity.testing.assembled_service import DEFAULT_PLUGINS, ONE_HOST_SETTINGS, RsaKeyPool
 from identity.testing.world import World
 
 given = json.loads(sys.argv[1])
-world = World(HOST | given | {"identity.plugins": f"sql {PLUGINS}"}, clock=MovableClock(), key_pool=KeyPool(1))
+settings = ONE_HOST_SETTINGS | given | {"identity.plugins": f"sql {DEFAULT_PLUGINS}"}
+world = World(settings, clock=FakeClock(), key_pool=RsaKeyPool(1))
 world.bootstrap()
 scope = "openid profile offline_access"
-manager = world.a_manager()
-client = world.a_web_application(grant_types=frozenset({"authorization_code", "refresh_token"}))
-person = world.a_person(manager.organization)
-session = world.a_session(person)
-held = check_granted(world.redeem(world.a_code(client, session, scope=scope), client))
+manager = world.make_manager_program()
+client = world.make_web_application(grant_types=frozenset({"authorization_code", "refresh_token"}))
+person = world.make_human_user(manager.organization)
+session = world.make_browser_session(person)
+held = check_token_response(world.redeem(world.make_code(client, session, scope=scope), client))
 print(HEAD, flush=True)
 sys.stdin.readline()
 
 found = {}
 world.identity.backend.check()
-token = manager.managing_token()
+token = manager.management_token()
 found["introspection"] = world.client.introspect(token, world.introspector).json["active"]
-found["userinfo"] = world.client.userinfo(held["access_token"]).json["sub"] == person.id
-brought = check_granted(world.refresh(held["refresh_token"], client))
-found["refresh"] = world.client.userinfo(brought["access_token"]).status_int
+found["userinfo"] = world.client.fetch_userinfo(held["access_token"]).json["sub"] == person.id
+brought = check_token_response(world.refresh(held["refresh_token"], client))
+found["refresh"] = world.client.fetch_userinfo(brought["access_token"]).status_int
 found["replay"] = world.refresh(held["refresh_token"], client).json["error"]
-found["after the replay"] = world.client.userinfo(brought["access_token"]).status_int
-held = check_granted(world.redeem(world.a_code(client, session, scope=scope), client))
+found["after the replay"] = world.client.fetch_userinfo(brought["access_token"]).status_int
+held = check_token_response(world.redeem(world.make_code(client, session, scope=scope), client))
 found["revoked"] = world.client.revoke(held["refresh_token"], client).status_int
-found["after it"] = world.client.userinfo(held["access_token"]).status_int
+found["after it"] = world.client.fetch_userinfo(held["access_token"]).status_int
 projects = f"/organizations/{manager.organization.id}/projects"
-made = world.client.management(projects, token, "POST", {"name": "Made meanwhile"})
+made = world.client.call_management_api(projects, token, "POST", {"name": "Made meanwhile"})
 found["made"] = made.status_int
 path = f"/projects/{made.json['id']}"
-found["renamed"] = world.client.management(path, token, "PATCH", {"name": "Renamed"}).json["name"]
-found["deleted"] = world.client.management(path, token, "DELETE").status_int
-found["gone"] = world.client.management(path, token).status_int
-found["person deleted"] = world.client.management(f"/users/{person.id}", token, "DELETE").status_int
+found["renamed"] = world.client.call_management_api(path, token, "PATCH", {"name": "Renamed"}).json["name"]
+found["deleted"] = world.client.call_management_api(path, token, "DELETE").status_int
+found["gone"] = world.client.call_management_api(path, token).status_int
+found["person deleted"] = world.client.call_management_api(f"/users/{person.id}", token, "DELETE").status_int
 found["person gone"] = world.refresh(brought["refresh_token"], client).json["error"]
 found["audited"] = sorted(event.event for event in world.audit_events(object_id=made.json["id"]))
 print(json.dumps(found), flush=True)

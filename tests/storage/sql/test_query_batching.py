@@ -217,7 +217,7 @@ def test_sessions_of_browsers_are_found_by_one_statement(scene: BatchingScenario
 
 def test_audiences_are_found_by_one_statement(scene: BatchingScenario) -> None:
     def audience(project_id: str, organization_id: str) -> Ask:
-        return lambda storage: storage.projects.list_audience(frozenset({project_id}), organization_id)
+        return lambda storage: storage.projects.list_audience(frozenset({project_id}), organization_id, NOW)
 
     own_audience, foreign = audience(PROJECT.id, ORGANIZATION.id), audience(PROJECT.id, "another")
     scene.ask(own_audience, foreign, audience("unknown", ORGANIZATION.id), own_audience)
@@ -252,7 +252,7 @@ def test_audiences_of_several_projects_are_found_by_one_statement(scene: Batchin
             add(storage, project)
 
     def audience(organization_id: str, *project_ids: str) -> Ask:
-        return lambda storage: storage.projects.list_audience(frozenset(project_ids), organization_id)
+        return lambda storage: storage.projects.list_audience(frozenset(project_ids), organization_id, NOW)
 
     ids = [project.id for project in projects]
     scene.ask(

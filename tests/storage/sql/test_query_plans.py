@@ -12,7 +12,9 @@ from sqlalchemy import Engine, PrimaryKeyConstraint, Table, UniqueConstraint, ev
 from identity.domain.attempts import AttemptAllowance
 from identity.domain.audit import AuditFilter, Result
 from identity.domain.deletion_impact import DeletionTarget
+from identity.domain.figures import FigureKind
 from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.search import PrefixQuery
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.plugins.sql import SqlBackend
@@ -25,6 +27,7 @@ from identity.storage.contract.harness import add
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.paging import PageCursor, PageRequest, SortOrder
 from identity.storage.stores.purges import LEGAL_HOLD_KINDS, PurgeKind
+from identity.storage.stores.search import SearchedKind, SearchScope
 from identity.storage.stores.users import USER_SORT_KEYS, UserKind
 
 ORGANIZATION = make.organization()
@@ -49,10 +52,18 @@ MESSAGE = make.outbox_message()
 MANAGER = make.manager(PERSON)
 LENT = make.project_grant(PROJECT, ORGANIZATION)
 GRANT = make.user_grant(PERSON, PROJECT)
+WEBHOOK = make.webhook(ORGANIZATION)
+DELIVERY = make.webhook_delivery(WEBHOOK)
+DEFINITION = make.attribute_definition(ORGANIZATION)
+GROUP = make.group(ORGANIZATION)
+MEMBER = make.group_member(GROUP, PERSON)
+GROUP_GRANT = make.group_grant(GROUP, PROJECT)
+GROUP_MANAGER = make.group_manager(GROUP)
 EVENT = make.audit_event()
 VALUES = (
     ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
     CODE, PENDING, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
+    WEBHOOK, DELIVERY, DEFINITION, GROUP, MEMBER, GROUP_GRANT, GROUP_MANAGER,
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
@@ -60,6 +71,14 @@ SOME_IDS = [item.id for item in (ORGANIZATION, PROJECT, APPLICATION, PERSON, ROB
 REFUSED_THERE = AuditFilter(organization_id=ORGANIZATION.id, result=Result.REFUSED)
 AFTER = PageRequest(limit=10, cursor=PageCursor("b", "0"))
 NEWER = PageRequest(limit=10, cursor=PageCursor(str(int(NOW.timestamp())), "0"))
+
+SEARCH_SCOPES = {
+    "everywhere": SearchScope(),
+    "in organizations": SearchScope(frozenset({ORGANIZATION.id, "b"})),
+    "in projects": SearchScope(frozenset(), frozenset({PROJECT.id, "b"})),
+}
+
+FIGURES = list(FigureKind)
 
 Call = Callable[[Storage], object]
 
@@ -129,13 +148,62 @@ READS: dict[str, Call] = {
     ),
     "find_by_domain": lambda storage: storage.organizations.find_by_domain(ORGANIZATION.primary_domain),
     "managers of_user": lambda storage: storage.managers.list_for_user(PERSON.id),
+    "managers effective": lambda storage: storage.managers.list_effective(PERSON.id, NOW),
+    "managers ending": lambda storage: storage.managers.list_ending(NOW, LATER, 10),
+    "user grants ending": lambda storage: storage.user_grants.list_ending(NOW, LATER, 10),
+    "project grants ending": lambda storage: storage.project_grants.list_ending(None, LATER, 10),
     "managers page": lambda storage: storage.managers.page(MANAGER.resource, NEWER),
-    "effective": lambda storage: storage.user_grants.list_effective(PERSON.id, frozenset({PROJECT.id})),
-    "audience": lambda storage: storage.projects.list_audience(frozenset({PROJECT.id}), ORGANIZATION.id),
+    "effective": lambda storage: storage.user_grants.list_effective(PERSON.id, frozenset({PROJECT.id}), NOW),
+    "audience": lambda storage: storage.projects.list_audience(frozenset({PROJECT.id}), ORGANIZATION.id, NOW),
     "expiring": lambda storage: storage.credentials.list_expiring(ServiceUserKey, NOW, LATER, 10),
+    "webhooks receiving": lambda storage: storage.webhooks.list_receiving(ORGANIZATION.id),
+    "webhooks of instance receiving": lambda storage: storage.webhooks.list_receiving(None),
+    "webhooks page": lambda storage: storage.webhooks.page(ORGANIZATION.id, NEWER),
+    "deliveries page": lambda storage: storage.webhook_deliveries.page(WEBHOOK.id, NEWER),
+    "deliveries due": lambda storage: storage.webhook_deliveries.list_due(WEBHOOK.id, NOW, 10),
+    "groups page": lambda storage: storage.groups.page(ORGANIZATION.id, NEWER),
+    "groups of user": lambda storage: storage.groups.list_of_user(PERSON.id),
+    "members of groups": lambda storage: storage.groups.count_members(SOME_IDS),
+    "group members page": lambda storage: storage.group_members.page(GROUP.id, NEWER),
+    "group grants page": lambda storage: storage.group_grants.page(GROUP.id, NEWER),
+    "group managers page": lambda storage: storage.group_managers.page(GROUP.id, NEWER),
+    "group members ending": lambda storage: storage.group_members.list_ending(NOW, LATER, 10),
+    "group grants ending": lambda storage: storage.group_grants.list_ending(NOW, LATER, 10),
+    "group managers ending": lambda storage: storage.group_managers.list_ending(None, LATER, 10),
+    "attribute definitions": lambda storage: storage.attributes.list_definitions(ORGANIZATION.id),
+    "attributes of user": lambda storage: storage.attributes.list_user_attributes(PERSON.id),
+    "attributes of users": lambda storage: storage.attributes.find_values(SOME_IDS),
+    "attribute values": lambda storage: storage.attributes.count_values(DEFINITION.id),
+    "attribute values among some": lambda storage: storage.attributes.count_values(DEFINITION.id, ["Sales"]),
+    "attribute values, distinct": lambda storage: storage.attributes.list_distinct_values(DEFINITION.id, 10),
+    "requests of application": lambda storage: storage.application_requests.list_for_application(APPLICATION.id),
+    "requests of user": lambda storage: storage.application_requests.list_for_user(PERSON.id),
+    "daily figures": lambda storage: storage.figures.list_daily(ORGANIZATION.id, FIGURES, since=NOW.date()),
+    "figures of a day": lambda storage: storage.figures.list_on(NOW.date(), FIGURES),
+    "figures by object": lambda storage: storage.figures.list_by_object(
+        ORGANIZATION.id, FIGURES[0], since=NOW.date(), limit=10
+    ),
+    "find message": lambda storage: storage.outbox.find(MESSAGE.id),
+    "newest messages": lambda storage: storage.outbox.list_newest("mail", 10),
     "keys page": lambda storage: storage.credentials.page(ServiceUserKey, ROBOT.id, NEWER),
     "organizations page": lambda storage: storage.organizations.page(AFTER),
     "applications page": lambda storage: storage.applications.page(PROJECT.id, AFTER),
+    **{
+        f"search {kind}, {where}": lambda storage, kind=kind, scope=scope, query=query: storage.search.find_ids(
+            kind, PrefixQuery.parse(query), scope, 10
+        )
+        for kind in SearchedKind
+        for where, scope in SEARCH_SCOPES.items()
+        # Others belong to no project, so there is nothing to send.
+        if scope.organization_ids != frozenset() or kind in (SearchedKind.APPLICATION, SearchedKind.PROJECT)
+        for query in ("ada", "ada lovelace")
+    },
+    **{
+        f"search {kind} by id": lambda storage, kind=kind: storage.search.find_ids_by_start(
+            kind, PERSON.id[:8], SearchScope(), 10
+        )
+        for kind in SearchedKind
+    },
     "users page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.HUMAN, AFTER),
     "users page of both kinds": lambda storage: storage.users.page(ORGANIZATION.id, None, AFTER),
     "users page, deactivated": lambda storage: storage.users.page(ORGANIZATION.id, None, PageRequest(active=False)),
@@ -206,6 +274,7 @@ WRITES: dict[str, Call] = {
     "end session": lambda storage: storage.sessions.end(SESSION.id, NOW),
     "end_of_user": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW),
     "end_of_user but one": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW, except_id=SESSION.id),
+    "end_for_impersonator": lambda storage: storage.sessions.end_for_impersonator(PERSON.id, NOW),
     "finish": lambda storage: storage.authorization_requests.finish(PENDING.id, NOW, version=1),
     "begin anew": lambda storage: storage.authorization_requests.reset_for_user(PERSON.id),
     "begin others anew": lambda storage: storage.authorization_requests.reset_for_user(PERSON.id, except_id=PENDING.id),
@@ -224,6 +293,11 @@ WRITES: dict[str, Call] = {
     "drop record": lambda storage: storage.records.delete(*THIS_RECORD),
     "drop records": lambda storage: storage.records.delete_for_owner(*THIS_RECORD[:2], user_id=PERSON.id),
     "postpone": lambda storage: storage.outbox.postpone(MESSAGE.id, LATER),
+    "reschedule": lambda storage: storage.outbox.reschedule(MESSAGE.id, NOW, LATER),
+    "add delivery": lambda storage: storage.webhook_deliveries.add(make.webhook_delivery(WEBHOOK)),
+    "update delivery": lambda storage: storage.webhook_deliveries.update(replace(DELIVERY, attempts=1), attempts=0),
+    "old requests": lambda storage: storage.application_requests.delete_before(NOW),
+    "old figures": lambda storage: storage.figures.delete_before(NOW.date()),
     "remove message": lambda storage: storage.outbox.delete(MESSAGE.id),
     "add code": lambda storage: storage.tokens.add_authorization_code(make.authorization_code(FAMILY)),
     "start_family": lambda storage: storage.tokens.add_family(make.token_family(PERSON, APPLICATION)),
@@ -325,7 +399,7 @@ def test_write_is_one_statement(backend: SqlBackend, statements: Statements, nam
     assert len(statements.sent) == 1
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(60, thorough=200)
 @pytest.mark.parametrize("name", [*READS, *WRITES, *INDEXED])
 def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: Statements, name: str) -> None:
     call = {**READS, **WRITES, **INDEXED}[name]

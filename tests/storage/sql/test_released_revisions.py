@@ -156,7 +156,7 @@ def test_early_revision_that_is_above_ours_is_not_called_newer(empty: str, revis
     assert all(UNKNOWN in refusal for refusal in refusals(empty))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(5, thorough=12)
 @pytest.mark.parametrize(("statement", "problem"), [
     ("ALTER TABLE token_families DROP COLUMN acr", "token_families column acr text default is missing"),
     ("ALTER TABLE projects ADD COLUMN given INTEGER NOT NULL DEFAULT 0", ""),

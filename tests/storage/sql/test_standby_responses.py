@@ -150,7 +150,7 @@ def test_introspection_and_userinfo_come_from_the_standby(asking: StandbyClient,
     assert all(0 < age < STALENESS.total_seconds() for age in heard.ages)
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_token_of_a_moment_ago_is_active_though_the_standby_does_not_know_it(
     asking: StandbyClient, pair: StandbyPair
 ) -> None:
@@ -195,7 +195,7 @@ def test_revoked_token_is_active_for_no_longer_than_is_allowed(
     assert asking.introspect() == (200, False, "primary")
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_token_reads_continue_during_primary_outage_until_stale(
     asking_own: StandbyClient, own_pair: StandbyPair, clock: PairClock
 ) -> None:
@@ -217,7 +217,7 @@ def test_token_reads_continue_during_primary_outage_until_stale(
     asking.until_from_standby()
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_lost_standby_does_not_affect_responses(asking_own: StandbyClient, own_pair: StandbyPair) -> None:
     asking_own.until_from_standby()
     own_pair.standby.stop()
@@ -250,7 +250,7 @@ def test_stale_reads_are_cached_separately(world: World) -> None:
     assert lagging.policy_cache is not process.policy_cache
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_other_reads_use_the_primary(asking: StandbyClient, pair: StandbyPair) -> None:
     world = asking.world
     asking.until_from_standby()
@@ -261,7 +261,7 @@ def test_other_reads_use_the_primary(asking: StandbyClient, pair: StandbyPair) -
     assert world.client.get(path, {"Authorization": f"Bearer {token}"}).json["name"] == organization.name
 
 
-@pytest.mark.thorough
+@pytest.mark.exhaustive
 def test_system_checks_report_a_bad_standby(database_factory: DatabaseFactory, pair: StandbyPair) -> None:
     world = make_standby_world(database_factory, pair)
     assert "standby" in {system_check.name for system_check in world.identity.system_checks}

@@ -25,11 +25,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Views behind @login_required redirect users to identity.
 LOGIN_URL = "sign-in"
 
-AUTHLIB_OAUTH_CLIENTS = {
-    "identity": {
-        "client_id": os.environ["CLIENT_ID"],
-        "client_secret": os.environ["CLIENT_SECRET"],
-        "server_metadata_url": f"{os.environ['ISSUER']}/.well-known/openid-configuration",
-        "client_kwargs": {"scope": "openid profile email", "code_challenge_method": "S256"},
-    }
+IDENTITY = {
+    "issuer": os.environ["ISSUER"],
+    "client_id": os.environ["CLIENT_ID"],
+    "client_secret": os.environ["CLIENT_SECRET"],
 }

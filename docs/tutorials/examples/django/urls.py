@@ -1,12 +1,11 @@
 """URLs of the site."""
 
 import views
-from django.urls import path
+from django.urls import include, path
 
 urlpatterns = [
     path("", views.home, name="home"),
     path("notes", views.notes, name="notes"),
-    path("sign-in", views.sign_in, name="sign-in"),
-    path("callback", views.callback, name="callback"),
-    path("sign-out", views.sign_out, name="sign-out"),
+    # sign-in, callback and sign-out
+    path("", include("identity_client.django")),
 ]

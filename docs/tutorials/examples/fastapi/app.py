@@ -3,54 +3,31 @@
 import os
 import secrets
 from html import escape
+from typing import Annotated
 
-from authlib.integrations.starlette_client import OAuth, OAuthError
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import Depends, FastAPI
+from fastapi.responses import HTMLResponse
+from identity_client import AsyncIdentityClient, User
+from identity_client.fastapi import SignIn
 from starlette.middleware.sessions import SessionMiddleware
+
+client = AsyncIdentityClient(
+    os.environ["ISSUER"], client_id=os.environ["CLIENT_ID"], client_secret=os.environ["CLIENT_SECRET"]
+)
+sign_in = SignIn(client)
 
 app = FastAPI()
 app.add_middleware(SessionMiddleware, secret_key=os.environ.get("SESSION_SECRET", secrets.token_hex(32)))
-
-oauth = OAuth()
-oauth.register(
-    "identity",
-    client_id=os.environ["CLIENT_ID"],
-    client_secret=os.environ["CLIENT_SECRET"],
-    server_metadata_url=f"{os.environ['ISSUER']}/.well-known/openid-configuration",
-    client_kwargs={"scope": "openid profile email", "code_challenge_method": "S256"},
-)
+app.include_router(sign_in.router)
 
 
 @app.get("/", response_class=HTMLResponse)
-async def home(request: Request):
-    user = request.session.get("user")
+def home(user: Annotated[User | None, Depends(sign_in.optional_user)]):
     if user is None:
         return "<p>You are not signed in.</p><a href='/sign-in'>Sign in</a>"
-    return f"<p>Hello {escape(user['name'])}.</p><a href='/sign-out'>Sign out</a>"
+    return f"<p>Hello {escape(user.name)}.</p><a href='/sign-out'>Sign out</a>"
 
 
-@app.get("/sign-in")
-async def sign_in(request: Request):
-    return await oauth.identity.authorize_redirect(request, request.url_for("callback"))
-
-
-@app.get("/callback")
-async def callback(request: Request):
-    try:
-        token = await oauth.identity.authorize_access_token(request)
-    except OAuthError as error:
-        return HTMLResponse(f"<p>You are not signed in: {escape(error.error)}.</p>", status_code=400)
-    user = await oauth.identity.userinfo(token=token)
-    request.session["user"] = {"id": user["sub"], "name": user["name"]}
-    request.session["id_token"] = token["id_token"]
-    return RedirectResponse("/")
-
-
-@app.get("/sign-out")
-async def sign_out(request: Request):
-    id_token = request.session.get("id_token")
-    request.session.clear()
-    if id_token is None:
-        return RedirectResponse("/")
-    return await oauth.identity.logout_redirect(request, request.url_for("home"), id_token_hint=id_token)
+@app.get("/notes", response_class=HTMLResponse)
+def notes(user: Annotated[User, Depends(sign_in.user)]):
+    return f"<p>Notes of {escape(user.name)}.</p>"

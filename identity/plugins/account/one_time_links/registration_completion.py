@@ -21,8 +21,12 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
     submitted the form with a password that they know."""
 
     template = "account/complete_registration.html"
-    fields = (*RegistrationForm.NAME_FIELDS, *RegistrationForm.PASSWORD_FIELDS)
     secret_fields = frozenset(RegistrationForm.PASSWORD_FIELDS)
+
+    @property
+    def fields(self) -> tuple[str, ...]:  # type: ignore[override]  # they depend on the organization
+        attributes = RegistrationForm.attribute_fields(self.request, self.pending_registration.organization).names
+        return (*RegistrationForm.NAME_FIELDS, *attributes, *RegistrationForm.PASSWORD_FIELDS)
 
     @cached_property
     def pending_registration(self) -> PendingRegistration:
@@ -46,12 +50,14 @@ class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
         return self.pending_registration.organization
 
     def template_variables(self) -> Mapping[str, object]:
+        organization = self.pending_registration.organization
         return {
             "email": self.pending_registration.command.email,
-            "organization": self.pending_registration.organization,
+            "organization": organization,
+            "attributes": RegistrationForm.attribute_fields(self.request, organization).render(self.translator),
             "registered": None if self.pending_authorization is None else self.pending_registration.command,
             "taken": self.pending_registration.is_user_name_taken,
-            "min_length": self.request.services.passwords.min_length(self.pending_registration.organization),
+            "min_length": self.request.services.passwords.min_length(organization),
         }
 
     def initial_values(self) -> Mapping[str, str]:

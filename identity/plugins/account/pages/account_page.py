@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.api.endpoints import Cookie, CookieKind
@@ -71,6 +72,10 @@ class AccountPage(SignedInPage):
 
     def common_variables(self) -> Mapping[str, object]:
         return {**super().common_variables(), "parent": self.translator.gettext("Your account")}
+
+    def fragments(self) -> tuple[Markup, ...]:
+        """Invisible markup of plugins, for pages about the profile and the sign-in methods."""
+        return tuple(item for provide in self.renderer.account_fragments for item in provide(self))
 
     def navigation(self) -> tuple[NavigationGroup, ...]:
         t = self.translator.gettext

@@ -88,9 +88,16 @@ class ActivityPage(AccountPage):
             "" if is_own else t(_ACTOR_LABELS.get(event.actor.kind, "")),
             EventLabels.factor(event, request_context(self.request).protocol.factors, self.translator),
             t(EventLabels.REASONS.get(event.reason or "", "")),
+            *self._impersonation(event),
             names.get(about or "", ""),
         )
         return Markup(" · ").join(item for item in details if item)
+
+    def _impersonation(self, event: AuditEvent) -> tuple[str, ...]:
+        """Who signed in as the user, and why; empty for other events."""
+        if event.event != AuditEvent.IMPERSONATION_STARTED:
+            return ()
+        return str(event.detail.get("impersonator", "")), str(event.detail.get("reason", ""))
 
 
 class RecoverAccountPage(AccountPage, FormPage):

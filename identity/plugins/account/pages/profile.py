@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 from zoneinfo import available_timezones
 
+from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.api.entities import Invalid
@@ -42,8 +44,26 @@ class ProfilePage(AccountPage, FormPage):
 
     template = "account/profile.html"
     section = PROFILE_PATH
-    fields = (*_MAIN_FIELDS, *_FURTHER_FIELDS, *_ADDRESS_FIELDS, _CURRENT_PASSWORD_FIELD)
     secret_fields = frozenset({_CURRENT_PASSWORD_FIELD})
+
+    def __init__(self, context: Any, request: Request) -> None:
+        super().__init__(context, request)
+        definitions = request.services.attributes.list_definitions(self.human_user.organization_id)
+        self._definitions = [item for item in definitions if item.is_visible_to_person]
+        self._attributes = self.attribute_fields([item for item in self._definitions if item.is_editable_by_person])
+        self.fields = (
+            *_MAIN_FIELDS,
+            *self._attributes.names,
+            *_FURTHER_FIELDS,
+            *_ADDRESS_FIELDS,
+            _CURRENT_PASSWORD_FIELD,
+        )
+
+    def _attribute_values(self) -> Mapping[str, Any]:
+        if not self._definitions:
+            return {}
+        values: Mapping[str, Any] = self.request.services.attributes.user_values([self.human_user])[self.human_user.id]
+        return values
 
     def initial_values(self) -> Mapping[str, str]:
         person = self.human_user
@@ -51,12 +71,17 @@ class ProfilePage(AccountPage, FormPage):
         return {
             **{name: getattr(profile, name) for name in (*_MAIN_FIELDS, *_FURTHER_FIELDS)},
             **{name: getattr(profile.address, name) for name in _ADDRESS_FIELDS},
+            **self._attributes.format_values(self._attribute_values()),
             Form.VERSION_FIELD: str(person.version),
         }
 
     def template_variables(self) -> Mapping[str, object]:
         profile = self.human_user.profile
+        fixed = [item for item in self._definitions if not item.is_editable_by_person]
         return {
+            "attributes": self._attributes.render(self.translator),
+            "fixed_attributes": self._attributes.describe(fixed, self._attribute_values(), self.translator),
+            "fragments": self.fragments(),
             "email": profile.email,
             "verified": profile.email_verified,
             "mailing": self.request.services.mails.is_enabled,
@@ -69,7 +94,7 @@ class ProfilePage(AccountPage, FormPage):
     def submit(self, form: Form) -> Response:
         """Save the profile. If mail is configured, a new address is stored only when its verification link is used. An
         email address can reset the password, so changing it requires a recent authentication."""
-        command = _parse_form(form)
+        command = _parse_form(form, self._attributes.parse(form))
         version = form.version()
         if command.email != self.human_user.profile.email:
             self.require_reauthentication(form, _CURRENT_PASSWORD_FIELD)
@@ -112,7 +137,7 @@ def _count_mail(page: FormPage) -> None:
         page.request.services.attempts.count_request()
 
 
-def _parse_form(form: Form) -> ChangeProfile:
+def _parse_form(form: Form, attributes: Mapping[str, object]) -> ChangeProfile:
     """The submitted profile. Raises Invalid with all errors at once."""
     problems: dict[str, str] = {}
     address = ChangeAddress()
@@ -121,7 +146,8 @@ def _parse_form(form: Form) -> ChangeProfile:
     except Invalid as refused:
         problems |= refused.fields
     try:
-        command = ChangeProfile.decode({**form.command_values(*_MAIN_FIELDS, *_FURTHER_FIELDS), "address": address})
+        values = form.command_values(*_MAIN_FIELDS, *_FURTHER_FIELDS)
+        command = ChangeProfile.decode({**values, "address": address, "attributes": attributes})
     except Invalid as refused:
         missing = {name: sentence for name, sentence in _MISSING.items() if not form.text(name).strip()}
         raise Invalid(refused.fields | missing | problems) from None

@@ -25,6 +25,7 @@ class SecurityPage(AccountPage):
         return {
             "sections": tuple(self._sections(factors)),
             "added": factors.recently_added(),
+            "fragments": self.fragments(),
             "nudge": factors.backup_factor_suggestion(),
         }
 

@@ -22,7 +22,8 @@ class SessionsPage(AccountPage, FormPage):
         current_id, sessions = self.signed_in_account.session.id, self.request.services.sessions
         found = sorted(sessions.list_by_user(self.subject.user.id), key=lambda session: session.id != current_id)
         rows = [(session, describe_user_agent(session.user_agent, self.translator)) for session in found]
-        return {"rows": rows, "current_id": current_id}
+        managers = self.request.services.impersonations.list_impersonators(found)
+        return {"rows": rows, "current_id": current_id, "managers": managers}
 
     def submit(self, form: Form) -> Response:
         """End one session, or all but this one. Raises NotFound for a session of another user."""

@@ -47,6 +47,15 @@ POLICY_FIELDS = labelled_fields(
                 True: _("People sign in with their login name or their email address"),
             },
         ),
+        "passkey_upgrade": FieldLabel(
+            _("Passkey after a password"),
+            _("Whether browsers save a passkey, without a question, when a person has signed in with a password."),
+            section=SIGN_IN,
+            value_labels={
+                False: _("People add passkeys themselves"),
+                True: _("Browsers and password managers that can do so save a passkey after a sign-in with a password"),
+            },
+        ),
         "password_min_length": FieldLabel(
             _("Minimum length"),
             _("Minimum length of new passwords. Existing passwords stay valid."),

@@ -19,13 +19,15 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
                 UpstreamKind.GITLAB: "GitLab",
                 UpstreamKind.APPLE: "Apple",
                 UpstreamKind.GITHUB: "GitHub",
+                UpstreamKind.OKTA: "Okta",
+                UpstreamKind.KEYCLOAK: "Keycloak",
             },
         ),
         "client_id": FieldLabel(_("Client id"), _("As registered with the provider.")),
         "issuer": FieldLabel(
             _("Issuer"),
             _(
-                "For example {example}. Empty for Google, Apple, gitlab.com and github.com.",
+                "The address by which the provider names itself, for example {example}.",
                 example="https://login.example.com",
             ),
         ),
@@ -39,10 +41,8 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
                 UpstreamAuthentication.PRIVATE_KEY_JWT: _("Signed with the key of this service"),
             },
         ),
-        "team_id": FieldLabel(_("Team id"), _("Apple only."), section=_MORE),
-        "key_id": FieldLabel(
-            _("Key id"), _("Apple only: the id of the key that replaces the client secret."), section=_MORE
-        ),
+        "team_id": FieldLabel(_("Team id"), _("Of your Apple developer account."), section=_MORE),
+        "key_id": FieldLabel(_("Key id"), _("Of the private key with which client secrets are signed."), section=_MORE),
         "scopes": FieldLabel(
             _("Scopes"), _("Scopes to request, separated by spaces. Leave empty for the default."), section=_MORE
         ),

@@ -1,18 +1,23 @@
-"""Overview: credentials that expire soon, recent refusals, and steps to get started."""
+"""Overview: figures, what needs attention, credentials that expire soon, recent refusals, and steps to get started."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from identity.domain.audit import Result
+from identity.domain.audit import AuditEvent, Result
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import Resource
 from identity.http import route_contexts
+from identity.pages.datetime_formatting import format_relative_time
 from identity.pages.event_labels import EventLabels
 from identity.plugins.console.audit_event_names import AuditEventNames
 from identity.plugins.console.badges import Badge, EntityLink, expiry_badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.figure_cards import FigureCards
 from identity.plugins.console.lists import Cells
 from identity.plugins.console.page_sections import ActionSection, TableSection
 from identity.plugins.console.routes import ConsoleRoute
@@ -62,16 +67,41 @@ _GETTING_STARTED_STEPS = (
 )
 
 
-def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequence[TableSection]:
-    """Expiring credentials and recent refusals of one organization, or of all (None), as far as the caller may read
-    them.
-    """
+#: What expires within this time is pointed out, and what expires within a day is urgent.
+_SOON, _URGENT = timedelta(days=7), timedelta(days=1)
+_MOST_EXPIRING_POINTED_OUT, _MOST_NETWORKS_POINTED_OUT = 3, 2
+#: As many refusals of the last 24 hours from one network address are pointed out.
+_MANY_REFUSALS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionItem:
+    """A row of the card “Needs attention”. ``kind`` is bad, warn or info."""
+
+    kind: str
+    text: str
+    href: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The lists of the overview, as far as the caller may read them, and what they need to look at."""
+
+    sections: Sequence[TableSection]
+    attention: Sequence[AttentionItem]
+
+
+def load_overview(page: ConsolePage, organization_id: str | None) -> Overview:
+    """Of one organization, or of all (None)."""
     access = page.services.access_control
     resource = Resource.INSTANCE if organization_id is None else Resource.of_organization(organization_id)
-    sections = []
+    sections: list[TableSection] = []
+    attention: list[AttentionItem] = []
     if access.is_permitted(page.principal, "service_user.read", resource):
         may_write = access.is_permitted(page.principal, "service_user.write", resource)
         expiring = page.services.overview.list_expiring(organization_id, principal=page.principal)
+        attention += _expiring_items(page, expiring)
         sections.append(
             TableSection(
                 "expiring",
@@ -85,7 +115,9 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
             )
         )
     if access.is_permitted(page.principal, "audit_event.read", resource):
-        rows = _refusal_rows(page, organization_id)
+        refusals = page.services.overview.list_refused(organization_id, principal=page.principal)
+        attention += _refusal_items(page, refusals)
+        rows = _refusal_rows(page, organization_id, refusals)
         every = page.button_link(
             _("Audit events"), _audit_events_path(organization_id, {"result": Result.REFUSED.value})
         )
@@ -99,7 +131,41 @@ def overview_sections(page: ConsolePage, organization_id: str | None) -> Sequenc
                 empty=_("Nothing was refused in the last 24 hours."),
             )
         )
-    return sections
+    return Overview(sections, sorted(attention, key=lambda item: item.kind))
+
+
+def _expiring_items(page: ConsolePage, expiring: Sequence[ExpiringCredential]) -> Iterator[AttentionItem]:
+    t, now = page.translator.gettext, page.services.now
+    for item in [item for item in expiring if item.expires_at - now <= _SOON][:_MOST_EXPIRING_POINTED_OUT]:
+        kind = "bad" if item.expires_at - now <= _URGENT else "warn"
+        note = format_relative_time(item.expires_at, now, page.translator)
+        if item.owner is None:
+            yield AttentionItem(kind, t(_("The signing key retires")), f"{CONSOLE_PATH}/instance/signing-keys", note)
+            continue
+        text = (
+            _("Key of {name} expires")
+            if item.kind is ExpiringCredentialKind.KEY
+            else _("Personal access token of {name} expires")
+        )
+        path = f"{CONSOLE_PATH}/service-users/{item.owner.user.id}/{_CREDENTIAL_PATHS[item.kind]}"
+        yield AttentionItem(kind, t(text, name=item.owner.user.display_name), path, note)
+
+
+def _refusal_items(page: ConsolePage, refusals: Sequence[RefusalSummary]) -> Iterator[AttentionItem]:
+    """Network addresses with many refusals, those with the most first."""
+    t, nt = page.translator.gettext, page.translator.ngettext
+    counts: Counter[str] = Counter()
+    reasons: dict[str, Counter[str]] = {}
+    for refusal in refusals:
+        address = refusal.actor.client_address or ""
+        counts[address] += refusal.count
+        reasons.setdefault(address, Counter())[refusal.reason or ""] += refusal.count
+    for address, count in counts.most_common(_MOST_NETWORKS_POINTED_OUT):
+        if address and count >= _MANY_REFUSALS:
+            [(reason, _count)] = reasons[address].most_common(1)
+            text = nt("{n} refusal from one address", "{n} refusals from one address", count)
+            note = Markup("{}: {}").format(address, t(EventLabels.REASONS.get(reason, reason)))
+            yield AttentionItem("bad", text, "#refused", note)
 
 
 def _expiring_cells(
@@ -132,10 +198,9 @@ def _expiring_cells(
     )
 
 
-def _refusal_rows(page: ConsolePage, organization_id: str | None) -> Sequence[Cells]:
-    refusals: tuple[RefusalSummary, ...] = page.services.overview.list_refused(
-        organization_id, principal=page.principal
-    )
+def _refusal_rows(
+    page: ConsolePage, organization_id: str | None, refusals: Sequence[RefusalSummary]
+) -> Sequence[Cells]:
     parties, t = AuditEventNames(page, refusals), page.translator.gettext
     return [
         (
@@ -192,7 +257,27 @@ class OverviewPage(ConsolePage):
         lead = _("What a new organization needs before programs and people can use it.")
         complete = all(getattr(getting_started, name) for name, *_ in _GETTING_STARTED_STEPS)
         begin = [] if complete else [ActionSection("steps", _("Getting started"), lead, rows=rows)]
-        return {"sections_of": [*begin, *overview_sections(self, self.context.entity.id)], "said": self.translate}
+        organization_id = self.context.entity.id
+        overview = load_overview(self, organization_id)
+        figures = FigureCards(self, organization_id, self._tile_links(organization_id))
+        return {
+            "figures": figures.template_variables(),
+            "attention": overview.attention,
+            "steps": begin,
+            "sections_of": overview.sections,
+            "said": self.translate,
+        }
+
+    def _tile_links(self, organization_id: str) -> Mapping[str, str]:
+        """The lists behind the tiles that the caller may read."""
+        links = {}
+        if self.has_permission("audit_event.read"):
+            links["sign_ins"] = _audit_events_path(organization_id, {"event": "session.started"})
+            refused = {"event": AuditEvent.SIGN_IN_REFUSED, "result": Result.REFUSED.value}
+            links["refused"] = _audit_events_path(organization_id, refused)
+        if self.has_permission("user.read"):
+            links["people"] = f"{self.base_path}/users"
+        return links
 
 
 ROUTES = (

@@ -1,61 +1,31 @@
 """Token preview: which tokens and claims a user and an application would get, and why. Nothing is issued."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.search import matches_query
-from identity.domain.users import TokenFormat
 from identity.http import route_contexts
 from identity.http.endpoint_routes import request_context
 from identity.http.token_previews import APPLICATION_PARAM, USER_PARAM, build_token_preview, find_application, find_user
-from identity.plugins.console.fields.applications import GRANT_TYPE_DESCRIPTIONS
+from identity.plugins.console.preview_results import SCOPE_FIELD, preview_variables
 from identity.plugins.console.query_page import QueryPage
 from identity.plugins.console.routes import ConsoleRoute
-from identity.provider.claim_reasons import ClaimsCarrier
 from identity.provider.scope import Scope
-from identity.provider.token_preview import PreviewedClaims, TokenPreviewResult
+from identity.provider.token_preview import TokenPreviewResult
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, iterate_rows
 from identity.storage.stores.users import UserKind
 
-SCOPE_FIELD, RESPONSE_TYPE_FIELD = "scope", "response_type"
+RESPONSE_TYPE_FIELD = "response_type"
 
 #: They narrow the options.
 USER_QUERY_FIELD, APPLICATION_QUERY_FIELD = "user_query", "application_query"
 
 #: Further options are found by searching.
 _MAX_OPTIONS = 50
-
-_CARRIER_TITLES = {
-    ClaimsCarrier.CODE: _("Code"),
-    ClaimsCarrier.ACCESS_TOKEN: _("Access token"),
-    ClaimsCarrier.ID_TOKEN: _("ID token"),
-    ClaimsCarrier.REFRESH_TOKEN: _("Refresh token"),
-    ClaimsCarrier.USERINFO: _("Answer of userinfo"),
-    ClaimsCarrier.INTROSPECTION: _("Answer of introspection"),
-}
-_CARRIER_LEADS = {
-    ClaimsCarrier.CODE: _("The application exchanges it for the tokens below, once."),
-    ClaimsCarrier.REFRESH_TOKEN: _(
-        "Carries no readable data; it can be exchanged for new tokens until it is unused for too long."
-    ),
-    ClaimsCarrier.USERINFO: _("What the access token opens for the application."),
-    ClaimsCarrier.INTROSPECTION: _("What an API in the audience learns."),
-}
-_OPAQUE = _("Opaque: it carries no readable data. Userinfo and introspection return what it stands for.")
-_JWT = _("JWT: every recipient can read it.")
-
-
-def claims_lead(carried: PreviewedClaims) -> str:
-    """What the token is for; empty if there is nothing to explain."""
-    if carried.format is not None:
-        return _JWT if carried.format is TokenFormat.JWT else _OPAQUE
-    return _CARRIER_LEADS.get(carried.carrier, "")
 
 
 @dataclass(frozen=True)
@@ -98,13 +68,7 @@ class TokenPreviewPage(QueryPage):
             "users": self._user_options(parameters),
             "applications": self._application_options(parameters),
             "response_types": [(response_type.value, response_type.value) for response_type in response_types],
-            "ways": () if answer is None else answer.grant_previews,
-            "untold": () if answer is None else answer.unsupported_grant_types,
-            "grant_types": GRANT_TYPE_DESCRIPTIONS,
-            "titles": _CARRIER_TITLES,
-            "lead_of": claims_lead,
-            "text": partial(json.dumps, ensure_ascii=False),
-            "said": self.translate,
+            **preview_variables(self, answer),
         }
 
     def _build_preview(self, parameters: Mapping[str, str]) -> TokenPreviewResult | None:

@@ -20,6 +20,7 @@ from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
 from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, ClientSecrets
+from identity.plugins.console.connect import ADD_ADDRESSES, CONNECT_PATH, ConnectApplicationPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.fields.applications import (
@@ -31,9 +32,18 @@ from identity.plugins.console.form_fields import FormField, change_field, form_f
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge, format_value
+from identity.plugins.console.resource_pages import (
+    DetailPage,
+    ResourcePages,
+    ResourceTab,
+    Sections,
+    active_badge,
+    format_value,
+)
 from identity.plugins.console.resource_types import APPLICATION, PROJECT, ResourcePage
-from identity.plugins.console.resources.branding import branding_section
+from identity.plugins.console.resources.application_log import LOG_PATH, log_section
+from identity.plugins.console.resources.branding import BRANDING_PATH, branding_section
+from identity.plugins.console.try_it import TRY_IT_PATH, TryItPage
 from identity.provider.endpoints import metadata
 from identity.services.commands import CommandT
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
@@ -58,7 +68,7 @@ def _rows(page: ConsolePage, applications: Sequence[Application]) -> Sequence[Ce
     counts = page.services.storage.applications.count_secrets([application.id for application in applications])
     return [
         (
-            ui.named(application.name, APPLICATION.path_of(application)),
+            page.components.named(application.name, APPLICATION.path_of(application), square=True),
             page.translate(APPLICATION_TYPE_OPTIONS[application.type].label),
             ui.code(application.id),
             page.render_placeholder(_("None"))
@@ -116,6 +126,7 @@ _SECRETS = ClientSecrets(
     owner=APPLICATION,
     service=lambda services: services.applications,
     section_id="secrets",
+    tab_path="/secrets",
     title=_("Client secrets"),
     lead=_(
         "Two can be active, so that you can replace one without a gap: create a new one, "
@@ -139,13 +150,8 @@ def _badges(page: DetailPage[Application], application: Application) -> Sequence
 
 
 def _descriptions(page: DetailPage[Application], application: Application) -> Descriptions:
-    addresses = [
-        (_("Redirect URIs"), _format_uris(page, application.redirect_uris)),
-        (_("Post-logout redirect URIs"), _format_uris(page, application.post_logout_redirect_uris)),
-    ]
     return [
         (_("Client id"), page.template_macros.identifier(application.id)),
-        *(addresses if _has_sign_in(application) else []),
         (_("Created"), page.template_macros.when(application.created_at, relative=True)),
     ]
 
@@ -155,13 +161,16 @@ def _format_uris(page: ConsolePage, addresses: Sequence[str]) -> Markup:
     return Markup().join(lines) or page.render_placeholder(_("None"))
 
 
-def _sections(page: DetailPage[Application], application: Application) -> Sections:
+def _setting_sections(page: DetailPage[Application], application: Application) -> Sections:
+    addresses = [
+        (_("Redirect URIs"), _format_uris(page, application.redirect_uris)),
+        (_("Post-logout redirect URIs"), _format_uris(page, application.post_logout_redirect_uris)),
+    ]
     facts = page.field_descriptions(application, APPLICATION_FIELDS)
     return [
-        None if application.is_public else _SECRETS.section(page),
-        _endpoints(page),
+        DescriptionListSection("addresses", _("Addresses"), facts=addresses) if _has_sign_in(application) else None,
         DescriptionListSection("settings", _("Settings"), facts=facts),
-        branding_section(page) if _has_sign_in(application) else None,
+        _endpoints(page),
     ]
 
 
@@ -391,8 +400,36 @@ _PAGES = ResourcePages(
     ],
     badges=_badges,
     descriptions=_descriptions,
-    sections=_sections,
+    tabs=(
+        ResourceTab(label=_("Settings"), sections=_setting_sections),
+        ResourceTab(
+            label=_("Connect"),
+            path=CONNECT_PATH,
+            page=ConnectApplicationPage,
+        ),
+        ResourceTab(
+            label=_("Try it"),
+            path=TRY_IT_PATH,
+            page=TryItPage,
+            is_available=lambda page, application: _has_sign_in(application),
+        ),
+        ResourceTab(
+            label=_("Secrets"),
+            path=_SECRETS.tab_path,
+            sections=lambda page, application: [_SECRETS.section(page)],
+            is_available=lambda page, application: not application.is_public,
+        ),
+        ResourceTab(
+            label=_("Branding"),
+            path=BRANDING_PATH,
+            sections=lambda page, application: [branding_section(page)],
+            is_available=lambda page, application: _has_sign_in(application),
+        ),
+        ResourceTab(label=_("Log"), path=LOG_PATH, sections=lambda page, application: [log_section(page, application)]),
+    ),
+    avatar=lambda page, application: application.name,
     actions=_ACTIONS,
+    more_actions=(ADD_ADDRESSES,),
     hidden_fields=("name", "redirect_uris", "post_logout_redirect_uris", "development"),
     format_value=_format_value,
 )

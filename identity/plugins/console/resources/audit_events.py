@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
+from typing import TypeGuard
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -192,7 +193,7 @@ _AUDIT_EVENT = ResourceType(
 def _sections(page: ConsolePage, event: AuditEvent) -> Sections:
     if event.detail == ERASED:
         return [_ERASED_NOTE]
-    changes, facts = _split_detail(event)
+    changes, facts = split_detail(event)
     columns = (_("Field"), _("Before"), _("After"))
     sections = [
         TableSection("changes", _("What changed"), columns=columns, rows=_format_cells(page, changes)),
@@ -277,7 +278,7 @@ def _event_options(subject: str) -> list[tuple[str, str]]:
     return [(name, message) for name, message in EventLabels.EVENTS.items() if name.partition(".")[0] == subject]
 
 
-def _split_detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+def split_detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
     """The changes (field, before, after) and the other members (field, value) of an event's detail."""
     changes: list[Sequence[str]] = []
     facts: list[Sequence[str]] = []
@@ -304,9 +305,16 @@ def _build_differences(name: str, before: object, after: object) -> list[Sequenc
     return [(name, _format_value(before), _format_value(after))]
 
 
+def is_text_list(value: object) -> TypeGuard[Sequence[str]]:
+    """A list or tuple of strings."""
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+
+
 def _format_value(value: object) -> str:
     if isinstance(value, str):
         return value
+    if is_text_list(value):
+        return ", ".join(value)
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 

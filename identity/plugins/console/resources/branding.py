@@ -18,7 +18,13 @@ from identity.pages.forms import FieldValue, Form
 from identity.pages.page_branding import build_page_branding
 from identity.pages.translation import Translator
 from identity.plugins.console.fields.branding import BRANDING_FIELDS
-from identity.plugins.console.form_fields import FormField, TextArea, form_fields
+from identity.plugins.console.form_fields import (
+    LITERAL_INPUT_ATTRIBUTES,
+    FormField,
+    TextArea,
+    change_field,
+    form_fields,
+)
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, PageSection
 from identity.plugins.console.resource_types import APPLICATION, ORGANIZATION, AnyResourceType, ResourcePage
@@ -26,6 +32,8 @@ from identity.plugins.console.upload_page import UploadFormPage
 from identity.services.commands.branding import ChangeBranding
 from identity.services.images import MAX_UPLOAD_BYTES
 
+#: The tab of organizations and applications; pages that change something are below it.
+BRANDING_PATH = "/branding"
 _LOGO_FIELD, _DARK_LOGO_FIELD, _REMOVE_FIELD = "logo", "logo_dark", "remove"
 _PREVIEW_FIELD, _LANGUAGE_FIELD = "preview", "preview_language"
 #: Allowance for the multipart body besides the file.
@@ -36,6 +44,8 @@ _MULTILINE_FIELDS = frozenset({"mail_intro", "mail_footer"})
 
 def _branding_fields() -> tuple[FormField, ...]:
     plain = form_fields(Branding, {name: label for name, label in BRANDING_FIELDS.items() if name not in TEXT_FIELDS})
+    for name in ("accent", "accent_dark"):
+        plain = change_field(plain, name, attributes={**LITERAL_INPUT_ATTRIBUTES, "data-colour": ""})
     texts = [
         (TextArea if name in _MULTILINE_FIELDS else FormField)(
             f"{name}_{language}",
@@ -54,7 +64,7 @@ def _branding_fields() -> tuple[FormField, ...]:
 class BrandingPage(ResourcePage[Any]):
     """``entity`` is the organization or the application."""
 
-    back_path_suffix = "#looks"
+    back_path_suffix = BRANDING_PATH
 
     @property
     def branding(self) -> Branding:
@@ -100,7 +110,7 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
             **super().template_variables(),
             **self._preview_variables(branding),
             "languages": list(Translator.LANGUAGE_NAMES.items()),
-            "logo_href": f"{self.resource_path}/branding/logo",
+            "logo_href": f"{self.resource_path}{BRANDING_PATH}/logo",
         }
 
     def submit(self, form: Form) -> Response:
@@ -155,7 +165,7 @@ class BrandingEditPage(BrandingPage, ConsoleFormPage):
         domain = "acme.example" if organization is None else organization.primary_domain
         display_name = branding.display_name or self.entity_name
         application = display_name if of_application else str(translator.gettext("Your application"))
-        sender = self.request.registry.application.settings.smtp.sender
+        sender = self.services.mail_server.effective().server.sender
         return {
             **preview_variables(self.request, looks, translator, login_name=f"anna@{domain}"),
             "preview_application": application,
@@ -193,7 +203,7 @@ class LogoUploadPage(BrandingPage, UploadFormPage):
             "logo": getattr(looks, self.file_field) if getattr(branding, self.file_field) else "",
             "field": self.file_field,
             "hint": self.translator.gettext(self.hint, n=MAX_UPLOAD_BYTES // 1024),
-            "dark_href": f"{self.resource_path}/branding/logo-dark"
+            "dark_href": f"{self.resource_path}{BRANDING_PATH}/logo-dark"
             if branding.logo and self.file_field == _LOGO_FIELD
             else "",
         }
@@ -243,7 +253,7 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
     ]
     change = page.button_link(
         _("Change"),
-        f"{page.resource_path}/branding",
+        f"{page.resource_path}{BRANDING_PATH}/edit",
         hidden_label=_("Branding"),
         permission=page.resource_type.permission("write"),
     )
@@ -259,11 +269,11 @@ def branding_section(page: ResourcePage[Any]) -> PageSection:
 _OWNERS: tuple[AnyResourceType, ...] = (ORGANIZATION, APPLICATION)
 
 ROUTES = tuple(
-    owner.page_route(path, page, "write")
+    owner.page_route(f"{BRANDING_PATH}{path}", page, "write")
     for path, page in (
-        ("/branding", BrandingEditPage),
-        ("/branding/logo", LogoUploadPage),
-        ("/branding/logo-dark", DarkLogoUploadPage),
+        ("/edit", BrandingEditPage),
+        ("/logo", LogoUploadPage),
+        ("/logo-dark", DarkLogoUploadPage),
     )
     for owner in _OWNERS
 )

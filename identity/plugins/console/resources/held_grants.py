@@ -6,6 +6,7 @@ from typing import Any
 from pyramid.response import Response
 
 from identity.domain.errors import NotFound
+from identity.domain.groups import GroupGrant
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectGrant, UserGrant
@@ -16,7 +17,7 @@ from identity.plugins.console.badges import EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_types import SERVICE_USER, USER, AnyResourceType, ResourcePage
+from identity.plugins.console.resource_types import SERVICE_USER, USER, AnyResourceType, EntityTitledPage
 from identity.plugins.console.resources.user_grants import (
     GRANTS_TITLE,
     ORIGIN_PARAM,
@@ -32,10 +33,10 @@ from identity.storage.paging import PageRequest, ResultPage
 def _rows(page: ConsolePage, grants: Sequence[UserGrant]) -> Sequence[Cells]:
     projects = page.services.storage.projects.find_many({grant.project_id for grant in grants})
     query = f"?{ORIGIN_PARAM}={USER_ORIGIN}"
-    return [grant_cells(page, grant, _project_link(grant, projects.get(grant.project_id)), query) for grant in grants]
+    return [grant_cells(page, grant, project_link(grant, projects.get(grant.project_id)), query) for grant in grants]
 
 
-def _project_link(grant: UserGrant, project: Project | None) -> EntityLink:
+def project_link(grant: UserGrant | GroupGrant, project: Project | None) -> EntityLink:
     path = f"projects/{grant.project_id}"
     if grant.project_grant_id is not None:
         path = f"project-grants/{grant.project_grant_id}"
@@ -64,7 +65,7 @@ HELD_GRANTS = ResourceList(
 )
 
 
-class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
+class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
     """``entity`` is the user."""
 
     selection_param = "project_id"
@@ -73,14 +74,6 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
     roles_title = _("Choose roles of {project}")
     search_hint = _("Any part of its name.")
     list_breadcrumb = (HELD_GRANTS.title, HELD_GRANTS.path)
-
-    @property
-    def title_suffix(self) -> str:
-        return self.entity_name
-
-    @property
-    def lead(self) -> str:
-        return self.entity_name
 
     @property
     def selected_name(self) -> str:
@@ -144,7 +137,7 @@ class GrantProjectPage(ResourcePage[Any], SelectThenRolesPage):
 
     @property
     def success_path(self) -> str:
-        return f"{self.resource_path}#grants"
+        return f"{self.resource_path}/access#access"
 
     def submit(self, form: Form) -> Response:
         return add_user_grant(self, form, self.entity.id, self.selected_project.id)

@@ -50,7 +50,7 @@ def _rows(page: ConsolePage, holds: Sequence[LegalHold]) -> Sequence[Cells]:
     named, may_write = _target_links(page, holds), page.has_permission(_WRITE_PERMISSION)
     return [
         (
-            page.entity_cell(named[hold.id]),
+            page.entity_cell(named[hold.id], is_person=False),
             Markup('<span class="nowrap">{}</span>').format(page.translator.gettext(_KIND_LABELS[hold.kind])),
             page.template_macros.when(hold.since),
             hold.reason,

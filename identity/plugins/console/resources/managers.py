@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.api.plugins import cached_property
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
-from identity.domain.permissions import ManagerLevel
+from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.users import Subject
 from identity.http import route_contexts
 from identity.pages.forms import FieldValue, Form
@@ -32,7 +34,7 @@ def _rows(page: ConsolePage, managers: Sequence[Manager]) -> Sequence[Cells]:
     return [
         (
             page.entity_cell(user := users[manager.user_id]),
-            page.render_role_names(manager.roles),
+            page.render_manager_roles(manager.roles) + page.render_end(manager),
             page.template_macros.when(manager.created_at),
             page.row_buttons(f"{CONSOLE_PATH}/managers/{manager.id}", user.name, remove=_("Remove …"))
             if may_write
@@ -100,6 +102,20 @@ _MANAGED = tuple(
 )
 
 
+def manager_role_options(page: ConsolePage, resource: Resource) -> RoleOptions:
+    """The roles that the caller may grant at the resource."""
+    roles: Sequence[ManagerRole] = page.services.access_control.list_grantable_roles(page.principal, resource)
+    t, code = page.translator.gettext, page.template_macros.code
+    return [
+        (
+            role.name,
+            Markup("{} {}").format(t(role.label), code(role.name)) if role.label else role.name,
+            t(role.description),
+        )
+        for role in roles
+    ]
+
+
 class ManagerRolesPage(RolesFormPage):
     hint = _("You can grant roles whose permissions you have yourself.")
     no_options_message = _("There is no role here that you could grant: you lack their permissions.")
@@ -121,12 +137,11 @@ class ManagerRolesPage(RolesFormPage):
         return _list_breadcrumbs(self.managed_resource)
 
     def role_options(self) -> RoleOptions:
-        roles: Sequence[ManagerRole] = self.services.access_control.list_grantable_roles(self.principal, self.resource)
-        return [(role.name, role.name, self.translator.gettext(role.description)) for role in roles]
+        return manager_role_options(self, self.resource)
 
     @property
     def success_path(self) -> str:
-        return f"{self.managed_resource.href}#managers"
+        return f"{self.managed_resource.href}{MANAGERS.path}"
 
 
 class AddManagerPage(ManagerRolesPage, ResourcePage[Any], SelectUserThenRolesPage):
@@ -220,6 +235,10 @@ class ManagerEditPage(ManagerRolesPage, EditPage[_OpenedManager]):
         return self.entity_values(self.entity.manager)
 
     @property
+    def current_until(self) -> datetime | None:
+        return self.entity.manager.until
+
+    @property
     def facts(self) -> Descriptions:
         user = self.entity.user
         if not user.secondary_text:
@@ -244,7 +263,7 @@ _EDIT = EditForm[_OpenedManager, ChangeManager](
 _REMOVE = Action[_OpenedManager](
     path="/delete",
     run=lambda page, opened: page.services.managers.remove(opened.manager.id, principal=page.principal),
-    done=lambda page, opened: f"{opened.resource.href}#managers",
+    done=lambda page, opened: f"{opened.resource.href}{MANAGERS.path}",
     title=_("Remove the manager {name} of {resource}?"),
     impact=(_("{name} loses {roles} of {resource} at once."),),
     submit_label=_("Remove manager"),
@@ -252,7 +271,8 @@ _REMOVE = Action[_OpenedManager](
 )
 
 ROUTES = (
-    *(list_route(MANAGERS, managed) for managed in _MANAGED),
+    # On other pages the list is a tab.
+    list_route(MANAGERS, _MANAGED[0]),
     *(managed.page_route("/managers/new", AddManagerPage, "write") for managed in _MANAGED),
     edit_route(_MANAGER, _EDIT, ManagerEditPage),
     *action_routes(_MANAGER, _REMOVE),

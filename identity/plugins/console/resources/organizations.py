@@ -25,8 +25,21 @@ from identity.plugins.console.fields.organizations import ORGANIZATION_FIELDS
 from identity.plugins.console.form_fields import FormField, change_field, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.page_sections import Descriptions, NoteSection
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge, format_value
+from identity.plugins.console.page_sections import (
+    ActionSection,
+    DescriptionListSection,
+    Descriptions,
+    NoteSection,
+)
+from identity.plugins.console.resource_pages import (
+    DetailPage,
+    ResourcePages,
+    ResourceTab,
+    Sections,
+    active_badge,
+    format_value,
+    list_tab,
+)
 from identity.plugins.console.resource_types import (
     INSTANCE,
     ORGANIZATION,
@@ -34,8 +47,9 @@ from identity.plugins.console.resource_types import (
     ORGANIZATIONS_PATH,
     ResourcePage,
 )
-from identity.plugins.console.resources.branding import branding_section
+from identity.plugins.console.resources.branding import BRANDING_PATH, branding_section
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
+from identity.plugins.console.resources.mail_texts import MAIL_TEXTS_PATH, MAIL_TEXTS_TITLE
 from identity.plugins.console.resources.managers import MANAGERS
 from identity.plugins.console.resources.organization_domains import domains_section
 from identity.plugins.console.upload_page import UploadFormPage
@@ -59,11 +73,12 @@ def _rows(page: ConsolePage, organizations: Sequence[Organization]) -> Sequence[
     ui, access = page.template_macros, page.services.access_control
     return [
         (
-            ui.named(
+            page.components.named(
                 organization.name,
                 ORGANIZATION.path_of(organization)
                 if access.is_permitted(page.principal, "organization.read", Resource.of_organization(organization.id))
                 else "",
+                square=True,
             ),
             organization.primary_domain,
             page.render_badge(state_badge(organization.active, page.translator)),
@@ -294,7 +309,6 @@ def _export_link(page: DetailPage[Organization], organization: Organization) -> 
 def _descriptions(page: DetailPage[Organization], organization: Organization) -> Descriptions:
     return [
         (_("Organization id"), page.template_macros.identifier(organization.id)),
-        *page.field_descriptions(organization, ORGANIZATION_FIELDS),
         (_("Created"), page.template_macros.when(organization.created_at, relative=True)),
     ]
 
@@ -309,13 +323,20 @@ def _format_value(
 
 
 def _sections(page: DetailPage[Organization], organization: Organization) -> Sections:
-    lead = _("Users who manage this organization and everything in it.")
     return [
+        DescriptionListSection(
+            "settings", _("Settings"), facts=page.field_descriptions(organization, ORGANIZATION_FIELDS)
+        ),
         domains_section(page, organization),
-        branding_section(page),
-        page.list_section(MANAGERS, lead=lead),
         legal_hold_section(page),
     ]
+
+
+def _mail_texts_section(page: DetailPage[Organization]) -> ActionSection | None:
+    lead = _("Subject, greeting and closing words of each mail.")
+    link = page.button_link(_("Change"), f"{page.resource_path}{MAIL_TEXTS_PATH}", hidden_label=MAIL_TEXTS_TITLE)
+    rows = [(MAIL_TEXTS_TITLE, lead, link)] if page.has_permission("organization.write") else []
+    return ActionSection("mail-texts", MAIL_TEXTS_TITLE, rows=rows) if rows else None
 
 
 def _own_organization_note(page: DetailPage[Organization], organization: Organization) -> NoteSection | None:
@@ -336,7 +357,16 @@ _PAGES = ResourcePages(
     badges=lambda page, organization: [*active_badge(page, organization), *legal_hold_badges(page)],
     header=_export_link,
     descriptions=_descriptions,
-    sections=_sections,
+    tabs=(
+        ResourceTab(label=_("Overview"), sections=_sections),
+        ResourceTab(
+            label=_("Branding"),
+            path=BRANDING_PATH,
+            sections=lambda page, organization: [branding_section(page), _mail_texts_section(page)],
+        ),
+        list_tab(MANAGERS),
+    ),
+    avatar=lambda page, organization: organization.name,
     actions=_ACTIONS,
     note=_own_organization_note,
     label_overrides={"registration": _("Registration")},

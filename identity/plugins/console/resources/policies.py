@@ -82,7 +82,10 @@ class PolicyDetailPage(_PolicyPage):
             "lead": [self.translate(self._lead())],
             "badges": (),
             "actions": [change] if self.has_permission(self.write_permission) else [],
+            "mark": "",
+            "more_items": (),
             "facts": (),
+            "tabs": (),
             "sections_of": [*self._sections(rules), self._overridden_note(), self._preview_link()],
             "said": self.translate,
         }

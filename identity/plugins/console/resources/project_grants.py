@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -19,8 +20,15 @@ from identity.plugins.console.badges import EntityLink, state_badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge
+from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
+from identity.plugins.console.resource_pages import (
+    DetailPage,
+    ResourcePages,
+    ResourceTab,
+    Sections,
+    active_badge,
+    list_tab,
+)
 from identity.plugins.console.resource_types import (
     ORGANIZATION,
     PROJECT,
@@ -52,9 +60,9 @@ def _rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequence[Cells]:
     ui, names = page.template_macros, load_holder_names(page, grants)
     return [
         (
-            ui.named(names[grant.organization_id], PROJECT_GRANT.path_of(grant)),
+            page.components.named(names[grant.organization_id], PROJECT_GRANT.path_of(grant), square=True),
             page.render_role_names(grant.roles) or page.render_placeholder(_("None")),
-            page.render_badge(state_badge(grant.active, page.translator)),
+            page.render_badge(state_badge(grant.active, page.translator)) + page.render_end(grant),
             ui.when(grant.created_at),
         )
         for grant in grants
@@ -80,6 +88,11 @@ PROJECT_GRANTS = ResourceList(
 )
 
 
+_GRANT_UNTIL_HINT = _(
+    "The last day of the grant, in UTC. Everything that derives from it ends with it. Leave it empty for no end."
+)
+
+
 class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
     """Step 1: select an organization. Step 2: choose the roles that it may grant."""
 
@@ -90,6 +103,7 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
     hint = _("Managers of the organization can grant these roles to their users, and no others.")
     no_options_message = _("The project has no roles yet. The organization's users can still sign in to it.")
     submit_label = _("Grant project")
+    until_hint = _GRANT_UNTIL_HINT
     list_breadcrumb = (PROJECT_GRANTS.title, PROJECT_GRANTS.path)
 
     @property
@@ -149,6 +163,11 @@ class ProjectGrantCreatePage(ResourcePage[Project], SelectThenRolesPage):
 class ProjectGrantEditPage(RolesFormPage, EditPage[ProjectGrant]):
     requires_role = False
     hint = _("Users of the organization immediately lose a role that is no longer granted.")
+    until_hint = _GRANT_UNTIL_HINT
+
+    @property
+    def current_until(self) -> datetime | None:
+        return self.entity.until
 
     @property
     def lead(self) -> str:
@@ -209,12 +228,12 @@ _ACTIONS = (
     ),
 )
 
-_MANAGERS_LEAD = _(
-    "Users who grant these roles to users of the organization. Each of the two organizations sees its own."
-)
-
 
 def _descriptions(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Descriptions:
+    return [(_("Since"), page.template_macros.when(grant.created_at, relative=True))]
+
+
+def _sections(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Sections:
     holder, project = holder_organization(page, grant), page.services.projects.get(grant.project_id)
     reads_project, of_holder = page.has_permission("project.read"), Resource.of_organization(holder.id)
     reads_holder = page.services.access_control.is_permitted(page.principal, "organization.read", of_holder)
@@ -224,15 +243,19 @@ def _descriptions(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Descri
     )
     if grant.accepted:
         consent = _("Users of the organization are not asked for consent to use the project's applications.")
-    return [
+    facts = [
         (_("Project grant id"), page.template_macros.identifier(grant.id)),
         (_("Project"), _resource_link(page, project.name, "projects", project.id, reads_project)),
         (_("Owner"), page.services.organizations.get(project.organization_id).name),
         (_("Granted to"), _resource_link(page, holder.name, "organizations", holder.id, reads_holder)),
         (_("Roles"), page.render_role_names(grant.roles) or _("None")),
+        (_("Until"), _("No end") if grant.until is None else page.template_macros.when(grant.until, relative=True)),
         (_("Consent"), consent),
         (_("Managers of the other organization"), _other_managers(page)),
-        (_("Since"), page.template_macros.when(grant.created_at, relative=True)),
+    ]
+    return [
+        DescriptionListSection("settings", _("Settings"), facts=facts),
+        page.list_section(USER_GRANTS, lead=_("Users of the organization with roles of the project.")),
     ]
 
 
@@ -248,21 +271,17 @@ def _resource_link(page: ConsolePage, name: str, pages: str, identifier: str, re
     return page.entity_link(EntityLink(name, f"{CONSOLE_PATH}/{pages}/{identifier}" if reads else ""))
 
 
-def _sections(page: DetailPage[ProjectGrant], grant: ProjectGrant) -> Sections:
-    return [
-        page.list_section(USER_GRANTS, lead=_("Users of the organization with roles of the project.")),
-        page.list_section(MANAGERS, lead=_MANAGERS_LEAD),
-    ]
-
-
 _PAGES = ResourcePages(
     type=PROJECT_GRANT,
     lead=lambda page, grant: [_("Project grant")],
     badges=active_badge,
     descriptions=_descriptions,
-    sections=_sections,
+    tabs=(
+        ResourceTab(label=_("Overview"), sections=_sections),
+        list_tab(USER_GRANTS),
+        list_tab(MANAGERS),
+    ),
     actions=_ACTIONS,
-    actions_title=_("Deactivate or withdraw"),
 )
 
 
@@ -276,10 +295,10 @@ def _received_rows(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Sequenc
         if project is not None and project.organization_id in owners:
             rows.append(
                 (
-                    page.template_macros.named(project.name, PROJECT_GRANT.path_of(grant)),
+                    page.components.named(project.name, PROJECT_GRANT.path_of(grant), square=True),
                     owners[project.organization_id].name,
                     page.render_role_names(grant.roles) or page.render_placeholder(_("None")),
-                    page.render_badge(state_badge(grant.active, page.translator)),
+                    page.render_badge(state_badge(grant.active, page.translator)) + page.render_end(grant),
                     page.template_macros.when(grant.created_at),
                 )
             )
@@ -303,7 +322,6 @@ GRANTED_PROJECTS = ResourceList(
 )
 
 ROUTES = (
-    list_route(PROJECT_GRANTS, PROJECT),
     PROJECT.page_route("/grants/new", ProjectGrantCreatePage, "project_grant.write"),
     edit_route(PROJECT_GRANT, _EDIT, ProjectGrantEditPage),
     *_PAGES.routes(),

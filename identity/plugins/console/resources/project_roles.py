@@ -12,7 +12,7 @@ from identity.plugins.console.console_page import ConsolePage, find_child
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
 from identity.plugins.console.fields.project_roles import PROJECT_ROLE_FIELDS
 from identity.plugins.console.form_fields import form_fields
-from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.lists import Cells, ResourceList
 from identity.plugins.console.resource_types import PROJECT, ResourceType
 from identity.plugins.console.resources.project_grants import load_holder_names
 from identity.plugins.console.user_display import display_users
@@ -161,7 +161,6 @@ _DELETE = Action[ProjectRole](
 )
 
 ROUTES = (
-    list_route(ROLES, PROJECT),
     create_route(_CREATE, ROLES, PROJECT),
     edit_route(_ROLE, _EDIT),
     *action_routes(_ROLE, _DELETE),

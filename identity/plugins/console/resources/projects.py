@@ -17,7 +17,14 @@ from identity.plugins.console.fields.projects import PROJECT_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions, NoteSection
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge
+from identity.plugins.console.resource_pages import (
+    DetailPage,
+    ResourcePages,
+    ResourceTab,
+    Sections,
+    active_badge,
+    list_tab,
+)
 from identity.plugins.console.resource_types import ORGANIZATION, PROJECT
 from identity.plugins.console.resources.applications import APPLICATIONS
 from identity.plugins.console.resources.managers import MANAGERS
@@ -31,7 +38,7 @@ def _rows(page: ConsolePage, projects: Sequence[Project]) -> Sequence[Cells]:
     ui, counts = page.template_macros, page.services.storage.projects.count_children([item.id for item in projects])
     return [
         (
-            ui.named(project.name, PROJECT.path_of(project)),
+            page.components.named(project.name, PROJECT.path_of(project), square=True),
             *(number or page.render_placeholder("0") for number in counts[project.id]),
             page.render_badge(state_badge(project.active, page.translator)),
             ui.when(project.created_at),
@@ -112,17 +119,13 @@ def _descriptions(page: DetailPage[Project], project: Project) -> Descriptions:
     return [
         (_("Project id"), ui.identifier(project.id)),
         (_("Audience scope"), ui.identifier(project_audience_scope(page, project.id))),
-        (_("Created"), ui.when(project.created_at, relative=True)),
+        (_("Created"), ui.when(project.created_at)),
     ]
 
 
 def _sections(page: DetailPage[Project], project: Project) -> Sections:
     return [
         page.list_section(APPLICATIONS),
-        page.list_section(ROLES),
-        page.list_section(PROJECT_GRANTS),
-        page.list_section(USER_GRANTS, lead=_("Users with roles in the project.")),
-        page.list_section(MANAGERS, lead=_("Users who manage this project.")),
         DescriptionListSection("settings", _("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)),
     ]
 
@@ -139,7 +142,14 @@ _PAGES = ResourcePages(
     lead=lambda page, project: [_("Project"), *([page.organization.name] if page.organization else [])],
     badges=active_badge,
     descriptions=_descriptions,
-    sections=_sections,
+    tabs=(
+        ResourceTab(label=_("Overview"), sections=_sections),
+        list_tab(ROLES),
+        list_tab(PROJECT_GRANTS),
+        list_tab(USER_GRANTS),
+        list_tab(MANAGERS),
+    ),
+    avatar=lambda page, project: project.name,
     actions=_ACTIONS,
     note=_own_project_note,
 )

@@ -8,19 +8,25 @@ from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.users import ServiceUser
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
-from identity.plugins.console.audience_scopes import project_audience_scope
 from identity.plugins.console.badges import keys_badge, state_badge
+from identity.plugins.console.connect import CONNECT_PATH, ConnectServiceUserPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
 from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.memberships import manager_roles_section
-from identity.plugins.console.page_sections import Descriptions, NoteSection
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, active_badge
+from identity.plugins.console.page_sections import Descriptions
+from identity.plugins.console.resource_pages import (
+    DetailPage,
+    ResourcePages,
+    ResourceTab,
+    Sections,
+    active_badge,
+)
 from identity.plugins.console.resource_types import ORGANIZATION, SERVICE_USER
+from identity.plugins.console.resources.access import ACCESS_PATH, AccessPage
+from identity.plugins.console.resources.activity import activity_tab
 from identity.plugins.console.resources.audit_events import user_events_section
-from identity.plugins.console.resources.held_grants import HELD_GRANTS
 from identity.plugins.console.resources.service_user_credentials import KEYS, PERSONAL_ACCESS_TOKENS, SECRETS
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import PageRequest, ResultPage
@@ -36,7 +42,7 @@ def _rows(page: ConsolePage, users: Sequence[ServiceUser]) -> Sequence[Cells]:
     summaries = page.services.storage.credentials.key_summaries([user.id for user in users], now)
     return [
         (
-            ui.named(user.display_name, SERVICE_USER.path_of(user)),
+            page.components.named(user.display_name, SERVICE_USER.path_of(user), square=True),
             user.user_name,
             page.render_badge(state_badge(user.active, page.translator)),
             page.render_badge(keys_badge(summaries.get(user.id), now, page.translator))
@@ -112,35 +118,28 @@ _ACTIONS = (
 
 def _descriptions(page: DetailPage[ServiceUser], user: ServiceUser) -> Descriptions:
     return [
-        (_("User id"), page.template_macros.identifier(user.id)),
         *page.field_descriptions(user, SERVICE_USER_FIELDS),
-        (_("Created"), page.template_macros.when(user.created_at, relative=True)),
+        (_("Created"), page.template_macros.when(user.created_at)),
+        (_("User id"), page.template_macros.identifier(user.id)),
     ]
 
 
-def _sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Sections:
-    roles, scope = manager_roles_section(page, user.id), project_audience_scope(page)
-    asks = page.translator.gettext(
-        "To use the management API, the program requests its token with the scope {scope}",
-        scope=page.template_macros.identifier(f"openid {scope}"),
-    )
-    return [
-        page.list_section(KEYS),
-        SECRETS.section(page),
-        page.list_section(PERSONAL_ACCESS_TOKENS),
-        roles,
-        NoteSection(asks) if roles.rows and scope else None,
-        page.list_section(HELD_GRANTS),
-        user_events_section(page, user.id),
-    ]
+def _credential_sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Sections:
+    return [page.list_section(KEYS), SECRETS.section(page), page.list_section(PERSONAL_ACCESS_TOKENS)]
 
 
 _PAGES = ResourcePages(
     type=SERVICE_USER,
-    lead=lambda page, user: [_("Service user"), user.user_name],
+    lead=lambda page, user: [_("Service user")],
     badges=active_badge,
     descriptions=_descriptions,
-    sections=_sections,
+    tabs=(
+        ResourceTab(label=_("Credentials"), sections=_credential_sections),
+        ResourceTab(label=_("Connect"), path=CONNECT_PATH, page=ConnectServiceUserPage),
+        ResourceTab(label=_("Access"), path=ACCESS_PATH, page=AccessPage),
+        activity_tab(lambda page, user: [user_events_section(page, user.id)]),
+    ),
+    avatar=lambda page, user: user.display_name,
     actions=_ACTIONS,
 )
 

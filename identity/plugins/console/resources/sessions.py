@@ -1,6 +1,6 @@
 """Sessions of a user, and applications that are connected to the account: lists, ending and disconnecting them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -11,8 +11,9 @@ from identity.domain.tokens import ConnectedApplication
 from identity.domain.users import HumanUser
 from identity.pages.user_agents import describe_user_agent
 from identity.plugins.console.actions import Action, action_routes
+from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import ConsolePage, find_child
-from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.lists import Cells, ResourceList
 from identity.plugins.console.page_sections import TableSection
 from identity.plugins.console.resource_types import USER
 from identity.storage.paging import ResultPage
@@ -25,13 +26,14 @@ def _sessions(page: ConsolePage) -> tuple[Session, ...]:
 def _rows(page: ConsolePage, sessions: Sequence[Session]) -> Sequence[Cells]:
     ui, path = page.template_macros, f"{USER.path_of(page.entity_of(HumanUser))}/sessions"
     may_end, rows = page.has_permission("session.delete"), []
+    managers = page.services.impersonations.list_impersonators(sessions)
     for session in sessions:
         device = describe_user_agent(session.user_agent, page.translator)
         label = Markup("{} {}").format(device, session.client_address)
         end = page.row_buttons(f"{path}/{session.id}", label, remove=_("End …"), change=False)
         rows.append(
             (
-                ui.bold(device),
+                Markup("{} {}").format(ui.bold(device), _impersonator_badge(page, session, managers)),
                 session.client_address or page.render_placeholder(_("Unknown")),
                 ui.when(session.started_at, clock=True),
                 ui.ago(session.last_seen_at),
@@ -39,6 +41,14 @@ def _rows(page: ConsolePage, sessions: Sequence[Session]) -> Sequence[Cells]:
             )
         )
     return rows
+
+
+def _impersonator_badge(page: ConsolePage, session: Session, managers: Mapping[str, str]) -> Markup:
+    """Names the manager who is signed in as the person; empty if the person is."""
+    if session.impersonator_id is None:
+        return Markup()
+    name = managers[session.impersonator_id]
+    return page.render_badge(Badge(page.translator.gettext("By {manager}", manager=name), "warning"))
 
 
 def _end_all_button(page: ConsolePage) -> Markup:
@@ -61,7 +71,6 @@ SESSIONS = ResourceList(
     empty_title=_("No sessions"),
     empty_text=_("The person is not signed in anywhere."),
     action=_end_all_button,
-    all_label=_("All sessions …"),
     section_empty=_("The person is not signed in anywhere."),
 )
 
@@ -86,7 +95,7 @@ _END = Action[Session](
     impact=(_("Applications that were opened in this session lose access at once, unless they stay connected."),),
     submit_label=_("End session"),
     cancel_label=_("Stay signed in"),
-    back="#sessions",
+    back=SESSIONS.path,
     is_destructive=False,
 )
 
@@ -106,7 +115,7 @@ _END_ALL = Action[HumanUser](
     impact=_end_all_impact,
     submit_label=_("End all sessions"),
     cancel_label=_("Stay signed in"),
-    back="#sessions",
+    back=SESSIONS.path,
     is_destructive=False,
 )
 
@@ -121,7 +130,7 @@ def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableS
         name, path = connection.client.application.name, f"{USER.path_of(user)}/connections/{connection.client.id}"
         rows.append(
             (
-                ui.named(ui.bold(name), sub=connection.client.organization.name),
+                page.components.named(name, sub=connection.client.organization.name, square=True),
                 ui.when(connection.since),
                 ui.ago(connection.last_used_at),
                 page.row_buttons(path, name, remove=_("Disconnect …"), change=False) if may_end else "",
@@ -165,12 +174,11 @@ _DISCONNECT = Action[ConnectedApplication](
     title=_("Disconnect {application} from {name}?"),
     impact=(_("It loses access to the account at once and must ask the person again."),),
     submit_label=_("Disconnect application"),
-    back="#connections",
+    back=f"{SESSIONS.path}#connections",
     is_destructive=False,
 )
 
 ROUTES = (
-    list_route(SESSIONS, USER),
     *action_routes(USER, _END_ALL),
     *action_routes(_SESSION, _END),
     *action_routes(_CONNECTION, _DISCONNECT),

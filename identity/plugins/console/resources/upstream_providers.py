@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from markupsafe import Markup
+from pyramid.interfaces import IRoutesMapper
+from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.crypto.secrets import derive_id, new_id
@@ -13,18 +15,21 @@ from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind, UpstreamProvider
+from identity.http.route_contexts import RouteContext
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
 from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Reactivation
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, CreatePage, EditForm, EditPage, create_route, edit_route
+from identity.plugins.console.fields.provider_kinds import PROVIDER_KINDS, SECRET_FIELD, HostField
 from identity.plugins.console.fields.upstream_providers import UPSTREAM_PROVIDER_FIELDS
-from identity.plugins.console.form_fields import FormField, TextArea, change_field, form_fields
+from identity.plugins.console.form_fields import FormField, change_field
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, active_badge
-from identity.plugins.console.resource_types import ORGANIZATION, UPSTREAM_PROVIDER
+from identity.plugins.console.resource_types import ORGANIZATION, UPSTREAM_PROVIDER, AnyResourceType, ResourceType
+from identity.services.commands import CommandT
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 
 _DECLARED = entity_fields(UpstreamProvider)
@@ -38,7 +43,7 @@ def _kind_label(provider: UpstreamProvider) -> str:
 def _rows(page: ConsolePage, providers: Sequence[UpstreamProvider]) -> Sequence[Cells]:
     return [
         (
-            page.template_macros.named(provider.name, UPSTREAM_PROVIDER.path_of(provider)),
+            page.components.named(provider.name, UPSTREAM_PROVIDER.path_of(provider), square=True),
             page.translate(_kind_label(provider)),
             page.render_badge(state_badge(provider.active, page.translator)),
             page.template_macros.when(provider.created_at),
@@ -63,43 +68,28 @@ UPSTREAM_PROVIDERS = ResourceList(
 )
 
 
-#: A client secret, or the PEM text of a private key; never sent back to the browser.
-_SECRET_FIELD = TextArea(
-    "client_secret",
-    _("Client secret"),
-    _("As issued by the provider; for Apple, the private key."),
-    required=False,
-    attributes={"rows": 2, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"},
-)
-_UNCHANGED_SECRET_HINT = _(
-    "As issued by the provider; for Apple, the private key. Leave empty to keep the current one."
-)
-#: They support no other authentication.
-_SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
-
-
-def _provider_fields(*without: str) -> tuple[FormField, ...]:
-    labels = {name: label for name, label in UPSTREAM_PROVIDER_FIELDS.items() if name not in without}
-    fields = form_fields(UpstreamProvider, labels)
-    at = next(number for number, field in enumerate(fields) if field.name == "issuer")
-    return (*fields[:at], _SECRET_FIELD, *fields[at:])
+_UNCHANGED_SECRET_HINT = _("Leave empty to keep the current one.")
+#: The page of another plugin that tests a provider; drafts go there first.
+_TEST_ROUTE = "console.upstream-providers.upstream_provider.test"
+#: The field of the submit buttons, and the value that turns a new provider on without a test.
+_NEXT_FIELD, _TURN_ON = "next", "on"
 
 
 class UpstreamProviderFormPage(ConsoleFormPage):
-    secret_fields = frozenset({_SECRET_FIELD.name})
+    secret_fields = frozenset({SECRET_FIELD.name})
 
     def visible_fields(self) -> Sequence[FormField]:
         decides = self.services.access_control.is_permitted(self.principal, INSTANCE_WRITE, Resource.INSTANCE)
         return [
             field
             for field in self.form_fields
-            if decides or field.name == _SECRET_FIELD.name or not _requires_instance_permission(field)
+            if decides or field.name == SECRET_FIELD.name or not _requires_instance_permission(field)
         ]
 
     def parse_form(self, form: Form) -> dict[str, object]:
         """Without an empty secret, which leaves the stored one as it is."""
         values = super().parse_form(form)
-        return {name: value for name, value in values.items() if value or name != _SECRET_FIELD.name}
+        return {name: value for name, value in values.items() if value or name != SECRET_FIELD.name}
 
 
 def _requires_instance_permission(field: FormField) -> bool:
@@ -108,40 +98,78 @@ def _requires_instance_permission(field: FormField) -> bool:
 
 
 class UpstreamProviderCreatePage(CreatePage, UpstreamProviderFormPage):
-    """Adds a provider. The form shows its redirect URI from the start, because providers ask for it before they
-    issue a client id and secret.
+    """Adds a provider: first its kind is chosen, which the URL then names. The form shows the callback address from the
+    start, because providers ask for it before they issue a client id and secret.
     """
 
+    template = "console/upstream_provider_new.html"
+
+    def __init__(
+        self,
+        context: RouteContext,
+        request: Request,
+        *,
+        form: CreateForm[CreateUpstreamProvider],
+        resource_list: ResourceList[Any],
+        parent: AnyResourceType,
+    ) -> None:
+        chosen = request.GET.get(_KIND_PARAM, "")
+        self.kind = next((item for item in PROVIDER_KINDS.values() if item.kind.value == chosen), None)
+        if self.kind is not None:
+            form = replace(form, fields=self.kind.form_fields())
+        super().__init__(context, request, form=form, resource_list=resource_list, parent=parent)
+        # The callback comes before the first field.
+        self.form_fields = tuple(replace(field, autofocus=False) for field in self.form_fields)
+
     def initial_values(self) -> Mapping[str, FieldValue]:
-        return {**super().initial_values(), SUBMISSION_ID_FIELD: self.submission_id}
+        usual_name = "" if self.kind is None else self.kind.usual_name
+        issuer = {field.name: field.format_value("") for field in self.form_fields if isinstance(field, HostField)}
+        return {
+            **super().initial_values(),
+            **issuer,
+            "name": usual_name,
+            SUBMISSION_ID_FIELD: self.submission_id,
+        }
 
     def template_variables(self) -> Mapping[str, object]:
+        tiles = [(item, f"{self.request.path}?{_KIND_PARAM}={item.kind.value}") for item in PROVIDER_KINDS.values()]
+        variables = {**super().template_variables(), "tiles": tiles, "kind": self.kind}
+        if self.kind is None:
+            return variables
+        drawn = self.visible_fields()
+        values = [field for field in drawn if field.name in self.kind.value_names]
+        people = [field for field in drawn if field not in values and not field.fieldset]
         login_url = self.request.registry.application.settings.login_url
-        redirect = f"{login_url}{UpstreamProvider.CALLBACK_PATH}/{_provider_id(self)}"
-        about = Markup("{} {}").format(
-            self.translator.gettext(
-                "First register this service at the provider, with this redirect URI. It stays the same after saving."
-            ),
-            self.template_macros.identifier(redirect),
-        )
-        return {**super().template_variables(), "about": about}
+        return {
+            **variables,
+            "redirect_uri": f"{login_url}{UpstreamProvider.CALLBACK_PATH}/{_provider_id(self)}",
+            "values": [field.render(self) for field in values],
+            "people": [field.render(self) for field in people],
+            "more": [field.render(self) for field in drawn if field.fieldset],
+        }
 
     def get(self) -> Response:
         self.submission_id = new_id()
         return super().get()
 
     def post(self) -> Response:
+        if self.kind is None:
+            return self.redirect(self.request.path)
         self.submission_id = self._read_form().text(SUBMISSION_ID_FIELD) or new_id()
         return super().post()
 
+    def build_command(self, command: type[CommandT], form: Form, /, **known: object) -> CommandT:
+        """A new provider is a draft unless it is turned on at once."""
+        kind = None if self.kind is None else self.kind.kind.value
+        turned_on = form.text(_NEXT_FIELD) == _TURN_ON
+        return super().build_command(command, form, kind=kind, active=turned_on, **known)
+
     def submit(self, form: Form) -> Response:
-        needs_secret = (
-            form.text("authentication") != UpstreamAuthentication.PRIVATE_KEY_JWT or form.text("kind") in _SECRET_KINDS
-        )
-        if needs_secret and not form.text(_SECRET_FIELD.name):
+        by_key = form.text("authentication") == UpstreamAuthentication.PRIVATE_KEY_JWT
+        if not form.text(SECRET_FIELD.name) and not (by_key and self.kind is not None and not self.kind.needs_secret):
             # Report other errors first: the redisplayed form would lose the secret.
             self.build_command(CreateUpstreamProvider, form)
-            raise Invalid({_SECRET_FIELD.name: _("Enter the client secret.")})
+            raise Invalid({SECRET_FIELD.name: _("Enter the client secret.")})
         return super().submit(form)
 
 
@@ -155,12 +183,16 @@ def _create(page: CreatePage, command: CreateUpstreamProvider) -> str:
     provider = page.services.upstream_providers.create(
         page.entity_of(Organization).id, command, principal=page.principal, id=_provider_id(page)
     )
-    return UPSTREAM_PROVIDER.path_of(provider)
+    path = UPSTREAM_PROVIDER.path_of(provider)
+    routes = page.request.registry.getUtility(IRoutesMapper)
+    return path if provider.active or routes.get_route(_TEST_ROUTE) is None else f"{path}/test"
 
+
+_KIND_PARAM = "kind"
 
 _CREATE = CreateForm(
     title=_("New identity provider"),
-    fields=_provider_fields(),
+    fields=PROVIDER_KINDS[UpstreamKind.OPENID].form_fields(),
     command=CreateUpstreamProvider,
     create=_create,
     submit_label=_("Add"),
@@ -168,24 +200,34 @@ _CREATE = CreateForm(
 
 
 class UpstreamProviderEditPage(EditPage[UpstreamProvider], UpstreamProviderFormPage):
+    def __init__(
+        self,
+        context: RouteContext,
+        request: Request,
+        *,
+        resource_type: ResourceType[UpstreamProvider],
+        form: EditForm[UpstreamProvider, ChangeUpstreamProvider],
+    ) -> None:
+        form = replace(form, fields=PROVIDER_KINDS[context.entity.kind].form_fields())
+        super().__init__(context, request, resource_type=resource_type, form=form)
+
     def visible_fields(self) -> Sequence[FormField]:
         fields = super().visible_fields()
         if not self.entity.secret_changed_at:
             return fields
-        return change_field(fields, _SECRET_FIELD.name, hint=_UNCHANGED_SECRET_HINT)
+        return change_field(fields, SECRET_FIELD.name, hint=_UNCHANGED_SECRET_HINT)
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         values = {
             field.name: field.format_value(getattr(self.entity, field.command_member))
             for field in self.visible_fields()
-            if field.name != _SECRET_FIELD.name
+            if field.name != SECRET_FIELD.name
         }
         return {**values, Form.VERSION_FIELD: str(self.entity.version)}
 
 
-#: The kind cannot be changed.
+#: The fields are those of the provider's kind, which cannot be changed.
 _EDIT = EditForm[UpstreamProvider, ChangeUpstreamProvider](
-    fields=_provider_fields("kind"),
     command=ChangeUpstreamProvider,
     change=lambda page, provider, command, version: page.services.upstream_providers.change(
         provider.id, command, expected_version=version, principal=page.principal

@@ -15,8 +15,8 @@ from identity.plugins.console.actions import Action
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
 from identity.plugins.console.form_fields import FormField, RadioField, change_field, form_fields
-from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.resource_types import ORGANIZATION, USER
+from identity.plugins.console.user_form import UserFormPage
 from identity.services.commands.users import InviteHumanUser
 from identity.services.users import InitialCredential
 
@@ -88,7 +88,7 @@ _FIELDS = tuple(
 )
 
 
-class UserCreatePage(ConsoleFormPage):
+class UserCreatePage(UserFormPage):
     """Creates a user and shows the initial credential once."""
 
     section = "users"
@@ -96,6 +96,7 @@ class UserCreatePage(ConsoleFormPage):
         *_FIELDS,
         RadioField("initial", _("How the person signs in for the first time"), options=_credential_options),
     )
+    following_field = "initial"
     is_creation = True
     title = _("New user")
     section_label = _("Users")
@@ -156,7 +157,7 @@ _PASSWORD_LINK = Action[HumanUser](
     impact=_link_impact,
     submit_label=lambda page, user: _("Send link") if _is_mailed(page, user) else _("Create link"),
     cancel_label=_("Cancel"),
-    back="#password",
+    back="/security#password",
     is_destructive=False,
 )
 
@@ -173,7 +174,7 @@ _HAND_OVER_LINK = Action[HumanUser](
     impact=(*_LINK_IMPACT, _("You see the link. It does not confirm the email address.")),
     submit_label=_("Create link"),
     cancel_label=_("Cancel"),
-    back="#password",
+    back="/security#password",
     is_destructive=False,
 )
 
@@ -203,7 +204,7 @@ _ONE_TIME_PASSWORD = Action[HumanUser](
     impact=_password_impact,
     submit_label=_("Set one-time password"),
     cancel_label=_("Keep the current password"),
-    back="#password",
+    back="/security#password",
     is_destructive=False,
 )
 

@@ -4,6 +4,7 @@ and from its project. Links from the user carry a query parameter, so that the p
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pyramid.response import Response
@@ -20,13 +21,14 @@ from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge, EntityLink
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
-from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.lists import Cells, ResourceList
 from identity.plugins.console.resource_types import (
     PROJECT,
     PROJECT_GRANT,
     SERVICE_USER,
     USER,
     AnyResourceType,
+    EntityTitledPage,
     ResourcePage,
     ResourceType,
 )
@@ -43,9 +45,11 @@ def grant_cells(page: ConsolePage, grant: UserGrant, named: EntityLink, query: s
     roles = page.render_role_names(grant.roles) or page.render_placeholder(_("None"))
     if not grant.active:
         roles += " " + page.render_badge(Badge(page.translator.gettext("Deactivated")))
+    roles += page.render_end(grant)
     buttons = page.row_buttons(f"{CONSOLE_PATH}/user-grants/{grant.id}", named.name, remove=_("Remove …"), query=query)
     return (
-        page.entity_cell(named),
+        # The list of a user names projects.
+        page.entity_cell(named, is_person=not query),
         roles,
         page.template_macros.when(grant.created_at),
         buttons if page.has_permission("user_grant.write") else "",
@@ -91,14 +95,10 @@ USER_GRANTS = ResourceList(
 )
 
 
-class GrantUserPage(ResourcePage[Any], SelectUserThenRolesPage):
+class GrantUserPage(EntityTitledPage[Any], SelectUserThenRolesPage):
     """``entity`` is the project or the project grant."""
 
     list_breadcrumb = (USER_GRANTS.title, USER_GRANTS.path)
-
-    @property
-    def title_suffix(self) -> str:
-        return self.entity_name
 
     @property
     def lead(self) -> str:
@@ -119,7 +119,7 @@ class GrantUserPage(ResourcePage[Any], SelectUserThenRolesPage):
 
     @property
     def success_path(self) -> str:
-        return f"{self.resource_path}#user-grants"
+        return f"{self.resource_path}{USER_GRANTS.path}"
 
     def submit(self, form: Form) -> Response:
         return add_user_grant(self, form, self.selected_subject.user.id, _source_project(self, self.entity).id)
@@ -171,12 +171,12 @@ def _open_grant(page: ConsolePage) -> _OpenedGrant:
     user = display_user(page, grantee)
     if page.request.GET.get(ORIGIN_PARAM) == USER_ORIGIN and user.href:
         kind: AnyResourceType = USER if isinstance(grantee.user, HumanUser) else SERVICE_USER
-        origin, section = _origin_page(page, kind, grantee.user), "grants"
+        origin, section = _origin_page(page, kind, grantee.user), "/access#access"
         origin.organization = grantee.organization
     else:
         origin = _origin_page(page, PROJECT if isinstance(source, Project) else PROJECT_GRANT, source)
-        origin.organization, section = page.organization, "user-grants"
-    return _OpenedGrant(grant, user.name, project, source, origin, f"{origin.resource_path}#{section}")
+        origin.organization, section = page.organization, USER_GRANTS.path
+    return _OpenedGrant(grant, user.name, project, source, origin, f"{origin.resource_path}{section}")
 
 
 def _origin_page(page: ConsolePage, kind: AnyResourceType, entity: object) -> ResourcePage[Any]:
@@ -203,6 +203,10 @@ _USER_GRANT = ResourceType(
 class UserGrantEditPage(RolesFormPage, EditPage[_OpenedGrant]):
     def initial_values(self) -> dict[str, Any]:
         return self.entity_values(self.entity.grant)
+
+    @property
+    def current_until(self) -> datetime | None:
+        return self.entity.grant.until
 
     @property
     def lead(self) -> str:
@@ -236,7 +240,6 @@ _REMOVE = Action[_OpenedGrant](
 _SOURCES: tuple[AnyResourceType, ...] = (PROJECT, PROJECT_GRANT)
 
 ROUTES = (
-    *(list_route(USER_GRANTS, source) for source in _SOURCES),
     *(source.page_route("/user-grants/new", GrantUserPage, "user_grant.write") for source in _SOURCES),
     edit_route(_USER_GRANT, _EDIT, UserGrantEditPage),
     *action_routes(_USER_GRANT, _REMOVE),

@@ -13,6 +13,7 @@ from identity.domain.messages import ngettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.http.endpoint_routes import request_context
+from identity.pages.attribute_fields import AttributeFields
 from identity.pages.forms import FieldValue, Form
 from identity.pages.line_breaks import with_line_breaks
 from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Deletion, Reactivation
@@ -22,15 +23,25 @@ from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
 from identity.plugins.console.form_fields import FormField, change_field, form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.memberships import manager_roles_section
-from identity.plugins.console.page_sections import ActionSection, Descriptions, TableSection
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections, format_value
+from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, TableSection
+from identity.plugins.console.resource_pages import (
+    DetailPage,
+    ResourcePages,
+    ResourceTab,
+    Sections,
+    format_value,
+    list_tab,
+)
 from identity.plugins.console.resource_types import ORGANIZATION, USER
+from identity.plugins.console.resources.access import ACCESS_PATH, AccessPage
+from identity.plugins.console.resources.activity import activity_tab
 from identity.plugins.console.resources.audit_events import user_events_section
-from identity.plugins.console.resources.held_grants import HELD_GRANTS
+from identity.plugins.console.resources.impersonation import IMPERSONATE
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
+from identity.plugins.console.resources.selected_users import USER_BULK_ACTIONS
 from identity.plugins.console.resources.sessions import SESSIONS, connected_applications_section
 from identity.plugins.console.resources.user_credentials import CREDENTIAL_ACTIONS, user_subject
+from identity.plugins.console.user_form import UserFormPage
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.users import UserState
 from identity.storage.paging import PageRequest, ResultPage
@@ -55,10 +66,13 @@ def _rows(page: ConsolePage, users: Sequence[HumanUser]) -> Sequence[Cells]:
     locked = page.services.users.list_locked_ids(users, organization)
     return [
         (
-            ui.named(user.display_name, USER.path_of(user)),
-            with_line_breaks(Subject(user, organization).login_name),
-            with_line_breaks(user.profile.email) if user.profile.email else page.render_placeholder(_("None")),
+            page.components.named(
+                user.display_name,
+                USER.path_of(user),
+                sub=with_line_breaks(user.profile.email) if user.profile.email else "",
+            ),
             Markup(" ").join(map(page.render_badge, _user_badges(states[user.id], user.id in locked, page))),
+            with_line_breaks(Subject(user, organization).login_name),
             page.relative_time(user.last_sign_in_at),
             ui.when(user.created_at),
         )
@@ -72,7 +86,7 @@ USERS = ResourceList(
     section="users",
     title=_("Users"),
     lead=_("People who sign in."),
-    columns=(_("Name"), _("Login name"), _("Email"), _("State"), _("Last sign-in"), _("Created")),
+    columns=(_("Name"), _("State"), _("Login name"), _("Last sign-in"), _("Created")),
     sort_orders=(
         ("user_name", _("Login name")),
         ("display_name", _("Name")),
@@ -85,7 +99,12 @@ USERS = ResourceList(
     empty_title=_("No users yet"),
     empty_text=_("People who sign in. Create one and hand over the link."),
     create="user.write",
+    bulk="user.write",
+    bulk_actions=USER_BULK_ACTIONS,
     entity_label=_("user"),
+    action=lambda page: page.button_link(
+        _("Import"), f"{page.request.path}/import", hidden_label=_("Users"), permission="user.write"
+    ),
 )
 
 
@@ -94,7 +113,7 @@ def _user_badges(state: UserState, locked: bool, page: ConsolePage) -> Sequence[
     return [badge, Badge(page.translator.gettext("Locked"), "danger")] if locked else [badge]
 
 
-class UserEditPage(EditPage[HumanUser]):
+class UserEditPage(EditPage[HumanUser], UserFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         profile = self.entity.profile
         if not profile.email_verified:
@@ -106,7 +125,8 @@ class UserEditPage(EditPage[HumanUser]):
     def entity_values(self, user: HumanUser) -> dict[str, FieldValue]:
         user_name, *fields = self.form_fields
         profile = {field.name: field.format_value(getattr(user.profile, field.command_member)) for field in fields}
-        return {user_name.name: user.user_name, **profile, Form.VERSION_FIELD: str(user.version)}
+        attributes = self.attribute_values(user)
+        return {user_name.name: user.user_name, **profile, **attributes, Form.VERSION_FIELD: str(user.version)}
 
 
 #: Name and contact data; people change the rest on their account pages.
@@ -184,6 +204,7 @@ _UNLOCK = Action[HumanUser](
         _("The count of wrong passwords is reset: the password works in every browser again."),
         _("Password, sessions and tokens stay as they are."),
     ),
+    back="/security",
     submit_label=_("Unlock user"),
     cancel_label=_("Keep it locked"),
     is_destructive=False,
@@ -263,7 +284,7 @@ _RESET_FACTORS = Action[HumanUser](
     impact=_factors_impact,
     submit_label=_("Reset second factors"),
     cancel_label=_("Keep them"),
-    back=f"#{_FACTORS_SECTION_ID}",
+    back=f"/security#{_FACTORS_SECTION_ID}",
 )
 
 _PASSWORD_ACTIONS = (*CREDENTIAL_ACTIONS, _UNLOCK)
@@ -278,13 +299,11 @@ def _badges(page: DetailPage[HumanUser], user: HumanUser) -> Sequence[Badge]:
 def _descriptions(page: DetailPage[HumanUser], user: HumanUser) -> Descriptions:
     ui, last = page.template_macros, user.last_sign_in_at
     return [
-        (_("User id"), ui.identifier(user.id)),
-        (_("Login name"), with_line_breaks(user_subject(page, user).login_name)),
-        *page.field_descriptions(user.profile, PROFILE_FIELDS),
         (_("Last sign-in"), page.relative_time(None) if last is None else ui.when(last, relative=True, clock=True)),
-        (_("Created"), ui.when(user.created_at, relative=True)),
+        (_("Created"), ui.when(user.created_at)),
         (_("Will be deleted"), ui.when(user.deletion_at, relative=True) if user.deletion_at else ""),
         (_("Wrong passwords or codes in a row"), str(page.services.users.count_failed_attempts(user.id) or "")),
+        (_("User id"), ui.identifier(user.id)),
     ]
 
 
@@ -298,18 +317,35 @@ def _format_value(page: DetailPage[HumanUser], user: HumanUser, setting: EntityF
     return Markup("{} {}").format(with_line_breaks(email), page.render_badge(badge))
 
 
-def _sections(page: DetailPage[HumanUser], user: HumanUser) -> Sections:
+def _profile_sections(page: DetailPage[HumanUser], user: HumanUser) -> Sections:
+    facts = [
+        (_("Login name"), with_line_breaks(user_subject(page, user).login_name)),
+        *page.field_descriptions(user.profile, PROFILE_FIELDS),
+    ]
     return [
         page.action_section("deletion", _("Deletion"), [_CANCEL_DELETION]),
+        DescriptionListSection("profile", _("Profile"), facts=facts),
+        _attributes_section(page, user),
+        legal_hold_section(page, user.organization_id),
+    ]
+
+
+def _attributes_section(page: DetailPage[HumanUser], user: HumanUser) -> DescriptionListSection | None:
+    """The attributes of the organization that have a value; None if it defines none."""
+    definitions = page.services.attributes.list_definitions(user.organization_id)
+    if not definitions:
+        return None
+    values = page.services.attributes.user_values([user])[user.id]
+    facts = AttributeFields.describe(definitions, values, page.translator)
+    lead = "" if facts else _("The person has no values yet.")
+    return DescriptionListSection("attributes", _("Attributes"), lead, facts=facts)
+
+
+def _security_sections(page: DetailPage[HumanUser], user: HumanUser) -> Sections:
+    return [
         page.action_section("password", _("Password"), _PASSWORD_ACTIONS if user.active else ()),
         _factors_section(page, user),
         *_plugin_sections(page, user),
-        page.list_section(SESSIONS),
-        connected_applications_section(page, user),
-        manager_roles_section(page, user.id),
-        page.list_section(HELD_GRANTS),
-        user_events_section(page, user.id),
-        legal_hold_section(page, user.organization_id),
     ]
 
 
@@ -321,11 +357,19 @@ def _plugin_sections(page: ConsolePage, user: HumanUser) -> Iterator[ActionSecti
 
 _PAGES = ResourcePages(
     type=USER,
-    lead=lambda page, user: [_("User"), user_subject(page, user).login_name],
+    lead=lambda page, user: [user_subject(page, user).login_name],
     badges=_badges,
     descriptions=_descriptions,
-    sections=_sections,
-    actions=_ACTIONS,
+    tabs=(
+        ResourceTab(label=_("Profile"), sections=_profile_sections),
+        ResourceTab(label=_("Access"), path=ACCESS_PATH, page=AccessPage),
+        ResourceTab(label=_("Security"), path="/security", sections=_security_sections),
+        list_tab(SESSIONS, sections=lambda page, user: [connected_applications_section(page, user)]),
+        activity_tab(lambda page, user: [user_events_section(page, user.id)]),
+    ),
+    avatar=lambda page, user: user.display_name,
+    is_person=True,
+    actions=(IMPERSONATE, *_ACTIONS),
     more_actions=(*_PASSWORD_ACTIONS, _CANCEL_DELETION, _RESET_FACTORS),
     format_value=_format_value,
 )

@@ -52,7 +52,10 @@ def redirect_root(request: Request) -> Response:
     for_managers = next(
         (item.href for item in request.registry.pages.menu if item.requires_manager_role), Page.ACCOUNT_PATH
     )
-    manages = bool(request.services.storage.managers.list_for_user(account.subject.user.id))
+    services = request.services
+    manages = not account.session.is_impersonated and bool(
+        services.storage.managers.list_effective(account.subject.user.id, services.now)
+    )
     return see_other(request, for_managers if manages else Page.ACCOUNT_PATH)
 
 

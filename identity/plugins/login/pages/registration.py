@@ -15,7 +15,6 @@ class RegistrationPage(SignInPage):
     addresses."""
 
     template = "login/registration.html"
-    fields = (*RegistrationForm.NAME_FIELDS, "email", *RegistrationForm.PASSWORD_FIELDS)
     secret_fields = frozenset(RegistrationForm.PASSWORD_FIELDS)
 
     @property
@@ -26,10 +25,17 @@ class RegistrationPage(SignInPage):
             raise Denied(gettext_lazy("This organization does not let people create accounts."))
         return found
 
+    @property
+    def fields(self) -> tuple[str, ...]:  # type: ignore[override]  # they depend on the organization
+        attributes = RegistrationForm.attribute_fields(self.request, self.organization).names
+        return (*RegistrationForm.NAME_FIELDS, "email", *attributes, *RegistrationForm.PASSWORD_FIELDS)
+
     def template_variables(self) -> Mapping[str, object]:
+        organization = self.organization
         return {
-            "organization": self.organization,
-            "min_length": self.request.services.passwords.min_length(self.organization),
+            "organization": organization,
+            "attributes": RegistrationForm.attribute_fields(self.request, organization).render(self.translator),
+            "min_length": self.request.services.passwords.min_length(organization),
         }
 
     def submit(self, form: Form) -> Response:

@@ -15,7 +15,9 @@ from identity.services.commands.managers import AddManager, ChangeManager
 
 @representation_fields(Manager, without={"resource", "organization_id"})
 class ManagerRepresentation(Representation):
-    """The manager roles that a user holds at one resource. The id of the instance as a resource is `instance`."""
+    """The manager roles that a user holds at one resource. The id of the instance as a resource is `instance`.
+
+    The roles end by themselves at the moment `until`; null means that they have no end."""
 
     id: str
     level: ManagerLevel
@@ -59,7 +61,8 @@ def _level_operations(level: str, name: str, at: EntityPath[Any]) -> Iterator[Op
         AddManager,
         lambda call, command: call.services.managers.add(call.resource, command, principal=call.principal),
         location="/managers/{id}",
-        description="The caller cannot grant a role with a permission that they lack.",
+        description="The caller cannot grant a role with a permission that they lack, nor for longer than they "
+        "have it.",
         permission=f"{level}_manager.write",
     )
 
@@ -82,7 +85,7 @@ OPERATIONS = (
     _MANAGERS.get(MANAGER, "Shows a manager.", lambda call: call.entity, description=_ANY_LEVEL),
     _MANAGERS.change(
         MANAGER,
-        "Replaces the roles of a manager.",
+        "Replaces the roles of a manager, or their end.",
         ChangeManager,
         lambda call, command: call.services.managers.change(
             call.entity.id, command, principal=call.principal, expected_version=call.expected_version

@@ -7,7 +7,7 @@ from identity.http.security_policy import SIGNED_IN_PERMISSION
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import CALLER
 from identity.plugins.management.operation import OperationCall
-from identity.plugins.management.representation import Representation, SortedTexts
+from identity.plugins.management.representation import DateTime, Representation, SortedTexts
 
 
 class CallerOrganizationRepresentation(Representation):
@@ -19,11 +19,12 @@ class CallerOrganizationRepresentation(Representation):
 
 
 class CallerManagerRolesRepresentation(Representation):
-    """The manager roles that the caller holds at one resource."""
+    """The manager roles that the caller holds at one resource, and when they end; null for no end."""
 
     level: ManagerLevel
     resource_id: str
     roles: SortedTexts
+    until: DateTime | None
 
 
 class CallerRepresentation(Representation):

@@ -19,6 +19,9 @@ class ProjectGrantRepresentation(Representation):
     it. Until then people of the organization are asked for consent before an application of the project receives
     their data.
 
+    It ends by itself at the moment `until`, with all user grants and manager roles that derive from it; null means that
+    it has no end.
+
     `project_name` and `owner_name` are all that the organization learns about the owner of the project.
     """
 
@@ -81,7 +84,7 @@ OPERATIONS = (
         location="/project-grants/{id}",
     ),
     _GRANTS.show("Shows a project grant."),
-    _GRANTS.update("Replaces the roles of a project grant: users lose what is no longer granted."),
+    _GRANTS.update("Replaces the roles of a project grant, or its end: users lose what is no longer granted."),
     _GRANTS.deactivate("Deactivates a project grant: the organization loses access until it is reactivated."),
     _GRANTS.reactivate("Reactivates a project grant."),
     _GRANTS.remove("Withdraws a project grant: everything derived from it is removed at once.", verb="withdraw"),

@@ -10,7 +10,8 @@ from identity.plugins.management.representation import DateTime, Representation
 
 
 class SessionRepresentation(Representation):
-    """A person at one browser. The id is the `sid` of ID tokens, `methods` are those of RFC 8176."""
+    """A person at one browser. The id is the `sid` of ID tokens, `methods` are those of RFC 8176. `impersonator_id` is
+    the manager who is signed in as the person, if it is not the person."""
 
     id: str
     started_at: DateTime
@@ -20,6 +21,7 @@ class SessionRepresentation(Representation):
     methods: tuple[str, ...]
     user_agent: str
     client_address: str
+    impersonator_id: str | None
 
 
 def _represent(_call: OperationCall[Any], session: Session) -> SessionRepresentation:

@@ -9,14 +9,17 @@ from identity.plugins.management.entity_paths import PROJECT, PROJECT_GRANT, SER
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands import Command
-from identity.services.commands.field_types import RoleKey
+from identity.services.commands.field_types import RoleKey, Timestamp
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import ResultPage
 
 
 @representation_fields(UserGrant)
 class UserGrantRepresentation(Representation):
-    """Roles of a project, granted to a user. If they derive from a project grant, it is named."""
+    """Roles of a project, granted to a user. If they derive from a project grant, it is named.
+
+    The roles end by themselves at the moment `until`; null means that they have no end. A project grant that ends
+    earlier ends them earlier."""
 
 
 class AddGrantToUserRequest(Command):
@@ -24,6 +27,7 @@ class AddGrantToUserRequest(Command):
 
     project_id: str
     roles: frozenset[RoleKey] = frozenset()
+    until: Timestamp | None = None
 
 
 class AddGrantToProjectRequest(Command):
@@ -31,6 +35,7 @@ class AddGrantToProjectRequest(Command):
 
     user_id: str
     roles: frozenset[RoleKey] = frozenset()
+    until: Timestamp | None = None
 
 
 def _list_user_grants(call: OperationCall[HumanUser] | OperationCall[ServiceUser]) -> ResultPage[UserGrant]:
@@ -40,12 +45,14 @@ def _list_user_grants(call: OperationCall[HumanUser] | OperationCall[ServiceUser
 def _add_grant_to_user(
     call: OperationCall[HumanUser] | OperationCall[ServiceUser], command: AddGrantToUserRequest
 ) -> UserGrant:
-    added = AddUserGrant(user_id=call.entity.id, project_id=command.project_id, roles=command.roles)
+    added = AddUserGrant(
+        user_id=call.entity.id, project_id=command.project_id, roles=command.roles, until=command.until
+    )
     return call.services.user_grants.add(added, principal=call.principal)
 
 
 def _add_project_user_grant(call: OperationCall[Project], command: AddGrantToProjectRequest) -> UserGrant:
-    added = AddUserGrant(user_id=command.user_id, project_id=call.entity.id, roles=command.roles)
+    added = AddUserGrant(user_id=command.user_id, project_id=call.entity.id, roles=command.roles, until=command.until)
     return call.services.user_grants.add(added, principal=call.principal)
 
 
@@ -53,7 +60,7 @@ def _add_derived_user_grant(call: OperationCall[ProjectGrant], command: AddGrant
     user = call.services.storage.users.find(command.user_id)
     if user is None or user.organization_id != call.entity.organization_id:
         raise Invalid({"user_id": gettext_lazy("There is no such user.")})
-    added = AddUserGrant(user_id=user.id, project_id=call.entity.project_id, roles=command.roles)
+    added = AddUserGrant(user_id=user.id, project_id=call.entity.project_id, roles=command.roles, until=command.until)
     return call.services.user_grants.add(added, principal=call.principal)
 
 
@@ -126,7 +133,7 @@ OPERATIONS = (
         description=_ADD_DESCRIPTION,
     ),
     _GRANTS.show("Shows a user grant."),
-    _GRANTS.update("Replaces the roles of a user grant."),
+    _GRANTS.update("Replaces the roles of a user grant, or their end."),
     _GRANTS.deactivate("Deactivates a user grant: the user loses these roles until it is reactivated."),
     _GRANTS.reactivate("Reactivates a user grant."),
     _GRANTS.remove("Removes a user grant with its roles.", verb="remove", permission="user_grant.write"),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
+from identity.domain.attributes import AttributeValue
 from identity.domain.organizations import Organization
 from identity.domain.users import Address, HumanUser, Profile
 from identity.plugins.management.api_resource import EntityApiResource
@@ -24,13 +25,15 @@ class AddressRepresentation(Representation):
 @representation_fields(HumanUser, without={"profile", "registered"})
 @representation_fields(Profile)
 class UserRepresentation(Representation):
-    """A person's account with its profile (OpenID Connect Core §5.1); unknown members are empty."""
+    """A person's account with its profile (OpenID Connect Core §5.1); unknown members are empty. `attributes` are those
+    that the organization defines, by key, as far as they have a value."""
 
     has_volatile_members: ClassVar[bool] = True
 
     id: str
     address: AddressRepresentation
     state: UserState
+    attributes: dict[str, AttributeValue]
 
 
 class InitialCredentialRepresentation(Representation):
@@ -60,8 +63,10 @@ class OneTimePasswordRepresentation(Representation):
 
 def _user_members(call: OperationCall[Any], users: Sequence[HumanUser]) -> list[dict[str, object]]:
     """The members of User besides the attributes of each account."""
-    states = call.services.users.user_states(users)
-    return [_profile_members(user.profile) | {"state": states[user.id]} for user in users]
+    states, attributes = call.services.users.user_states(users), call.services.attributes.user_values(users)
+    return [
+        _profile_members(user.profile) | {"state": states[user.id], "attributes": attributes[user.id]} for user in users
+    ]
 
 
 def _profile_members(profile: Profile) -> dict[str, object]:
@@ -120,7 +125,8 @@ OPERATIONS = (
     _USERS.show("Shows a person's account."),
     _USERS.update(
         "Changes a person's user name and profile.",
-        description="A changed email address or phone number is no longer verified.",
+        description="A changed email address or phone number is no longer verified. `attributes` changes those that it "
+        "contains; null empties one.",
     ),
     _USERS.deactivate("Deactivates an account: all sessions and tokens end at once."),
     _USERS.reactivate("Reactivates an account."),

@@ -11,8 +11,9 @@ from identity.api.endpoints import request_context
 from identity.api.sign_in import PendingAuthorization, PendingSignInContext, SignInPage, allowed_factors
 from identity.plugins.passkeys.factor import PasskeyFactor
 from identity.plugins.passkeys.pages.passwordless import PasswordlessSignInPage, passwordless_ceremony
-from identity.plugins.passkeys.pages.registration import RegisterPasskeyPage
+from identity.plugins.passkeys.pages.registration import RegisterPasskeyPage, UpgradeToPasskeyPage
 from identity.plugins.passkeys.pages.second_factor import ProvePasskeyPage
+from identity.plugins.passkeys.pages.signals import account_signals
 
 _STATIC = Path(__file__).parent.parent / "static"
 
@@ -33,13 +34,17 @@ def sign_in_button(page: SignInPage) -> Iterator[Markup]:
 def add_passkey_pages(config: Configurator) -> None:
     config.include("identity.pages")
     config.add_page_templates("identity.plugins.passkeys:templates")
-    config.add_static_file(_STATIC / "passkeys.js")
+    for name in ("passkeys.js", "passkey_signals.js"):
+        config.add_static_file(_STATIC / name)
+    config.add_account_fragment(account_signals)
     config.add_factor_pages(ProvePasskeyPage, RegisterPasskeyPage)
-    config.add_page(
-        f"login.{PasskeyFactor.name}.alone",
-        f"/login/{{request}}/{PasskeyFactor.name}/alone",
-        PasswordlessSignInPage,
-        permission=NO_PERMISSION_REQUIRED,
-        factory=PendingSignInContext,
-    )
+    pages: dict[str, type[SignInPage]] = {"alone": PasswordlessSignInPage, "upgrade": UpgradeToPasskeyPage}
+    for name, page in pages.items():
+        config.add_page(
+            f"login.{PasskeyFactor.name}.{name}",
+            f"/login/{{request}}/{PasskeyFactor.name}/{name}",
+            page,
+            permission=NO_PERMISSION_REQUIRED,
+            factory=PendingSignInContext,
+        )
     config.add_sign_in_options(sign_in_button)

@@ -1,5 +1,6 @@
 """Passwordless sign-in: the passkey identifies its user."""
 
+import json
 from collections.abc import Mapping
 
 from pyramid.response import Response
@@ -30,12 +31,19 @@ def passwordless_ceremony(page: SignInPage) -> CeremonyRequest:
 
 class PasswordlessSignInPage(SignInPage):
     """Handles the button of the first pages. Responds alike to an invalid passkey, an unknown one, and one whose
-    account may not sign in."""
+    account may not sign in; but the page with an unknown one has a signal for the script, since password managers would
+    offer it for ever. Ids of passkeys cannot be guessed."""
 
     template = "passkeys/passwordless.html"
+    #: The id of a passkey that no account has: the script tells the password manager.
+    _unknown_credential_id = ""
 
     def template_variables(self) -> Mapping[str, object]:
-        return {"asked": passwordless_ceremony(self)}
+        unknown = {"rpId": self.request.registry.passkeys.rp_id, "credentialId": self._unknown_credential_id}
+        return {
+            "asked": passwordless_ceremony(self),
+            "unknown": json.dumps(unknown) if self._unknown_credential_id else "",
+        }
 
     def submit(self, form: Form) -> Response:
         answer, challenge, _ = read_ceremony_response(self, form, _CEREMONY_PURPOSE)
@@ -43,6 +51,8 @@ class PasswordlessSignInPage(SignInPage):
         person = self._find_subject(attempt)
         methods = self.attempt_factor(PasskeyFactor.name, person, lambda: person and attempt.verify(person))
         if person is None or methods is None:
+            if attempt.enrolment is None:
+                self._unknown_credential_id = credential_id(answer)
             raise attempt.error_message()
         self.require_organization(person)
         self._require_passwordless_allowed(person)

@@ -25,6 +25,19 @@
     return JSON.stringify({ id: credential.id, rawId: text(credential.rawId), type: credential.type, response });
   };
 
+  // After a sign-in with a password: the browser saves a passkey without a question, or the page goes on without one.
+  for (const answer of document.querySelectorAll('input[data-passkey-upgrade]')) {
+    const create = async () => {
+      const abilities = await window.PublicKeyCredential?.getClientCapabilities?.();
+      if (!abilities?.conditionalCreate) return;
+      const publicKey = asked(JSON.parse(answer.dataset.options));
+      const signal = AbortSignal.timeout(5000);
+      const credential = await navigator.credentials.create({ publicKey, signal, mediation: 'conditional' });
+      if (credential) answer.value = told(credential);
+    };
+    create().catch(() => { /* No passkey was saved. */ }).finally(() => answer.form.submit());
+  }
+
   for (const answer of document.querySelectorAll('input[data-passkey]')) {
     const { form, dataset } = answer;
     const problem = form.querySelector('[role=alert][hidden]');

@@ -13,7 +13,7 @@ from identity.plugins.sql.migrations.runner import read_verified_revision, scrip
 from identity.plugins.sql.row_counts import row_count_statement
 
 _TOUCHED = re.compile(r"^(?:ALTER TABLE|UPDATE|DELETE FROM|CREATE (?:UNIQUE )?INDEX .* ON) +\"?(\w+)", re.MULTILINE)
-_CREATED_TABLE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)
+_CREATED_TABLE = re.compile(r"^CREATE TABLE +(?:IF NOT EXISTS +)?(\w+)", re.MULTILINE)
 
 
 def dry_run_sql(engine: Engine) -> list[str]:

@@ -6,17 +6,19 @@ from datetime import datetime
 from sqlalchemy import delete, func, insert, literal, select
 
 from identity.domain.applications import Application, ApplicationClient, ClientSecret
-from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
+from identity.plugins.sql.entity_store import EntityTable
 from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.query_batching import BatchedLookup
-from identity.plugins.sql.row_mapping import MappedTable, Row, row_slices, skip_unreadable
+from identity.plugins.sql.row_mapping import MappedTable, Row, Values, row_slices, skip_unreadable
 from identity.plugins.sql.sql_store import advance_timestamp
 from identity.plugins.sql.stores import organizations, projects
 from identity.plugins.sql.tables import application_origins as origins
+from identity.plugins.sql.tables import application_search_terms, client_secrets
 from identity.plugins.sql.tables import applications as table
-from identity.plugins.sql.tables import client_secrets
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import projects as projects_table
+from identity.plugins.sql.term_index import TermIndexedStore
+from identity.storage.errors import RowNotFound
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.applications import ApplicationStore
 
@@ -46,14 +48,15 @@ _UPDATE_SECRET_LAST_USED = advance_timestamp(client_secrets.c.last_used_at)
 _SORT_COLUMNS = {"name": table.c.name_key, "created_at": table.c.created_at}
 
 
-class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
+class SqlApplicationStore(TermIndexedStore[Application], ApplicationStore):
     """One row each, and one per origin; origins, secrets, families, codes and tokens are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
+    term_table = application_search_terms
 
     def add(self, value: Application) -> None:
         with self._savepoint():
-            self._execute(ENTITY_TABLE.insert, ENTITY_TABLE.to_row(value))
+            super().add(value)
             self._add_origins(value)
 
     def find_client(self, client_id: str) -> ApplicationClient | None:
@@ -95,6 +98,13 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
 
     def update_secrets_last_used(self, uses: Mapping[str, datetime]) -> None:
         self._advance_timestamps(_UPDATE_SECRET_LAST_USED, uses)
+
+    def _term_scopes(self, value: Application) -> Values:
+        project = projects_table.c
+        owner = self._fetch_one(select(project.organization_id).where(project.id == value.project_id))
+        if owner is None:
+            raise RowNotFound(value.project_id)
+        return {"project_id": value.project_id, "organization_id": owner[0]}
 
     def _add_origins(self, application: Application) -> None:
         for origin in sorted(application.web_origins):

@@ -14,6 +14,8 @@ from identity.plugins.sql.tables import (
     access_tokens,
     applications,
     client_secrets,
+    group_grants,
+    groups,
     managers,
     organizations,
     personal_access_tokens,
@@ -51,6 +53,7 @@ _TABLES_BY_COUNT = {
     "project_grants": (project_grants,),
     "user_grants": (user_grants,),
     "managers": (managers,),
+    "groups": (groups,),
     "keys": (service_user_keys,),
     "secrets": (client_secrets, service_user_secrets),
     "personal_access_tokens": (personal_access_tokens,),
@@ -100,9 +103,18 @@ def _deleted_rows(name: str, target: Table) -> list[Select[Any]]:
     ]
 
 
+#: Where project roles of groups refer to what is deleted.
+_PROJECT_COLUMNS = {
+    DeletionTarget.PROJECT: group_grants.c.project_id,
+    DeletionTarget.PROJECT_GRANT: group_grants.c.project_grant_id,
+}
+
+
 def _count_select(target: DeletionTarget) -> Select[Any]:
     """One row of counts."""
     deleted = {name: _deleted_rows(name, _TABLES_BY_TARGET[target]) for name in _TABLES_BY_COUNT}
+    if target in _PROJECT_COLUMNS:
+        deleted["groups"] = [select(group_grants.c.group_id).where(_PROJECT_COLUMNS[target] == _ID_PARAM).distinct()]
     if target is DeletionTarget.PROJECT_GRANT:
         holders = select(user_grants.c.user_id).where(user_grants.c.project_grant_id == _ID_PARAM)
         deleted["users"] = [holders.distinct()]
@@ -127,6 +139,7 @@ def _count_by_roles(grants: Table) -> Select[Any]:
 
 
 _USER_GRANTS_BY_ROLES = _count_by_roles(user_grants)
+_GROUP_GRANTS_BY_ROLES = _count_by_roles(group_grants)
 _PROJECT_GRANTS_BY_ROLES = _count_by_roles(project_grants)
 
 
@@ -146,6 +159,7 @@ class SqlDeletionImpactStore(SqlStore, DeletionImpactStore):
         return DeletionImpact(
             user_grants=self._count_by_role(_USER_GRANTS_BY_ROLES, project_id, key),
             project_grants=self._count_by_role(_PROJECT_GRANTS_BY_ROLES, project_id, key),
+            groups=self._count_by_role(_GROUP_GRANTS_BY_ROLES, project_id, key),
         )
 
     def _count_by_role(self, by_roles: Select[Any], project_id: str, key: str) -> int:

@@ -5,12 +5,13 @@ from sqlalchemy import ColumnElement, delete, select, update
 from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.instance import Instance
 from identity.domain.organizations import Organization
-from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
+from identity.plugins.sql.entity_store import EntityTable
 from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.row_mapping import MappedTable
-from identity.plugins.sql.tables import domains
+from identity.plugins.sql.tables import domains, organization_search_terms
 from identity.plugins.sql.tables import instance as instance_table
 from identity.plugins.sql.tables import organizations as table
+from identity.plugins.sql.term_index import TermIndexedStore
 from identity.storage.errors import RowNotFound
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.organizations import OrganizationStore
@@ -24,10 +25,11 @@ _INSTANCE_TABLE = MappedTable[Instance](instance_table)
 _GET_RULES_VERSION = select(instance_table.c.rules_version)
 
 
-class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
+class SqlOrganizationStore(TermIndexedStore[Organization], OrganizationStore):
     """One row each; dependent rows are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
+    term_table = organization_search_terms
 
     def find_by_domain(self, primary_domain: str) -> Organization | None:
         statement = ENTITY_TABLE.select.where(table.c.primary_domain == primary_domain)

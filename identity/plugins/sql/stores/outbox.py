@@ -69,8 +69,24 @@ class SqlOutboxStore(SqlStore, OutboxStore):
         ((oldest,),) = self._fetch_all(select(func.min(first.subquery().c.created_at)))
         return _earliest(oldest)
 
-    def postpone(self, message_id: str, next_at: datetime) -> None:
-        values = {"next_at": seconds_from_datetime(next_at), "attempts": table.c.attempts + 1}
+    def find(self, message_id: str) -> OutboxMessage | None:
+        rows = self._fetch_all(_MAPPED_TABLE.select.where(table.c.id == message_id))
+        return next(skip_unreadable(_MAPPED_TABLE.from_row, rows), None)
+
+    def list_newest(self, kind: str, limit: int) -> tuple[OutboxMessage, ...]:
+        newest = _MAPPED_TABLE.select.where(table.c.kind == kind).order_by(table.c.created_at.desc(), table.c.id.desc())
+        return tuple(skip_unreadable(_MAPPED_TABLE.from_row, self._fetch_all(newest.limit(limit))))
+
+    def postpone(self, message_id: str, next_at: datetime, answer: str | None = None) -> None:
+        values = {
+            "next_at": seconds_from_datetime(next_at),
+            "attempts": table.c.attempts + 1,
+            "last_answer": answer,
+        }
+        self._execute_for_one(update(table).where(table.c.id == message_id).values(values))
+
+    def reschedule(self, message_id: str, next_at: datetime, expires_at: datetime) -> None:
+        values = {"next_at": seconds_from_datetime(next_at), "expires_at": seconds_from_datetime(expires_at)}
         self._execute_for_one(update(table).where(table.c.id == message_id).values(values))
 
     def delete(self, message_id: str) -> None:

@@ -1,5 +1,7 @@
 """Project grants in SQL."""
 
+from datetime import datetime
+
 from identity.domain.projects import ProjectGrant
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
 from identity.plugins.sql.tables import project_grants as table
@@ -26,3 +28,6 @@ class SqlProjectGrantStore(SqlEntityStore[ProjectGrant], ProjectGrantStore):
     ) -> ResultPage[ProjectGrant]:
         statement = ENTITY_TABLE.select.where(table.c[filter_field] == filter_id)
         return self._page_newest_first(ENTITY_TABLE, statement, request, search_column=_OTHER_FIELD[filter_field])
+
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[ProjectGrant, ...]:
+        return self._list_ending(after, until, limit)

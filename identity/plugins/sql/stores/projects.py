@@ -8,11 +8,20 @@ from sqlalchemy import ColumnElement, Table, bindparam, delete, func, or_, selec
 from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectRole
 from identity.plugins.sql.column_codecs import parse_set, seconds_from_datetime, sorted_json_list
-from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
+from identity.plugins.sql.entity_store import EntityTable, has_not_ended
 from identity.plugins.sql.query_batching import BatchedInQuery
-from identity.plugins.sql.row_mapping import MappedTable, row_reader
-from identity.plugins.sql.tables import applications, organizations, project_grants, project_roles, user_grants
+from identity.plugins.sql.row_mapping import MappedTable, Values, row_reader
+from identity.plugins.sql.tables import (
+    applications,
+    group_grants,
+    organizations,
+    project_grants,
+    project_roles,
+    project_search_terms,
+    user_grants,
+)
 from identity.plugins.sql.tables import projects as table
+from identity.plugins.sql.term_index import TermIndexedStore
 from identity.storage.errors import RowNotFound, StaleRow
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.projects import ProjectStore
@@ -29,6 +38,7 @@ _GRANTED_PROJECTS = (
         project_grants.c.organization_id == bindparam("organization"),
         project_grants.c.active,
         project_grants.c.created_at <= bindparam("granted_by"),
+        has_not_ended(project_grants),
     )
     .exists()
 )
@@ -46,10 +56,14 @@ _LIST_AUDIENCE = BatchedInQuery(
 _SORT_COLUMNS = {"name": table.c.name_key, "created_at": table.c.created_at}
 
 
-class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
+class SqlProjectStore(TermIndexedStore[Project], ProjectStore):
     """One row each; dependent rows are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
+    term_table = project_search_terms
+
+    def _term_scopes(self, value: Project) -> Values:
+        return {"organization_id": value.organization_id}
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
         rows = ENTITY_TABLE.select.where(table.c.organization_id == organization_id)
@@ -60,12 +74,16 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
         return dict(self._fetch_values_by_id(counts, table.c.id, ids, lambda row: (row[0], (row[1], row[2]))))
 
     def list_audience(
-        self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
+        self, project_ids: frozenset[str], organization_id: str, now: datetime, granted_until: datetime = NEVER
     ) -> frozenset[str]:
         if not project_ids:
             return frozenset()
         statement, parameters = _LIST_AUDIENCE.statement_for(project_ids)
-        parameters |= {"organization": organization_id, "granted_by": seconds_from_datetime(granted_until)}
+        parameters |= {
+            "organization": organization_id,
+            "granted_by": seconds_from_datetime(granted_until),
+            "now": seconds_from_datetime(now),
+        }
         return frozenset([row[0] for row in self._fetch_all(statement, parameters)])
 
     def add_role(self, role: ProjectRole) -> None:
@@ -82,6 +100,7 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
         self._execute_for_one(delete(project_roles).where(*_is_role(project_id, key)))
         self._remove_role_from_grants(project_grants, project_id, key)
         self._remove_role_from_grants(user_grants, project_id, key)
+        self._remove_role_from_grants(group_grants, project_id, key)
 
     def list_roles(self, project_id: str) -> tuple[ProjectRole, ...]:
         roles = _ROLE_TABLE.select.where(project_roles.c.project_id == project_id)

@@ -164,6 +164,7 @@ _RULES: dict[PurgeKind, _PurgeRule] = {
     PurgeKind.SESSIONS: _create_rule(tables.sessions.c.ends_at),
     PurgeKind.REQUESTS: _create_rule(tables.authorization_requests.c.expires_at),
     PurgeKind.MESSAGES: _create_rule(tables.outgoing_messages.c.expires_at),
+    PurgeKind.WEBHOOK_DELIVERIES: _create_rule(tables.webhook_deliveries.c.expires_at),
     PurgeKind.ATTEMPTS: _create_rule(
         tables.attempts.c.counted_at, lambda count: count.next_at < seconds_from_datetime(NO_NEXT_ATTEMPT)
     ),

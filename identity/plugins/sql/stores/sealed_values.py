@@ -64,6 +64,7 @@ def _other_prefix_select(batch: Subquery, column: Column[Any]) -> Select[Any]:
 
 _STATEMENTS = {
     SealedValueKind.UPSTREAM_SECRETS: _SealedValueStatements.for_column(tables.upstream_providers.c.secret),
+    SealedValueKind.WEBHOOK_SECRETS: _SealedValueStatements.for_column(tables.webhooks.c.secret),
     SealedValueKind.MESSAGES: _SealedValueStatements.for_column(tables.outgoing_messages.c.sealed),
     SealedValueKind.RECORDS: _SealedValueStatements.for_column(tables.records.c.sealed),
 }

@@ -57,6 +57,7 @@ _UPDATE_SELECTED = CompiledStatement(
 )
 _END = update(table).values(ended_at=bindparam("at"))
 _END_ONE = _END.where(_ID_CONDITION, _IS_OPEN)
+_END_FOR_IMPERSONATOR = _END.where(table.c.impersonator_id == bindparam("impersonator"), _IS_OPEN)
 _END_FOR_USER = _END.where(*_USER_CONDITION, table.c.id != bindparam("but"))
 
 
@@ -121,6 +122,11 @@ class SqlSessionStore(SqlStore, SessionStore):
     def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
         return self._execute(
             _END_FOR_USER, {"user": user_id, "at": seconds_from_datetime(ended_at), "but": except_id or ""}
+        )
+
+    def end_for_impersonator(self, impersonator_id: str, ended_at: datetime) -> int:
+        return self._execute(
+            _END_FOR_IMPERSONATOR, {"impersonator": impersonator_id, "at": seconds_from_datetime(ended_at)}
         )
 
 

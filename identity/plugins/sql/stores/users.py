@@ -10,14 +10,15 @@ from identity.domain.email_addresses import domain_spellings, email_key, is_same
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, Subject, User
 from identity.plugins.sql.column_codecs import seconds_from_datetime
-from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
-from identity.plugins.sql.row_mapping import MappedTable, Row, row_slices
+from identity.plugins.sql.entity_store import EntityTable
+from identity.plugins.sql.row_mapping import MappedTable, Row, Values, row_slices
 from identity.plugins.sql.sql_store import advance_timestamp, upsert
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import organizations
-from identity.plugins.sql.tables import instance, last_sign_in, passwords
+from identity.plugins.sql.tables import instance, last_sign_in, passwords, user_search_terms
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import users as table
+from identity.plugins.sql.term_index import TermIndexedStore
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL, UserKind, UserStore
 
@@ -109,13 +110,19 @@ _SET_PASSWORD = upsert(
 )
 
 
-class SqlUserStore(SqlEntityStore[User], UserStore):
+class SqlUserStore(TermIndexedStore[User], UserStore):
     """One row each; dependent rows are deleted by foreign keys."""
 
     entity_table = ENTITY_TABLE
+    term_table = user_search_terms
 
     def add_many(self, users: Sequence[User]) -> None:
         self._insert_all(ENTITY_TABLE.insert, [ENTITY_TABLE.to_row(user) for user in users])
+        self._insert_terms(users)
+
+    def _term_scopes(self, value: User) -> Values:
+        kind = UserKind.HUMAN if isinstance(value, HumanUser) else UserKind.SERVICE
+        return {"organization_id": value.organization_id, "kind": kind.value}
 
     def find_subject(self, user_id: str) -> Subject | None:
         return self._fetch_value(read_subject, _FIND_SUBJECT, {"key": user_id})
@@ -189,6 +196,7 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         # Updated separately.
         del values["last_sign_in_at"]
         self._update_versioned(_UPDATE, {**values, "same_kind": values["kind"]})
+        self._update_terms(value)
 
     def update_last_sign_in(self, user_id: str, signed_in_at: datetime) -> None:
         self._execute(_UPDATE_LAST_SIGN_IN, {"row": user_id, "at": seconds_from_datetime(signed_in_at)})

@@ -25,7 +25,7 @@ from identity.plugins.upstream.http_client import ProviderResponseError, Provide
 from identity.plugins.upstream.logout import store_logout_state
 from identity.plugins.upstream.pages.authorization_redirect import provider_error_page, record_refusal
 from identity.plugins.upstream.pages.identity_linking import identity_in_use_page
-from identity.plugins.upstream.pages.provider_check import provider_check_result
+from identity.plugins.upstream.pages.provider_check import finish_trial
 from identity.plugins.upstream.provider_clients import ExternalUser, UpstreamClientCredentials
 from identity.plugins.upstream.provider_registry import get_provider_registry, load_client_credentials, plugin_records
 
@@ -48,7 +48,7 @@ def handle_callback(request: Request) -> Response:
     except OAuthError:
         return _unknown_state_page(request)
     provider = request.services.upstream_providers.find(request.matchdict["provider"])
-    if provider is None or not provider.is_usable:
+    if provider is None or not provider.is_complete:
         return _unknown_state_page(request)
     # Committed: the state is redeemed whatever follows, and no lock is held during requests to the provider.
     redeemed = request.run_once("state", lambda: _redeem_state(request, provider, parameters.get("state", "")))
@@ -83,6 +83,9 @@ def _redeem_state(
     waiting = authorization_states.find_state(records, state)
     if waiting is None or waiting.provider_id != provider.id:
         return None
+    # A draft can be tested, and used for nothing else.
+    if not provider.is_usable and waiting.purpose is not UpstreamSignInPurpose.TEST:
+        return None
     back = _find_return_path(request, waiting)
     if back is None or not authorization_states.redeem_state(records, waiting.authorization_state.state):
         return None
@@ -111,7 +114,9 @@ def _find_return_path(request: Request, waiting: PendingUpstreamSignIn) -> str |
     account = request.signed_in_account
     if account is None or account.session.id != waiting.origin_id:
         return None
-    return "/account/security" if waiting.purpose is UpstreamSignInPurpose.LINK else "/console"
+    if waiting.purpose is UpstreamSignInPurpose.LINK:
+        return "/account/security"
+    return f"/console/upstream-providers/{waiting.provider_id}/test"
 
 
 def _find_pending_authorization(request: Request, waiting: PendingUpstreamSignIn) -> PendingAuthorization | None:
@@ -259,5 +264,5 @@ def complete_linking(
 CALLBACK_HANDLERS: Mapping[UpstreamSignInPurpose, CallbackHandler] = {
     UpstreamSignInPurpose.SIGN_IN: complete_sign_in,
     UpstreamSignInPurpose.LINK: complete_linking,
-    UpstreamSignInPurpose.TEST: provider_check_result,
+    UpstreamSignInPurpose.TEST: finish_trial,
 }

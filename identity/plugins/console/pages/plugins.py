@@ -1,0 +1,137 @@
+"""The plugins of the service and their settings, as the ini file says: read-only."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from identity.domain.errors import NotFound
+from identity.domain.messages import gettext_lazy as _
+from identity.http import route_contexts
+from identity.plugin_summaries import PluginSummary, SettingSummary
+from identity.plugins.console.badges import Badge
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage, path_value
+from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.page_sections import Descriptions, TableSection
+from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections
+from identity.plugins.console.resource_types import INSTANCE, ResourceType
+from identity.storage.paging import ResultPage
+
+SECTION = "instance/plugins"
+_LIST_PATH = f"{CONSOLE_PATH}/{SECTION}"
+
+#: What plugins add, by the kinds of the plugin host.
+_OFFER_LABELS = {
+    "client authentication": _("Client authentication"),
+    "command": _("Commands"),
+    "delivery": _("Deliveries of events"),
+    "directory": _("Directories"),
+    "endpoint": _("Endpoints"),
+    "factor": _("Sign-in methods"),
+    "grant type": _("Grant types"),
+    "interaction": _("Steps of signing in"),
+    "manager role": _("Manager roles"),
+    "response type": _("Response types"),
+    "scope": _("Scopes"),
+    "storage": _("Storage"),
+    "way to sign in": _("Sign-in methods without a password"),
+    "way to sign out": _("Ways to sign out"),
+}
+
+
+def _all(page: ConsolePage) -> tuple[PluginSummary, ...]:
+    plugins: tuple[PluginSummary, ...] = page.request.registry.application.plugin_host.summarize_plugins()
+    return plugins
+
+
+def _rows(page: ConsolePage, plugins: Sequence[PluginSummary]) -> Sequence[Cells]:
+    return [
+        (
+            page.template_macros.named(plugin.name, f"{_LIST_PATH}/{plugin.name}", plugin.description),
+            Markup('<span class="nowrap">{}</span>').format(f"{plugin.distribution} {plugin.version}"),
+            ", ".join(str(page.translate(_OFFER_LABELS.get(kind, kind))) for kind in plugin.offers),
+            str(sum(not item.is_default for item in plugin.settings)) if plugin.settings else "",
+        )
+        for plugin in plugins
+    ]
+
+
+#: Not paged, because there are few.
+PLUGINS = ResourceList[PluginSummary](
+    path=f"/{SECTION}",
+    permission="instance.read",
+    section=SECTION,
+    title=_("Plugins"),
+    lead=_("What the service consists of, in the order of the ini file. It can only be changed there."),
+    columns=(_("Plugin"), _("Package"), _("Adds"), _("Settings changed")),
+    is_searchable=False,
+    has_state_filter=False,
+    fetch=lambda page, request: ResultPage(_all(page)),
+    rows=_rows,
+    empty_title=_("No plugins"),
+    empty_text=_("The setting identity.plugins lists them."),
+)
+
+
+def _find(page: ConsolePage) -> PluginSummary:
+    name = path_value(page, "plugin")
+    for plugin in _all(page):
+        if plugin.name == name:
+            return plugin
+    raise NotFound("plugin", name)
+
+
+_PLUGIN = ResourceType[PluginSummary](
+    model=PluginSummary,
+    path=f"/{SECTION}/{{plugin}}",
+    context=route_contexts.instance_context,
+    permission_prefix="instance",
+    section=SECTION,
+    is_instance_page=INSTANCE.is_instance_page,
+    parents=lambda page, plugin: [(PLUGINS.title, _LIST_PATH)],
+    find=_find,
+    find_path=lambda page, plugin: f"{_LIST_PATH}/{plugin.name}",
+)
+
+
+def _descriptions(page: DetailPage[PluginSummary], plugin: PluginSummary) -> Descriptions:
+    return [
+        (_("Package"), f"{plugin.distribution} {plugin.version}"),
+        *((_OFFER_LABELS.get(kind, kind), page.render_role_names(names)) for kind, names in plugin.offers.items()),
+        (_("Hooks"), page.render_role_names(plugin.hooks)),
+    ]
+
+
+def _setting_row(page: ConsolePage, setting: SettingSummary) -> Cells:
+    value = page.render_placeholder(_("Set, not shown")) if setting.value is None else setting.value
+    origin = _("Default") if setting.is_default else _("Set in the ini file")
+    return (
+        page.template_macros.named(page.template_macros.code(setting.name), "", setting.description.replace("``", "")),
+        value,
+        page.render_badge(Badge(page.translator.gettext(origin), "" if setting.is_default else "success")),
+        setting.default,
+    )
+
+
+def _sections(page: DetailPage[PluginSummary], plugin: PluginSummary) -> Sections:
+    return [
+        TableSection(
+            "settings",
+            _("Settings"),
+            _("Their current values. Secrets are not shown; of addresses only the host."),
+            columns=(_("Setting"), _("Value"), _("Origin"), _("Default")),
+            rows=[_setting_row(page, setting) for setting in plugin.settings],
+            empty=_("This plugin has no settings."),
+        )
+    ]
+
+
+_PAGES = ResourcePages(
+    type=_PLUGIN,
+    lead=lambda page, plugin: [plugin.description or _("Plugin")],
+    badges=lambda page, plugin: (),
+    descriptions=_descriptions,
+    sections=_sections,
+    is_editable=False,
+)
+
+ROUTES = (list_route(PLUGINS, INSTANCE), *_PAGES.routes())

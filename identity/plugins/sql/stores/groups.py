@@ -1,0 +1,113 @@
+"""Groups, their members and their roles in SQL."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
+
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
+from identity.domain.permissions import ManagerLevel
+from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore, has_not_ended
+from identity.plugins.sql.row_mapping import Row, row_slices
+from identity.plugins.sql.tables import group_grants, group_managers, group_members, groups, project_grants, projects
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.groups import GroupGrantStore, GroupManagerStore, GroupMemberStore, GroupStore
+
+GROUP_TABLE = EntityTable[Group](groups)
+MEMBER_TABLE = EntityTable[GroupMember](group_members)
+GRANT_TABLE = EntityTable[GroupGrant](group_grants)
+MANAGER_TABLE = EntityTable[GroupManager](group_managers)
+
+_SORT_COLUMNS = {"name": groups.c.name_key, "created_at": groups.c.created_at}
+_GROUP_PART, _MEMBER_PART = row_slices(GROUP_TABLE, MEMBER_TABLE)
+_LIST_OF_USER = (
+    select(*GROUP_TABLE.columns, *MEMBER_TABLE.columns)
+    .join(group_members, group_members.c.group_id == groups.c.id)
+    .where(group_members.c.user_id == bindparam("user"))
+    .order_by(groups.c.name_key, groups.c.id)
+)
+
+
+def select_through_groups(rows: EntityTable[Any], source: Table, **further: ColumnElement[Any]) -> Select[Any]:
+    """The rows of ``source``, which belong to groups, with the columns of ``rows``: once for each membership of an
+    active group that has not ended. ``further`` are columns that the source lacks. The parameter ``now`` is the
+    moment."""
+    known = {"user_id": group_members.c.user_id, **further}
+    names = (column.name for column in rows.columns)
+    columns = [(known[name] if name in known else source.c[name]).label(name) for name in names]
+    return (
+        select(*columns)
+        .select_from(group_members)
+        .join(groups, groups.c.id == group_members.c.group_id)
+        .join(source, source.c.group_id == groups.c.id)
+        .where(groups.c.active, has_not_ended(group_members), has_not_ended(source))
+    )
+
+
+class SqlGroupStore(SqlEntityStore[Group], GroupStore):
+    entity_table = GROUP_TABLE
+
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Group]:
+        rows = GROUP_TABLE.select.where(groups.c.organization_id == organization_id)
+        return self._page(GROUP_TABLE, rows, request, _SORT_COLUMNS)
+
+    def count_members(self, ids: Collection[str]) -> Mapping[str, int]:
+        column = group_members.c.group_id
+        counts = select(column, func.count()).group_by(column)
+        return dict(self._fetch_values_by_id(counts, column, ids, lambda row: (row[0], row[1])))
+
+    def list_of_user(self, user_id: str) -> tuple[tuple[Group, GroupMember], ...]:
+        def read(row: Row) -> tuple[Group, GroupMember]:
+            return GROUP_TABLE.from_row(row[_GROUP_PART]), MEMBER_TABLE.from_row(row[_MEMBER_PART])
+
+        return self._fetch_values(read, _LIST_OF_USER, {"user": user_id})
+
+
+class SqlGroupMemberStore(SqlEntityStore[GroupMember], GroupMemberStore):
+    entity_table = MEMBER_TABLE
+
+    def page(self, group_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[GroupMember]:
+        rows = MEMBER_TABLE.select.where(group_members.c.group_id == group_id)
+        return self._page_newest_first(MEMBER_TABLE, rows, request, search_column=group_members.c.user_id)
+
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupMember, ...]:
+        return self._list_ending(after, until, limit)
+
+
+class SqlGroupGrantStore(SqlEntityStore[GroupGrant], GroupGrantStore):
+    entity_table = GRANT_TABLE
+
+    def page(self, group_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[GroupGrant]:
+        rows = GRANT_TABLE.select.where(group_grants.c.group_id == group_id)
+        return self._page_newest_first(GRANT_TABLE, rows, request, search_column=group_grants.c.project_id)
+
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupGrant, ...]:
+        return self._list_ending(after, until, limit)
+
+
+#: The column with the foreign key that cascades from the resource, and its target. Those of the organization are
+#: deleted with the group.
+_PARENTS = {
+    ManagerLevel.PROJECT: ("of_project", projects),
+    ManagerLevel.PROJECT_GRANT: ("of_project_grant", project_grants),
+}
+
+
+class SqlGroupManagerStore(SqlEntityStore[GroupManager], GroupManagerStore):
+    entity_table = MANAGER_TABLE
+
+    def add(self, value: GroupManager) -> None:
+        values = MANAGER_TABLE.to_row(value)
+        if value.resource.level in _PARENTS:
+            name, parents = _PARENTS[value.resource.level]
+            # Looked up, so that it is set only if the resource exists.
+            values[name] = select(parents.c.id).where(parents.c.id == value.resource.id).scalar_subquery()
+        self._execute_in_savepoint(MANAGER_TABLE.insert.values(values))
+
+    def page(self, group_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[GroupManager]:
+        rows = MANAGER_TABLE.select.where(group_managers.c.group_id == group_id)
+        return self._page_newest_first(MANAGER_TABLE, rows, request)
+
+    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupManager, ...]:
+        return self._list_ending(after, until, limit)

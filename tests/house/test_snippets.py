@@ -1,0 +1,288 @@
+"""The code on the tabs Connect runs as it is shown: people sign in to it, and APIs check tokens with it."""
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+
+from identity.plugins.console.snippets import APPLICATION_FRAMEWORKS, SERVICE_USER_FRAMEWORKS
+from tests.external_programs import program
+from tests.house.docs_programs import submitted
+from tests.house.service_processes import free_port
+from tests.house.test_tutorials import BIN, EXAMPLES, NEW_PASSWORD, RunningService, service, started
+
+__all__ = ["service"]
+
+pytestmark = pytest.mark.thorough
+
+#: Versions of the packages for Node that the tests install.
+NODE_PACKAGES = ("express@5.3.0", "express-session@1.19.0", "openid-client@6.9.0")
+
+
+class Console:
+    """The console of the first owner, without script."""
+
+    def __init__(self, service: RunningService) -> None:
+        self.service = service
+        self.browser = requests.Session()
+        service.sign_in(self.browser, f"{service.issuer}/console")
+
+    def get(self, path: str) -> str:
+        response = self.browser.get(f"{self.service.issuer}{path}", timeout=30)
+        assert response.status_code == 200, response.text
+        return response.text
+
+    def connect(self, path: str, framework: str, origin: str = "") -> dict[str, str]:
+        """The code of the tab by file name; adds the addresses that it needs."""
+        query = f"?with={framework}" + (f"&at={origin}" if origin else "")
+        page = self.get(f"{path}/connect{query}")
+        for action in re.findall(r'<form method="post" action="([^"]*/connect/addresses[^"]*)"', page):
+            (token,) = set(re.findall(r'name="csrf_token" value="([^"]+)"', page))
+            added = self.browser.post(
+                f"{self.service.issuer}{html.unescape(action)}", data={"csrf_token": token}, timeout=30
+            )
+            assert "Not registered" not in added.text
+        names = re.findall(r'codebox__head"><span>([^<]+)</span>', page)
+        texts = re.findall(r'<pre class="codebox__text"[^>]*>(.*?)</pre>', page, re.DOTALL)
+        return {html.unescape(name): html.unescape(text) for name, text in zip(names, texts, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def console(service: RunningService) -> Console:
+    return Console(service)
+
+
+@pytest.fixture(scope="module")
+def estate(service: RunningService, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A project with one application of each type, their secrets, and a service user with its key file."""
+    folder = tmp_path_factory.mktemp("estate")
+    state = folder / "state.yaml"
+    usual = "consent: never, redirect_uris: [https://shop.example.com/signed-in]"
+    state.write_text(
+        (EXAMPLES / "service-user" / "state.yaml")
+        .read_text()
+        .replace(
+            "            type: api\n",
+            "            type: api\n"
+            f"          - {{name: Web, type: web, {usual}}}\n"
+            f"          - {{name: Browser, type: browser, {usual}}}\n",
+        )
+    )
+    secrets = folder / "secrets.json"
+    service.identity("apply", "-f", state, "--keys-out", folder, "--secrets-out", secrets)
+    exported = json.loads(service.identity("export", "--organization", "acme.localhost"))["organization"]
+    (project,) = exported["projects"]
+    (key_file,) = folder.glob("nightly-report@*.json")
+    known = {application["type"]: application["id"] for application in project["applications"]}
+    found = {"project": project["id"], "key_file": str(key_file), **known}
+    for client_id, members in json.loads(secrets.read_text()).items():
+        found[f"secret of {client_id}"] = members["client_secret"]
+    found["robot"] = json.loads(key_file.read_text())["userId"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a project with the packages for Node."""
+    folder = tmp_path_factory.mktemp("node")
+    npm = program("npm", "npm", missing="what judges examples is not installed", option="IDENTITY_EXAMPLE_TESTS")
+    done = subprocess.run([npm, "install", "--no-audit", "--no-fund", *NODE_PACKAGES], cwd=folder, capture_output=True)
+    if done.returncode != 0:
+        reason = "what judges examples is not installed: the packages for Node cannot be fetched"
+        if os.environ.get("IDENTITY_EXAMPLE_TESTS") == "required":
+            pytest.fail(f"{reason}: {done.stderr!r}")
+        pytest.skip(reason)
+    return folder
+
+
+def write(files: dict[str, str], folder: Path) -> None:
+    """Save the files, without the boxes with commands."""
+    for name, text in files.items():
+        if name.endswith((".py", ".mjs", ".sh", ".go")):
+            (folder / name).write_text(text + "\n")
+
+
+def sign_in(service: RunningService, home: str, *, path: str = "/sign-in") -> str:
+    """The first page of the application after a sign-in, and after signing out, a new sign-in asks for a password."""
+    with requests.Session() as browser:
+        browser.headers["Accept"] = "text/html"
+        response = submitted(browser, browser.get(home + path, timeout=30), login_name=service.login_name)
+        response = submitted(browser, response, password=NEW_PASSWORD)
+        assert response.url.startswith(f"{home}/"), response.text
+        text = response.text + browser.get(f"{home}/api/me", timeout=30).text
+        assert browser.get(f"{home}/callback?code=stolen&state=foreign", timeout=30).status_code == 400
+        browser.get(f"{home}/sign-out", timeout=30)
+        assert "login_name" in browser.get(f"{home}/sign-in", timeout=30).text
+        return text
+
+
+def token_of(service: RunningService, estate: dict[str, str]) -> str:
+    scope = f"openid urn:service:iam:org:project:id:{estate['project']}:aud urn:service:iam:org:projects:roles"
+    arguments = ["--issuer", service.issuer, "--key-file", estate["key_file"], "--scope", scope]
+    return str(json.loads(service.identity("token", *arguments))["access_token"])
+
+
+#: Framework, type of the application → command that serves it, with the port in place of {}.
+PYTHON = {
+    ("fastapi", "web"): "-m uvicorn main:app --port {}",
+    ("fastapi", "browser"): "-m uvicorn main:app --port {}",
+    ("fastapi", "api"): "-m uvicorn main:app --port {}",
+    ("flask", "web"): "-m flask run --port {}",
+    ("flask", "api"): "-m flask run --port {}",
+    ("django", "web"): "manage.py runserver {} --noreload",
+    ("django", "api"): "manage.py runserver {} --noreload",
+}
+#: What `django-admin startproject` makes, as far as it matters here.
+DJANGO_SETTINGS = """
+DEBUG = True
+SECRET_KEY = "x" * 50
+ROOT_URLCONF = "urls"
+INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions"]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+]
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "site.sqlite"}}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+"""
+
+
+def check_api(service: RunningService, estate: dict[str, str], address: str) -> None:
+    token = token_of(service, estate)
+    answer = requests.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+    assert answer.json() == {"user": estate["robot"], "roles": ["reader"]}
+    assert requests.get(address, timeout=30).status_code == 401
+    foreign = service.identity("token", "--issuer", service.issuer, "--key-file", estate["key_file"])
+    headers = {"Authorization": f"Bearer {json.loads(foreign)['access_token']}"}
+    assert requests.get(address, headers=headers, timeout=30).status_code == 401
+
+
+@pytest.mark.parametrize(("framework", "kind"), PYTHON)
+def test_python(
+    service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path, framework: str, kind: str
+) -> None:
+    port = free_port()
+    home, client_id = f"http://localhost:{port}", estate[kind]
+    write(console.connect(f"/console/applications/{client_id}", framework, "" if kind == "api" else home), tmp_path)
+    variables = {"CLIENT_SECRET": estate[f"secret of {client_id}"]} if kind != "browser" else {}
+    if framework == "django":
+        shutil.copy(EXAMPLES / "django" / "manage.py", tmp_path)
+        (tmp_path / "site_settings.py").write_text(DJANGO_SETTINGS + (tmp_path / "settings.py").read_text())
+        migrate = [sys.executable, "manage.py", "migrate"]
+        subprocess.run(migrate, cwd=tmp_path, env=os.environ | variables, check=True, capture_output=True)
+    command = [BIN / "python", *PYTHON[framework, kind].format(port).split()]
+    with started(command, f"{home}/api/none", tmp_path / "log", tmp_path, **variables):
+        if kind == "api":
+            check_api(service, estate, home)
+        else:
+            assert "First Owner" in sign_in(service, home)
+
+
+@pytest.mark.parametrize("kind", ["web", "browser", "api"])
+def test_express(
+    service: RunningService, console: Console, estate: dict[str, str], node_modules: Path, tmp_path: Path, kind: str
+) -> None:
+    port = free_port()
+    home, client_id = f"http://localhost:{port}", estate[kind]
+    write(console.connect(f"/console/applications/{client_id}", "express", "" if kind == "api" else home), node_modules)
+    variables = {"CLIENT_SECRET": estate[f"secret of {client_id}"]} if kind != "browser" else {}
+    with started(["node", "server.mjs"], f"{home}/none", tmp_path / "log", node_modules, PORT=str(port), **variables):
+        if kind == "api":
+            check_api(service, estate, home)
+        else:
+            assert "First Owner" in sign_in(service, home)
+
+
+@pytest.mark.parametrize("kind", ["web", "browser"])
+def test_curl_signs_in(
+    service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path, kind: str
+) -> None:
+    program("curl", "curl", missing="what judges examples is not installed", option="IDENTITY_EXAMPLE_TESTS")
+    client_id = estate[kind]
+    write(console.connect(f"/console/applications/{client_id}", "curl", f"http://localhost:{free_port()}"), tmp_path)
+    secret = {"CLIENT_SECRET": estate[f"secret of {client_id}"]} if kind != "browser" else {}
+    command = ["bash", "sign-in.sh"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | secret, text=True, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        address = shell.stdout.readline().strip()
+        with requests.Session() as browser:
+            response = submitted(browser, browser.get(address, timeout=30), login_name=service.login_name)
+            # Nothing listens at the redirect URI: the code is in the address that the browser shows.
+            with pytest.raises(requests.ConnectionError) as refused:
+                submitted(browser, response, password=NEW_PASSWORD)
+        assert refused.value.request is not None
+        (code,) = parse_qs(urlsplit(str(refused.value.request.url)).query)["code"]
+        output, error = shell.communicate(f"{code}\n", timeout=60)
+    assert "access_token" in output, error
+
+
+def test_curl_introspects(service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path) -> None:
+    program("curl", "curl", missing="what judges examples is not installed", option="IDENTITY_EXAMPLE_TESTS")
+    write(console.connect(f"/console/applications/{estate['api']}", "curl"), tmp_path)
+    secret = estate[f"secret of {estate['api']}"]
+    variables = os.environ | {"CLIENT_SECRET": secret, "TOKEN": token_of(service, estate)}
+    done = subprocess.run(["bash", "introspect.sh"], cwd=tmp_path, env=variables, capture_output=True, check=True)
+    assert json.loads(done.stdout)["sub"] == estate["robot"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "command"), [("curl", ["bash", "token.sh"]), ("go", ["go", "run", "main.go"])], ids=["curl", "go"]
+)
+def test_service_user_gets_a_token(
+    service: RunningService,
+    console: Console,
+    estate: dict[str, str],
+    tmp_path: Path,
+    framework: str,
+    command: list[str],
+) -> None:
+    for name in ("jq", "openssl") if framework == "curl" else ("go",):
+        program(name, name, missing="what judges examples is not installed", option="IDENTITY_EXAMPLE_TESTS")
+    write(console.connect(f"/console/service-users/{estate['robot']}", framework), tmp_path)
+    shutil.copy(estate["key_file"], tmp_path / "key.json")
+    variables = os.environ | {"PROJECT_ID": estate["project"], "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["scope"].startswith("openid urn:service:iam:org:project:id:")
+
+
+def test_service_user_calls_an_api_from_python(
+    service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path
+) -> None:
+    port, api = free_port(), tmp_path / "api"
+    home, secret = f"http://localhost:{port}", estate[f"secret of {estate['api']}"]
+    api.mkdir()
+    write(console.connect(f"/console/applications/{estate['api']}", "fastapi"), api)
+    write(console.connect(f"/console/service-users/{estate['robot']}", "python"), tmp_path)
+    shutil.copy(estate["key_file"], tmp_path / "key.json")
+    command = [BIN / "python", *PYTHON["fastapi", "api"].format(port).split()]
+    with started(command, f"{home}/none", tmp_path / "log", api, CLIENT_SECRET=secret):
+        variables = os.environ | {"PROJECT_ID": estate["project"], "API": home}
+        done = subprocess.run(
+            [sys.executable, "call.py"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
+        )
+    assert json.loads(done.stdout) == {"user": estate["robot"], "roles": ["reader"]}
+
+
+def test_every_python_and_express_snippet_is_run() -> None:
+    run_pairs = {
+        (framework.key, kind.value)
+        for framework in APPLICATION_FRAMEWORKS
+        for kind in framework.types
+        if framework.key in ("fastapi", "flask", "django", "express")
+    }
+    assert run_pairs == PYTHON.keys() | {("express", kind) for kind in ("web", "browser", "api")}
+    assert {framework.key for framework in SERVICE_USER_FRAMEWORKS} >= {"curl", "python", "go"}

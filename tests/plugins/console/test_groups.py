@@ -1,0 +1,121 @@
+"""Groups in the console: list, members, roles and their ends."""
+
+from identity.domain.groups import Group, GroupMember
+from identity.domain.organizations import Organization
+from identity.services.access_control import Principal
+from identity.services.commands.groups import AddGroup, AddGroupMember
+from identity.testing.browser import Browser
+from identity.testing.world import World
+
+
+def _list(organization: Organization) -> str:
+    return f"/console/organizations/{organization.id}/groups"
+
+
+def _group(world: World, organization: Organization, name: str = "Sales") -> Group:
+    with world.transaction_services() as services:
+        return services.groups.add(organization.id, AddGroup(name=name), principal=Principal.OPERATOR)
+
+
+def _member(world: World, group: Group, user_id: str) -> GroupMember:
+    with world.transaction_services() as services:
+        return services.group_members.add(group.id, AddGroupMember(user_id=user_id), principal=Principal.OPERATOR)
+
+
+def test_group_with_member_and_project_roles_is_made_in_the_console(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    project = world.make_project(organization, roles=("reader",))
+    person = world.make_human_user(organization)
+    assert "No groups yet" in owner.open(_list(organization))
+    owner.click("group")
+    page = owner.submit({"name": "Sales", "description": "Sells."}, form="page-form")
+    assert page.html.h1.text == "Sales"
+    assert "No members yet" in page
+    owner.click("Add member")
+    owner.open(f"{owner.path}?user_id={person.id}")
+    page = owner.submit({"until": "2027-01-31"}, form="page-form")
+    assert "The user is a member of the group." in page
+    assert person.display_name in page.html.main.text
+    assert "2027" in page.html.main.text
+    owner.click("Project roles")
+    owner.click("Add project roles")
+    owner.click(project.name)
+    page = owner.submit({"role": ["reader"]}, form="page-form")
+    assert "reader" in page.html.main.text
+    with world.read_only_services() as services:
+        [(group, _member)] = services.groups.list_of_user(person.id)
+        [grant] = services.group_grants.page(group.id).items
+    assert (grant.project_id, grant.roles) == (project.id, frozenset({"reader"}))
+    assert "Sells." in owner.open(_list(organization))
+
+
+def test_manager_roles_are_given_at_a_project_and_removed(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    group, project = _group(world, organization), world.make_project(organization)
+    owner.open(f"/console/groups/{group.id}/managers/new")
+    owner.click(project.name)
+    page = owner.submit({"role": ["PROJECT_OWNER"]}, form="page-form")
+    assert page.status_int == 200
+    assert "PROJECT_OWNER" in page.html.main.text
+    with world.read_only_services() as services:
+        [manager] = services.group_managers.page(group.id).items
+    assert manager.resource.id == project.id
+    owner.open(f"/console/group-managers/{manager.id}/edit")
+    assert owner.submit({"until": "2027-01-31"}, form="page-form").status_int == 200
+    with world.read_only_services() as services:
+        assert str(services.group_managers.get(manager.id).until).startswith("2027-01-31")
+    owner.open(f"/console/group-managers/{manager.id}/delete")
+    assert "No manager roles yet" in owner.submit(form="page-form")
+
+
+def test_resources_of_other_organizations_cannot_be_selected(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    group = _group(world, organization)
+    foreign = world.make_project(world.make_organization())
+    path = f"/console/groups/{group.id}/managers/new"
+    assert foreign.name not in owner.open(path)
+    for selection in (f"project:{foreign.id}", "instance:", "project:", "nothing", f"organization:{foreign.id}"):
+        assert owner.open(f"{path}?resource={selection}").status_int == 404
+
+
+def test_users_of_other_organizations_cannot_be_members(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    group = _group(world, organization)
+    foreign = world.make_human_user(world.make_organization())
+    assert owner.open(f"/console/groups/{group.id}/members/new?user_id={foreign.id}").status_int == 404
+
+
+def test_membership_ends_and_is_removed(world: World, owner: Browser, organization: Organization) -> None:
+    group, person = _group(world, organization), world.make_human_user(organization)
+    member = _member(world, group, person.id)
+    owner.open(f"/console/group-members/{member.id}/edit")
+    assert "Until 2027-01-31" in owner.submit({"until": "2027-01-31"}, form="page-form").html.main.text
+    owner.open(f"/console/group-members/{member.id}/edit")
+    assert owner.submit({"until": "2001-01-31"}, form="page-form").status_int == 422
+    owner.open(f"/console/group-members/{member.id}/delete")
+    assert "No members yet" in owner.submit(form="page-form")
+
+
+def test_group_is_deactivated_reactivated_and_removed(world: World, owner: Browser, organization: Organization) -> None:
+    group, person = _group(world, organization), world.make_human_user(organization)
+    _member(world, group, person.id)
+    page = owner.open(f"/console/groups/{group.id}/deactivate")
+    assert "1 member loses its roles at once." in page
+    assert "Deactivated" in owner.submit(form="page-form").html.main.text
+    owner.open(f"/console/groups/{group.id}/reactivate")
+    assert "Its members have its roles again." in owner.submit(form="page-form")
+    owner.open(f"/console/groups/{group.id}/delete")
+    assert owner.submit({"confirm_name": "another"}, form="page-form").status_int == 422
+    assert "No groups yet" in owner.submit({"confirm_name": "Sales"}, form="page-form")
+
+
+def test_taken_name_is_refused_beside_the_field(world: World, owner: Browser, organization: Organization) -> None:
+    _group(world, organization)
+    owner.open(f"{_list(organization)}/new")
+    page = owner.submit({"name": "sales"}, form="page-form")
+    assert page.status_int == 422
+    assert "The organization already has a group with this name." in page
