@@ -126,14 +126,14 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
     with world.transaction_services() as services:
         holder = services.storage.users.find_subject(person.user.id)
         assert holder is not None
-        services.factors.enrol(holder, "totp", {"secret": "A" * 32, "step": 0}, name=project_name)
+        services.factors.enrol(holder, "totp", {"secret": "A" * 32, "step": 0}, name=name if long else "Phone")
         services.factors.enrol(holder, "recovery_codes", {"codes": {}})
     ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
     ids["leaving"] = _a_leaving_person(site, organization, next(user_names)).id
     ids |= _a_held_person(site, organization, partner, next(user_names))
     ids["connected"] = _connected(site, person, name if long else "Parcels")
-    ids |= _webhooks(site, organization, project_name)
-    ids |= _groups(site, organization, person.user.id, project, project_name)
+    ids |= _webhooks(site, organization, name if long else "Shop")
+    ids |= _groups(site, organization, person.user.id, project, name if long else "Sales")
     ids |= _idle(site, organization, partner)
     ids["import"] = _user_import(site, organization, manager)
     # A refused action.
