@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from identity import hookspecs
+from identity.cached_property import cached_property
 from identity.domain.hook_results import hook_type_error_text
 from identity.domain.records import CORE_NAMESPACE, RecordNamespace
 from identity.plugin_summaries import PluginSummary, summarize_settings
@@ -211,17 +212,25 @@ class PluginHost:
 
     def summarize_plugins(self) -> tuple[PluginSummary, ...]:
         """The listed plugins in ini order, for operators; without secrets."""
-        available = installed_plugins()
-        return tuple(self._summarize(name, available.get(name)) for name in self._names)
+        return tuple(self._summarize(name) for name in self._names)
 
-    def _summarize(self, name: str, point: EntryPoint | None) -> PluginSummary:
-        distribution = None if point is None else point.dist
+    @cached_property
+    def _packages(self) -> dict[str, tuple[str, str]]:
+        """Distribution and version by plugin; reading them takes several milliseconds."""
+        return {
+            name: (point.dist.name, point.dist.version)
+            for name, point in installed_plugins().items()
+            if point.dist is not None
+        }
+
+    def _summarize(self, name: str) -> PluginSummary:
+        distribution, version = self._packages.get(name, ("", ""))
         first_paragraph = (type(self._manager.get_plugin(name)).__doc__ or "").strip().partition("\n\n")[0]
         prefix = f"{PLUGIN_PREFIX}{name}."
         return PluginSummary(
             name=name,
-            distribution="" if distribution is None else distribution.name,
-            version="" if distribution is None else distribution.version,
+            distribution=distribution,
+            version=version,
             description=" ".join(first_paragraph.replace("``", "").split()),
             offers={kind: sorted(names) for kind, names in sorted(self.offers.get(name, {}).items())},
             hooks=self.hook_names(name),
