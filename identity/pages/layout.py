@@ -51,14 +51,15 @@ class SignedInUser:
 
 @dataclass(frozen=True, kw_only=True)
 class PageLayout:
-    """``home_path`` is the logo's link; the sign-out form posts to ``sign_out_path``, the account switcher to
-    ``switch_path``, the choice of a theme to ``theme_path``, which returns to ``current_path``. Without ``search_path``
-    there is no search, without ``help_path`` no link to the documentation.
+    """``home_path`` is the logo's link; the sign-out form posts to ``sign_out_path``, with ``session_id`` for
+    this account alone, the account switcher to ``switch_path``, the choice of a theme to ``theme_path``, which returns
+    to ``current_path``. Without ``search_path`` there is no search, without ``help_path`` no link to the documentation.
     """
 
     home_path: str
     groups: tuple[NavigationGroup, ...]
     user: SignedInUser
+    session_id: str
     sign_out_path: str
     account_items: tuple[NavigationItem, ...] = ()
     switcher: OrganizationSwitcher | None = None

@@ -1,4 +1,4 @@
-"""/sign-out asks for confirmation and ends all sessions of this browser; /signed-out confirms it.
+"""/sign-out asks for confirmation and ends all sessions of this browser, or one of several; /signed-out confirms it.
 
 A plugin whose applications request logouts replaces both pages for its requests by ``config.add_logout_pages``.
 """
@@ -25,6 +25,8 @@ class SignOutPage(FormPage):
     PATH: ClassVar[str] = CONFIRMATION_PATH
 
     template = "sign_out.html"
+    #: Whether one of several accounts can be signed out.
+    has_choice: ClassVar[bool] = True
 
     @cached_property
     def accounts(self) -> tuple[SignedInAccount, ...]:
@@ -44,16 +46,22 @@ class SignOutPage(FormPage):
         """The accounts; redirects to the final page if no account is signed in."""
         if not self.live_accounts:
             return self.redirect(self.done_path)
-        return {"login_names": [account.subject.login_name for account in self.live_accounts]}
+        return {
+            "login_names": [account.subject.login_name for account in self.live_accounts],
+            "choices": self.live_accounts if self.has_choice and len(self.live_accounts) > 1 else (),
+        }
 
     @property
     def redirects_off_site(self) -> bool:
         return bool(request_context(self.request).protocol.logout_handlers)
 
     def submit(self, form: Form) -> Response:
-        context = request_context(self.request)
-        return_to = context.settings.login_url + self.done_path
-        return build_response(self.request, LogoutHandler.end_sessions(self.accounts, context, return_to=return_to))
+        """The sessions of the account that ``session`` names end; those of all accounts if it is empty."""
+        context, chosen = request_context(self.request), form.text("session")
+        ending = [account for account in self.accounts if chosen in ("", account.session.id)]
+        remain = any(account.session.id != chosen for account in self.live_accounts) if chosen else False
+        return_to = context.settings.login_url + (self.ACCOUNT_PATH if remain else self.done_path)
+        return build_response(self.request, LogoutHandler.end_sessions(ending, context, return_to=return_to))
 
     @staticmethod
     def finish_logout(request: Request, request_id: str) -> Response:

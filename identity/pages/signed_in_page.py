@@ -133,6 +133,7 @@ class SignedInPage(Page):
             home_path=self.home_path,
             groups=self.navigation(),
             user=SignedInUser(name=name, login_name=self.subject.login_name),
+            session_id=session_id,
             sign_out_path=CONFIRMATION_PATH,
             account_items=self._account_items(),
             switcher=self.organization_switcher(),

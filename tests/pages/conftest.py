@@ -24,6 +24,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 FRAME = PageLayout(
     home_path="/account",
+    session_id="1",
     sign_out_path="/oauth/v2/endsession",
     user=SignedInUser(name="Ada <Lovelace>", login_name="ada@acme.example"),
     switcher=OrganizationSwitcher(

@@ -38,10 +38,34 @@ def test_logout_ends_expired_sessions(world: World, browser: Browser, ada: Login
     assert grace.login_name not in browser.page.text
     browser.submit(form="page-form")
     assert not browser.session_cookies
+    assert not is_live(world, old.id)
+
+
+@pytest.mark.parametrize("path", ["/account", "/sign-out"])
+def test_one_of_several_accounts_signs_out(world: World, browser: Browser, ada: LoginUser, path: str) -> None:
+    grace = LoginUser(world)
+    other = browser.start_session(grace.user)
+    world.clock.advance(seconds=1)
+    session = browser.start_session(ada.user)
+    browser.open(path)
+    [button] = [item for item in browser.page.html.find_all("button") if item.text == f"Sign out of {ada.login_name}"]
+    fields = {item["name"]: item["value"] for item in (*button.parent.find_all("input"), button) if item.get("name")}
+    browser.post_form("/sign-out", fields, initiator=browser.login_url)
+    assert browser.path.startswith("/account/")
+    assert grace.login_name in browser.page.text
+    assert [is_live(world, item.id) for item in (session, other)] == [False, True]
+
+
+def test_sign_out_of_an_ended_session_ends_no_other(world: World, browser: Browser, ada: LoginUser) -> None:
+    session = browser.start_session(ada.user)
+    browser.post_form("/sign-out", {"session": "unknown"}, initiator=browser.login_url)
+    assert is_live(world, session.id)
+
+
+def is_live(world: World, session_id: str) -> bool:
     with world.read_only_services() as services:
-        ended = services.storage.sessions.find(old.id)
-    assert ended is not None
-    assert ended.ended_at is not None
+        session = services.storage.sessions.find(session_id)
+    return session is not None and session.ended_at is None
 
 
 @pytest.fixture
@@ -91,7 +115,4 @@ def test_pages_ignore_requests_of_applications_without_the_end_session_plugin(
 def assert_signed_out(world: World, browser: Browser, session: Any) -> None:
     check_page(browser.page, 200, "You are signed out")
     assert not browser.session_cookies
-    with world.read_only_services() as services:
-        ended = services.storage.sessions.find(session.id)
-    assert ended is not None
-    assert ended.ended_at is not None
+    assert not is_live(world, session.id)

@@ -43,6 +43,7 @@ class LogoutRequestPage(Page):
 
 class ConfirmLogoutPage(LogoutRequestPage, SignOutPage):
     template = "end_session/confirm_logout.html"
+    has_choice = False
 
     @property
     def redirects_off_site(self) -> bool:
