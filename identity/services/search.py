@@ -9,6 +9,7 @@ from typing import Any
 
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent, AuditFilter
+from identity.domain.groups import Group
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant
@@ -35,6 +36,7 @@ class HitKind(StrEnum):
     APPLICATION = "application"
     PROJECT = "project"
     ORGANIZATION = "organization"
+    GROUP = "group"
     PROJECT_GRANT = "project_grant"
     UPSTREAM_PROVIDER = "upstream_provider"
     AUDIT_EVENT = "audit_event"
@@ -111,6 +113,8 @@ class SearchService(Service):
                 hits = {hit.id: hit for hit in self._project_hits(storage.projects.find_many(ids).values())}
             case SearchedKind.APPLICATION:
                 hits = {hit.id: hit for hit in self._application_hits(storage.applications.find_many(ids).values())}
+            case SearchedKind.GROUP:
+                hits = {hit.id: hit for hit in self._group_hits(storage.groups.find_many(ids).values())}
             case _:
                 hits = {id_: _user_hit(subject) for id_, subject in storage.users.find_subjects(ids).items()}
         return [hits[id_] for id_ in ids if id_ in hits]
@@ -120,6 +124,12 @@ class SearchService(Service):
         organizations = self._storage.organizations.find_many({item.organization_id for item in projects})
         for item in projects:
             yield SearchHit(HitKind.PROJECT, item.id, item.name, item, organizations.get(item.organization_id), item)
+
+    def _group_hits(self, groups: Iterable[Group]) -> Iterator[SearchHit]:
+        groups = tuple(groups)
+        organizations = self._storage.organizations.find_many({item.organization_id for item in groups})
+        for item in groups:
+            yield SearchHit(HitKind.GROUP, item.id, item.name, item, organizations.get(item.organization_id))
 
     def _application_hits(self, applications: Iterable[Application]) -> Iterator[SearchHit]:
         applications = tuple(applications)
@@ -169,7 +179,11 @@ def _resource_of(hit: SearchHit) -> Resource:
     match hit.entity:
         case AuditEvent(organization_id=None):
             return Resource.INSTANCE
-        case AuditEvent(organization_id=str(organization_id)) | UpstreamProvider(organization_id=organization_id):
+        case (
+            AuditEvent(organization_id=str(organization_id))
+            | Group(organization_id=organization_id)
+            | UpstreamProvider(organization_id=organization_id)
+        ):
             return Resource.of_organization(organization_id)
         case Project() | Application() if hit.project is not None:
             return project_resource(hit.project)

@@ -22,6 +22,7 @@ from identity.domain.permissions import (
 from identity.plugins.manager_roles import ROLES
 from identity.services.access_control import AccessControl, Principal
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.groups import AddGroup
 from identity.services.commands.projects import AddProjectGrant, CreateProject
 from identity.services.commands.service_users import CreateServiceUser
 from identity.services.commands.users import CreateHumanUser
@@ -61,6 +62,8 @@ class Estate:
             grant = services.project_grants.add(
                 project.id, AddProjectGrant(organization_id=other.id), principal=Principal.OPERATOR
             )
+            group = services.groups.add(organization.id, AddGroup(name="Quelle"), principal=Principal.OPERATOR)
+            self.resources[HitKind.GROUP, group.id] = resource
             self.projects.append(project)
             self.grants.append(grant)
         self.caller = subject_of(services, make_human_user(services, self.organizations[0], "caller"))
@@ -170,7 +173,7 @@ def test_search_limits_each_kind_and_says_that_there_is_more(estate: Estate) -> 
     services = estate.services
     result = services.search.search("quelle", 1, principal=Principal.OPERATOR)
     kinds = [hit.kind for hit in result.hits]
-    assert len(kinds) == len(set(kinds)) == 5
+    assert len(kinds) == len(set(kinds)) == 6
     assert result.has_more == set(kinds)
 
 

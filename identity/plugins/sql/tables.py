@@ -560,6 +560,7 @@ project_search_terms = _search_term_table("project", "organization_id", within=[
 application_search_terms = _search_term_table(
     "application", "project_id", "organization_id", within=[(), ("organization_id",), ("project_id",)]
 )
+group_search_terms = _search_term_table("group", "organization_id", within=[(), ("organization_id",)])
 user_search_terms = _search_term_table(
     "user", "organization_id", "kind", within=[("kind",), ("organization_id", "kind")]
 )

@@ -24,6 +24,7 @@ _KINDS: dict[SearchedKind, tuple[str, Callable[..., Any]]] = {
     SearchedKind.APPLICATION: ("applications", lambda on, name: make.application(on.project, name=name)),
     SearchedKind.PROJECT: ("projects", lambda on, name: make.project(on.organization, name=name)),
     SearchedKind.ORGANIZATION: ("organizations", lambda on, name: make.organization(name=name)),
+    SearchedKind.GROUP: ("groups", lambda on, name: make.group(on.organization, name=name)),
 }
 
 
@@ -71,6 +72,7 @@ class SearchContract(ContractBase):
             make.application(project, name="Quelle"),
             make.human_user(organization, user_name="quelle"),
             make.service_user(organization, user_name="quelle2"),
+            make.group(organization, name="Quelle"),
         )
         assert all(find(on, kind, "quelle") for kind in SearchedKind)
         on.write.organizations.delete(organization.id)

@@ -34,6 +34,8 @@ class MemorySearchStore(MemoryStore, SearchStore):
                 yield from ((row, row.id, None) for row in tables.organizations)
             case SearchedKind.PROJECT:
                 yield from ((row, row.organization_id, row.id) for row in tables.projects)
+            case SearchedKind.GROUP:
+                yield from ((row, row.organization_id, None) for row in tables.groups)
             case SearchedKind.APPLICATION:
                 for row in tables.applications:
                     yield row, tables.projects.get(row.project_id).organization_id, row.project_id

@@ -13,6 +13,7 @@ class SearchedKind(StrEnum):
     APPLICATION = "application"
     PROJECT = "project"
     ORGANIZATION = "organization"
+    GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import pytest
 from identity.domain.audit import AuditFilter
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
+from identity.services.commands.groups import AddGroup
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -43,6 +45,14 @@ def test_search_finds_people_and_marks_the_words(world: World, owner: Browser, o
     assert link["href"] == f"/console/users/{user_id}"
     assert [mark.get_text() for mark in link.select("mark")] == ["Müller"]
     assert f"quendel7@{organization.primary_domain}" in link.get_text()
+
+
+def test_search_finds_groups_of_the_organization(world: World, owner: Browser, organization: Organization) -> None:
+    with world.identity.transaction() as services:
+        for owner_id in (organization.id, world.make_organization().id):
+            services.groups.add(owner_id, AddGroup(name="Quernmühle"), principal=Principal.OPERATOR)
+    assert hits(owner, "quern")["Groups"] == ["Quernmühle"]
+    assert owner.click("Quernmühle").html.h1.get_text(strip=True).startswith("Quernmühle")
 
 
 def test_search_covers_all_organizations_only_for_the_instance(

@@ -434,19 +434,26 @@ def test_migration_indexes_the_words_of_existing_rows(
         storage.projects.add(project)
         storage.applications.add(make.application(project, name=" ".join(f"w{number}" for number in range(90))))
         storage.users.add(make.service_user(organization, user_name="日本語-ジョブ"))
+        for number in range(3):
+            storage.groups.add(make.group(organization, name=f"Zoë's Café-{number}"))
         for person in people:
             storage.users.add(person)
-    tables = [metadata.tables[f"{owner}_search_terms"] for owner in ("organization", "project", "application", "user")]
+    tables = [
+        metadata.tables[f"{owner}_search_terms"]
+        for owner in ("organization", "project", "application", "user", "group")
+    ]
     expected = _rows(connection, tables)
     assert all(expected.values())
     for table in tables:
         connection.execute(table.delete())
     connection.commit()
-    revision = script_directory().get_revision("0019").module
-    monkeypatch.setattr(revision, "_BATCH", 2)
+    revisions = [script_directory().get_revision(number).module for number in ("0019", "0023")]
+    for revision in revisions:
+        monkeypatch.setattr(revision, "_BATCH", 2)
     for _ in range(2):
         with connection.begin():
-            revision._fill(connection)
+            for revision in revisions:
+                revision._fill(connection)
         assert _rows(connection, tables) == expected
 
 

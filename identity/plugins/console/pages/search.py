@@ -23,6 +23,7 @@ from identity.plugins.console.fields.policies import POLICY_FIELDS
 from identity.plugins.console.query_page import QueryPage
 from identity.plugins.console.resource_types import (
     APPLICATION,
+    GROUP,
     ORGANIZATION,
     PROJECT,
     PROJECT_GRANT,
@@ -44,6 +45,7 @@ _TYPES: Mapping[HitKind, AnyResourceType] = {
     HitKind.APPLICATION: APPLICATION,
     HitKind.PROJECT: PROJECT,
     HitKind.ORGANIZATION: ORGANIZATION,
+    HitKind.GROUP: GROUP,
     HitKind.PROJECT_GRANT: PROJECT_GRANT,
     HitKind.UPSTREAM_PROVIDER: UPSTREAM_PROVIDER,
 }
@@ -54,6 +56,7 @@ _KIND_LABELS = {
     HitKind.APPLICATION: (_("Applications"), _("Application")),
     HitKind.PROJECT: (_("Projects"), _("Project")),
     HitKind.ORGANIZATION: (_("Organizations"), _("Organization")),
+    HitKind.GROUP: (_("Groups"), _("Group")),
     HitKind.PROJECT_GRANT: (_("Project grants"), _("Project grant")),
     HitKind.UPSTREAM_PROVIDER: (_("Identity providers"), _("Identity provider")),
     HitKind.AUDIT_EVENT: (_("Audit events"), _("Audit event")),

@@ -58,10 +58,10 @@ OPERATIONS = (
         permission=ANY_MANAGER_PERMISSION,
         filters=SearchFilters,
         description=(
-            "Users, service users, applications, projects and organizations by the starts of words of their names, user"
-            " names and email addresses, ignoring case and accents; users also by login name; anything by its id, or by"
-            " at least eight characters of its start; audit events by request id. At most `limit` of each kind, 5 by"
-            " default. Managers of more than 100 organizations search 100 of them."
+            "Users, service users, applications, projects, organizations and groups by the starts of words of their"
+            " names, user names and email addresses, ignoring case and accents; users also by login name; anything by"
+            " its id, or by at least eight characters of its start; audit events by request id. At most `limit` of each"
+            " kind, 5 by default. Managers of more than 100 organizations search 100 of them."
         ),
     ),
 )

@@ -9,8 +9,17 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.permissions import ManagerLevel
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore, has_not_ended
-from identity.plugins.sql.row_mapping import Row, row_slices
-from identity.plugins.sql.tables import group_grants, group_managers, group_members, groups, project_grants, projects
+from identity.plugins.sql.row_mapping import Row, Values, row_slices
+from identity.plugins.sql.tables import (
+    group_grants,
+    group_managers,
+    group_members,
+    group_search_terms,
+    groups,
+    project_grants,
+    projects,
+)
+from identity.plugins.sql.term_index import TermIndexedStore
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.groups import GroupGrantStore, GroupManagerStore, GroupMemberStore, GroupStore
 
@@ -45,8 +54,12 @@ def select_through_groups(rows: EntityTable[Any], source: Table, **further: Colu
     )
 
 
-class SqlGroupStore(SqlEntityStore[Group], GroupStore):
+class SqlGroupStore(TermIndexedStore[Group], GroupStore):
     entity_table = GROUP_TABLE
+    term_table = group_search_terms
+
+    def _term_scopes(self, value: Group) -> Values:
+        return {"organization_id": value.organization_id}
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Group]:
         rows = GROUP_TABLE.select.where(groups.c.organization_id == organization_id)

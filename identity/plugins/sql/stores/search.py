@@ -18,6 +18,7 @@ _TABLES: Mapping[SearchedKind, Table] = {
     SearchedKind.APPLICATION: tables.application_search_terms,
     SearchedKind.PROJECT: tables.project_search_terms,
     SearchedKind.ORGANIZATION: tables.organization_search_terms,
+    SearchedKind.GROUP: tables.group_search_terms,
 }
 _USER_KINDS = {SearchedKind.USER: UserKind.HUMAN, SearchedKind.SERVICE_USER: UserKind.SERVICE}
 #: An entity can match by several terms.
@@ -36,7 +37,7 @@ class SqlSearchStore(SqlStore, SearchStore):
             for conditions in _scope_conditions(kind, table, scope)
         ]
         if not arms:
-            # Users belong to no project.
+            # Users and groups belong to no project.
             return ()
         rows = _ROWS_PER_ENTITY * limit
         found = merge_first_rows(arms, (term, key), MAX_CANDIDATES if further_terms else rows)
