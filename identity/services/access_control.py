@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Denied, NotFound
+from identity.domain.groups import GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.messages import gettext_lazy
@@ -34,7 +35,16 @@ from identity.storage.stores.search import SearchScope
 
 #: Entities in lists, from which deny hooks can remove rows.
 VisibleEntity = (
-    Organization | Project | Application | ProjectGrant | UserGrant | Manager | Subject | Webhook | AuditEvent
+    Organization
+    | Project
+    | Application
+    | ProjectGrant
+    | UserGrant
+    | Manager
+    | GroupMember
+    | Subject
+    | Webhook
+    | AuditEvent
 )
 VisibleEntityT = TypeVar("VisibleEntityT", bound=VisibleEntity)
 
@@ -222,6 +232,19 @@ class AccessControl:
                 rows.append(row)
         return rows
 
+    def filter_permitted(self, principal: Principal, found: Iterable[VisibleEntityT]) -> Iterator[VisibleEntityT]:
+        """The rows that the principal may read, by roles and deny hooks; not those of a resource that is gone."""
+        permitted: dict[tuple[str, Resource], bool] = {}
+        for row in found:
+            try:
+                question = self._read_permission(row)
+            except NotFound:
+                continue
+            if question not in permitted:
+                permitted[question] = self.is_permitted(principal, *question)
+            if permitted[question]:
+                yield row
+
     def _read_permission(self, row: VisibleEntity) -> tuple[str, Resource]:
         """The permission that reading the row needs, and the resource where it is checked."""
         match row:
@@ -239,6 +262,8 @@ class AccessControl:
                 return "user_grant.read", self.get_resource(ResourceKey(level, row.project_grant_id or row.project_id))
             case Manager():
                 return f"{row.resource.level}_manager.read", self.get_resource(row.resource)
+            case GroupMember():
+                return "group.read", Resource.of_organization(row.organization_id)
             case Webhook(organization_id=str(owner_id)):
                 return "webhook.read", Resource.of_organization(owner_id)
             case Webhook():

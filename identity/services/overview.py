@@ -1,14 +1,19 @@
 """Overview pages: what needs attention, and what a new organization still lacks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import islice
+from typing import Any
 
 from identity.domain.audit import Actor, AuditFilter, Result
+from identity.domain.groups import GroupMember
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.projects import ProjectGrant, UserGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
 from identity.domain.users import Subject
@@ -21,6 +26,7 @@ from identity.storage.stores.users import UserKind
 _AHEAD = timedelta(days=30)
 _LATELY = timedelta(hours=24)
 _MOST_EXPIRING = 50
+_MOST_ENDING = 20
 _MOST_REFUSED = 20
 _SINGLE_ROW = PageRequest(limit=1)
 
@@ -31,6 +37,13 @@ class ExpiringCredentialKind(StrEnum):
     SIGNING_KEY = "signing_key"
 
 
+class EndingKind(StrEnum):
+    USER_GRANT = "user_grant"
+    PROJECT_GRANT = "project_grant"
+    MANAGER = "manager"
+    GROUP_MEMBER = "group_member"
+
+
 @dataclass(frozen=True, slots=True)
 class ExpiringCredential:
     """A credential that expires soon; ``owner`` is None for the service's own keys."""
@@ -39,6 +52,17 @@ class ExpiringCredential:
     credential: ServiceUserKey | PersonalAccessToken | SigningKey
     owner: Subject | None
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EndingRole:
+    """Roles, a project grant or a membership that end soon. ``holder`` is who has them: of a project grant the
+    organization."""
+
+    kind: EndingKind
+    entity: UserGrant | ProjectGrant | Manager | GroupMember
+    holder: Subject | Organization
+    ends_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +119,41 @@ class OverviewService(Service):
         if organization_id is None:
             expiring_credentials += self._list_retiring_keys(until)
         return tuple(sorted(expiring_credentials, key=lambda item: item.expires_at)[:_MOST_EXPIRING])
+
+    def list_ending(self, organization_id: str | None, *, principal: Principal) -> tuple[EndingRole, ...]:
+        """Roles, project grants and memberships that end within 30 days, soonest first, at most 20 of each kind. Each
+        needs the permission to read it where it applies, so a manager of users does not learn who manages the
+        organization; a manager at a project grant is listed only for the side that the principal sees."""
+        storage, until = self._storage, self._now + _AHEAD
+        found: list[tuple[EndingKind, UserGrant | ProjectGrant | Manager | GroupMember]] = []
+        for kind, store in (
+            (EndingKind.USER_GRANT, storage.user_grants),
+            (EndingKind.PROJECT_GRANT, storage.project_grants),
+            (EndingKind.MANAGER, storage.managers),
+            (EndingKind.GROUP_MEMBER, storage.group_members),
+        ):
+            rows: Sequence[Any] = store.list_ending(self._now, until, _MOST_ENDING, organization_id=organization_id)
+            found += [(kind, row) for row in self._access.filter_permitted(principal, rows)]
+        subjects = storage.users.find_subjects(
+            {row.user_id for _, row in found if isinstance(row, (UserGrant, Manager, GroupMember))}
+        )
+        organizations = storage.organizations.find_many(
+            {row.organization_id for _, row in found if isinstance(row, ProjectGrant)}
+        )
+        ending = []
+        for kind, row in found:
+            holder = (
+                organizations.get(row.organization_id) if isinstance(row, ProjectGrant) else subjects.get(row.user_id)
+            )
+            if holder is not None and row.until is not None and self._is_holder_visible(row, holder, principal):
+                ending.append(EndingRole(kind, row, holder, row.until))
+        return tuple(sorted(ending, key=lambda item: item.ends_at))
+
+    def _is_holder_visible(self, row: object, holder: Subject | Organization, principal: Principal) -> bool:
+        if not isinstance(row, Manager) or not isinstance(holder, Subject):
+            return True
+        sides = self._access.visible_manager_organizations(principal, self._access.get_resource(row.resource))
+        return sides is None or holder.organization.id in sides
 
     def list_refused(self, organization_id: str | None, *, principal: Principal) -> tuple[RefusalSummary, ...]:
         """Refusals of the last 24 hours, grouped, latest first, at most 20, except what a plugin hides from

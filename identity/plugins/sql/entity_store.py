@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, or_, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, delete, or_, select, true
 
 from identity.plugins.sql.column_codecs import seconds_from_datetime
-from identity.plugins.sql.paging import PagedSqlStore
+from identity.plugins.sql.paging import PagedSqlStore, merge_first_rows
 from identity.plugins.sql.row_mapping import MappedTable, memoized
 from identity.plugins.sql.sql_store import versioned_update
 from identity.plugins.sql.statements import CompiledStatement
@@ -52,13 +52,17 @@ class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
         table = self.entity_table.table
         self._execute_for_one(delete(table).where(table.c.id == id))
 
-    def _list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[Any, ...]:
-        """The entities that end at ``until`` at the latest and after ``after``, soonest first."""
+    def _list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *scopes: ColumnElement[bool]
+    ) -> tuple[Any, ...]:
+        """The entities that end at ``until`` at the latest and after ``after``, soonest first: all, or those within one
+        of the scopes, each with an index of its own."""
         rows, column = self.entity_table, self.entity_table.table.c.until
         statement = rows.select.where(column <= seconds_from_datetime(until))
         if after is not None:
             statement = statement.where(column > seconds_from_datetime(after))
-        return self._fetch_values(rows.from_row, statement.order_by(column, rows.table.c.id).limit(limit))
+        arms = [statement.where(scope) for scope in scopes or (true(),)]
+        return self._fetch_values(rows.from_row, merge_first_rows(arms, (column, rows.table.c.id), limit))
 
 
 def has_not_ended(table: Table) -> ColumnElement[bool]:

@@ -129,9 +129,9 @@ def _partial_index(condition: str) -> dict[str, Any]:
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
-def _ending_index() -> Index:
+def _ending_index(*within: str) -> Index:
     """An index of the rows that end by themselves, which are few."""
-    return Index(None, "until", "id", **_partial_index("until IS NOT NULL"))
+    return Index(None, *within, "until", "id", **_partial_index("until IS NOT NULL"))
 
 
 organizations = _create_table(
@@ -192,6 +192,8 @@ project_grants = _create_table(
     Index(None, "project_id", "created_at", "id"),
     Index(None, "organization_id", "created_at", "id"),
     _ending_index(),
+    _ending_index("organization_id"),
+    _ending_index("project_id"),
 )
 
 users = _create_table(
@@ -279,6 +281,7 @@ user_grants = _create_table(
     Index(None, "organization_id"),
     Index(None, "project_grant_id", "created_at", "id", **_partial_index("project_grant_id IS NOT NULL")),
     _ending_index(),
+    _ending_index("organization_id"),
 )
 
 groups = _create_table(
@@ -300,6 +303,7 @@ group_members = _create_table(
     Index(None, "group_id", "created_at", "id"),
     Index(None, "user_id"),
     _ending_index(),
+    _ending_index("organization_id"),
 )
 
 group_grants = _create_table(

@@ -98,8 +98,10 @@ class ManagerContract(ContractBase):
         late, soon, past = (
             make.manager(user, until=NOW + days * DAY) for user, days in zip(users, (7, 1, -1), strict=True)
         )
+        soon = replace(soon, organization_id=on.organization.id)
         on.store(*users, late, soon, past)
         read = on.read.managers.list_ending
+        assert read(NOW, NOW + 7 * DAY, 10, organization_id=on.organization.id) == (soon,)
         assert read(NOW, NOW + 7 * DAY, 10) == (soon, late)
         assert read(NOW, NOW + 6 * DAY, 10) == (soon,)
         assert read(None, NOW + 7 * DAY, 2) == (past, soon)

@@ -46,5 +46,8 @@ class ProjectGrantContract(ContractBase):
         on.store(*projects, late, soon, past)
         read = on.read.project_grants.list_ending
         assert read(NOW, NOW + 7 * DAY, 10) == (soon, late)
+        for party in (on.organization, on.other_organization):
+            assert read(NOW, NOW + 7 * DAY, 10, organization_id=party.id) == (soon, late)
+        assert read(NOW, NOW + 7 * DAY, 10, organization_id="x") == ()
         assert read(NOW, NOW + 6 * DAY, 10) == (soon,)
         assert read(None, NOW + 7 * DAY, 2) == (past, soon)

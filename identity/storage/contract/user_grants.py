@@ -149,5 +149,7 @@ class UserGrantContract(ContractBase):
         on.store(*projects, late, soon, past)
         read = on.read.user_grants.list_ending
         assert read(NOW, NOW + 7 * DAY, 10) == (soon, late)
+        assert read(NOW, NOW + 7 * DAY, 10, organization_id=on.organization.id) == (soon, late)
+        assert read(NOW, NOW + 7 * DAY, 10, organization_id=on.other_organization.id) == ()
         assert read(NOW, NOW + 6 * DAY, 10) == (soon,)
         assert read(None, NOW + 7 * DAY, 2) == (past, soon)

@@ -1,6 +1,6 @@
 """Base classes of the stores in memory."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -85,9 +85,14 @@ EndingRowT = TypeVar("EndingRowT", bound=Ending)
 
 
 def list_ending(
-    rows: Iterable[EndingRowT], after: datetime | None, until: datetime, limit: int
+    rows: Iterable[EndingRowT],
+    after: datetime | None,
+    until: datetime,
+    limit: int,
+    is_included: Callable[[EndingRowT], bool] = lambda row: True,
 ) -> tuple[EndingRowT, ...]:
     """The rows that end at ``until`` at the latest and after ``after``, soonest first."""
+    rows = filter(is_included, rows)
     ending = (
         row for row in rows if row.until is not None and row.until <= until and (after is None or row.until > after)
     )

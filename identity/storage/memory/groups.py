@@ -48,8 +48,10 @@ class MemoryGroupMemberStore(MemoryEntityStore[GroupMember], GroupMemberStore):
             request,
         )
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupMember, ...]:
-        return list_ending(self._rows, after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupMember, ...]:
+        return list_ending(self._rows, after, until, limit, lambda row: organization_id in (None, row.organization_id))
 
 
 class MemoryGroupGrantStore(MemoryEntityStore[GroupGrant], GroupGrantStore):

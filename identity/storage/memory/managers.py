@@ -27,8 +27,10 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
         managers = (row for row in self._with_groups(now) if users.get(row.user_id).organization_id == organization_id)
         return tuple(self._narrowed(managers, now))
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[Manager, ...]:
-        return list_ending(self._rows, after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[Manager, ...]:
+        return list_ending(self._rows, after, until, limit, lambda row: organization_id in (None, row.organization_id))
 
     def _with_groups(self, now: datetime) -> Iterator[Manager]:
         """All roles, also those through groups."""

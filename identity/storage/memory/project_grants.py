@@ -26,5 +26,11 @@ class MemoryProjectGrantStore(MemoryEntityStore[ProjectGrant], ProjectGrantStore
         grants = (row for row in self._rows if getattr(row, filter_field) == filter_id)
         return page_newest_first(filter(is_found, grants), request)
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[ProjectGrant, ...]:
-        return list_ending(self._rows, after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[ProjectGrant, ...]:
+        def is_included(grant: ProjectGrant) -> bool:
+            owner_id = self._tables.projects.get(grant.project_id).organization_id
+            return organization_id in (None, grant.organization_id, owner_id)
+
+        return list_ending(self._rows, after, until, limit, is_included)

@@ -43,8 +43,10 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
         live = (row for row in grants if row.project_id in project_ids and row.active and not row.has_ended(now))
         return tuple(filter(None, (self._narrowed(row, now) for row in live)))
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[UserGrant, ...]:
-        return list_ending(self._rows, after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[UserGrant, ...]:
+        return list_ending(self._rows, after, until, limit, lambda row: organization_id in (None, row.organization_id))
 
     def _narrowed(self, grant: UserGrant, now: datetime) -> UserGrant | None:
         """The grant with the roles and the end that its project grant, if any, still allows."""

@@ -41,8 +41,11 @@ class GroupMemberStore(EntityStore[GroupMember]):
         """The group's members, newest first; a search matches the users."""
 
     @abstractmethod
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupMember, ...]:
-        """The memberships that end at ``until`` at the latest and after ``after``, soonest first."""
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupMember, ...]:
+        """The memberships that end at ``until`` at the latest and after ``after``, soonest first. With an organization,
+        those in its groups."""
 
 
 class GroupGrantStore(EntityStore[GroupGrant]):

@@ -41,5 +41,8 @@ class ManagerStore(EntityStore[Manager]):
         until the transaction ends: concurrent removals of the last two owners cannot both succeed."""
 
     @abstractmethod
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[Manager, ...]:
-        """The managers whose roles end at ``until`` at the latest and after ``after``, soonest first."""
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[Manager, ...]:
+        """The managers whose roles end at ``until`` at the latest and after ``after``, soonest first. With an
+        organization, those of the organization, its projects and the project grants that it gives."""

@@ -26,5 +26,8 @@ class ProjectGrantStore(EntityStore[ProjectGrant]):
         """The grants of this project, or those that this organization has received."""
 
     @abstractmethod
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[ProjectGrant, ...]:
-        """The grants that end at ``until`` at the latest and after ``after``, soonest first."""
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[ProjectGrant, ...]:
+        """The grants that end at ``until`` at the latest and after ``after``, soonest first. With an organization,
+        those that it receives or gives."""

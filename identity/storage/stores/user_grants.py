@@ -33,5 +33,8 @@ class UserGrantStore(EntityStore[UserGrant]):
         inactive or ended, with roles and end narrowed to what a project grant allows."""
 
     @abstractmethod
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[UserGrant, ...]:
-        """The grants that end at ``until`` at the latest and after ``after``, soonest first."""
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[UserGrant, ...]:
+        """The grants that end at ``until`` at the latest and after ``after``, soonest first. With an organization,
+        those of its users."""

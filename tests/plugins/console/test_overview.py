@@ -4,6 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 from identity.domain.organizations import Organization
+from identity.domain.permissions import Resource
+from identity.services.access_control import Principal
+from identity.services.commands.groups import AddGroup, AddGroupMember
+from identity.services.commands.managers import AddManager
+from identity.services.commands.user_grants import AddUserGrant
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
@@ -70,6 +75,31 @@ def test_refusals_are_counted_and_link_to_events(world: World, owner: Browser, o
     page = owner.click("Sign-in refused")
     assert len(page.html.select("tbody tr")) == 2
     assert "result=refused" in owner.url
+
+
+def test_ends_of_roles_are_listed_with_what_and_whose(
+    world: World, owner: Browser, sign_in: SignIn, organization: Organization
+) -> None:
+    soon = world.clock() + timedelta(days=3)
+    project, person = world.make_project(organization), world.make_human_user(organization)
+    resource = Resource.of_organization(organization.id)
+    with world.identity.transaction() as services:
+        group = services.groups.add(organization.id, AddGroup(name="Night shift"), principal=Principal.OPERATOR)
+        member = AddGroupMember(user_id=person.id, until=soon)
+        services.group_members.add(group.id, member, principal=Principal.OPERATOR)
+        grant = AddUserGrant(user_id=person.id, project_id=project.id, until=soon + timedelta(days=1))
+        services.user_grants.add(grant, principal=Principal.OPERATOR)
+        manager = AddManager(user_id=person.id, roles=frozenset({"ORG_OWNER_VIEWER"}), until=soon + timedelta(days=2))
+        services.managers.add(resource, manager, principal=Principal.OPERATOR)
+    rows = [row.get_text(" ", strip=True) for row in overview(owner, organization).html.select("#expiring tbody tr")]
+    assert [row.startswith(what) for row, what in zip(rows, ("Group m", "User g", "Manager r"), strict=True)] == [
+        True
+    ] * 3
+    assert "Night shift" in rows[0]
+    assert "Ends in 3 days" in rows[0]
+    # Who manages the organization is not for managers of users.
+    seen = overview(sign_in("ORG_USER_MANAGER"), organization).html.select("#expiring tbody tr")
+    assert len(seen) == 2
 
 
 def test_expiring_keys_need_service_user_read(world: World, sign_in: SignIn, organization: Organization) -> None:

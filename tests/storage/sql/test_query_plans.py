@@ -152,6 +152,12 @@ READS: dict[str, Call] = {
     "managers ending": lambda storage: storage.managers.list_ending(NOW, LATER, 10),
     "user grants ending": lambda storage: storage.user_grants.list_ending(NOW, LATER, 10),
     "project grants ending": lambda storage: storage.project_grants.list_ending(None, LATER, 10),
+    **{
+        f"{store} ending of organization": lambda storage, store=store: getattr(storage, store).list_ending(
+            NOW, LATER, 10, organization_id=ORGANIZATION.id
+        )
+        for store in ("managers", "user_grants", "project_grants", "group_members")
+    },
     "managers page": lambda storage: storage.managers.page(MANAGER.resource, NEWER),
     "effective": lambda storage: storage.user_grants.list_effective(PERSON.id, frozenset({PROJECT.id}), NOW),
     "audience": lambda storage: storage.projects.list_audience(frozenset({PROJECT.id}), ORGANIZATION.id, NOW),

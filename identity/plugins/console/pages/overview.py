@@ -3,14 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from identity.domain.audit import AuditEvent, Result
+from identity.domain.groups import GroupMember
+from identity.domain.managers import Manager
 from identity.domain.messages import gettext_lazy as _
-from identity.domain.permissions import Resource
+from identity.domain.permissions import ManagerLevel, Resource, ResourceKey
+from identity.domain.projects import ProjectGrant, UserGrant
+from identity.domain.users import Subject
 from identity.http import route_contexts
 from identity.pages.datetime_formatting import format_relative_time
 from identity.pages.event_labels import EventLabels
@@ -19,9 +23,18 @@ from identity.plugins.console.badges import Badge, EntityLink, expiry_badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.figure_cards import FigureCards
 from identity.plugins.console.lists import Cells
+from identity.plugins.console.memberships import load_resource_links
 from identity.plugins.console.page_sections import ActionSection, TableSection
+from identity.plugins.console.resource_types import GROUP
 from identity.plugins.console.routes import ConsoleRoute
-from identity.services.overview import ExpiringCredential, ExpiringCredentialKind, RefusalSummary
+from identity.plugins.console.user_display import display_user
+from identity.services.overview import (
+    EndingKind,
+    EndingRole,
+    ExpiringCredential,
+    ExpiringCredentialKind,
+    RefusalSummary,
+)
 
 #: Paths below the user's page.
 _CREDENTIAL_PATHS = {ExpiringCredentialKind.KEY: "keys", ExpiringCredentialKind.TOKEN: "personal-access-tokens"}
@@ -67,6 +80,21 @@ _GETTING_STARTED_STEPS = (
 )
 
 
+#: One of them is enough for the table of what expires.
+_EXPIRING_PERMISSIONS = (
+    "service_user.read",
+    "user_grant.read",
+    "project_grant.read",
+    "organization_manager.read",
+    "group.read",
+)
+_ENDING_LABELS = {
+    EndingKind.USER_GRANT: _("User grant"),
+    EndingKind.PROJECT_GRANT: _("Project grant"),
+    EndingKind.MANAGER: _("Manager role"),
+    EndingKind.GROUP_MEMBER: _("Group membership"),
+}
+
 #: What expires within this time is pointed out, and what expires within a day is urgent.
 _SOON, _URGENT = timedelta(days=7), timedelta(days=1)
 _MOST_EXPIRING_POINTED_OUT, _MOST_NETWORKS_POINTED_OUT = 3, 2
@@ -98,18 +126,23 @@ def load_overview(page: ConsolePage, organization_id: str | None) -> Overview:
     resource = Resource.INSTANCE if organization_id is None else Resource.of_organization(organization_id)
     sections: list[TableSection] = []
     attention: list[AttentionItem] = []
-    if access.is_permitted(page.principal, "service_user.read", resource):
+    if any(access.is_permitted(page.principal, permission, resource) for permission in _EXPIRING_PERMISSIONS):
         may_write = access.is_permitted(page.principal, "service_user.write", resource)
-        expiring = page.services.overview.list_expiring(organization_id, principal=page.principal)
+        expiring: Sequence[ExpiringCredential] = ()
+        if access.is_permitted(page.principal, "service_user.read", resource):
+            expiring = page.services.overview.list_expiring(organization_id, principal=page.principal)
         attention += _expiring_items(page, expiring)
+        dated = [
+            (credential.expires_at, _expiring_cells(page, credential, organization_id, may_write=may_write))
+            for credential in expiring
+        ]
+        dated += _ending_rows(page, page.services.overview.list_ending(organization_id, principal=page.principal))
         sections.append(
             TableSection(
                 "expiring",
                 _("Expires soon"),
                 columns=(_("What"), _("Whose data"), _("State"), _("Expiration date")),
-                rows=[
-                    _expiring_cells(page, credential, organization_id, may_write=may_write) for credential in expiring
-                ],
+                rows=[cells for _at, cells in sorted(dated, key=lambda item: item[0])],
                 has_row_buttons=True,
                 empty=_("Nothing expires in the next 30 days."),
             )
@@ -196,6 +229,45 @@ def _expiring_cells(
         ui.when(expiring.expires_at),
         new if may_write and expiring.owner.is_active else "",
     )
+
+
+def _ending_rows(page: ConsolePage, ending: Sequence[EndingRole]) -> Iterator[tuple[datetime, Cells]]:
+    """What ends, at what, and who has it; with a button to give it for longer."""
+    ui, t = page.template_macros, page.translator.gettext
+    keys = {item: _resource_key(item) for item in ending}
+    links = load_resource_links(page, {key for key in keys.values() if key is not None})
+    groups = page.services.storage.groups.find_many(
+        {item.entity.group_id for item in ending if isinstance(item.entity, GroupMember)}
+    )
+    for item in ending:
+        key, place = keys[item], EntityLink("")
+        if key is not None:
+            place = links.get(key, place)
+        elif isinstance(item.entity, GroupMember) and item.entity.group_id in groups:
+            group = groups[item.entity.group_id]
+            place = EntityLink(group.name, GROUP.path_of(group))
+        holder = (
+            page.entity_link(display_user(page, item.holder))
+            if isinstance(item.holder, Subject)
+            else escape(item.holder.name)
+        )
+        what = ui.named(t(_ENDING_LABELS[item.kind]), place.href, place.name)
+        yield item.ends_at, (what, holder, page.render_end(item.entity), ui.when(item.ends_at), "")
+
+
+def _resource_key(ending: EndingRole) -> ResourceKey | None:
+    """Where the roles are; None for a group."""
+    match ending.entity:
+        case UserGrant(project_grant_id=str(grant_id)):
+            return ResourceKey(ManagerLevel.PROJECT_GRANT, grant_id)
+        case UserGrant(project_id=project_id):
+            return ResourceKey(ManagerLevel.PROJECT, project_id)
+        case ProjectGrant(id=grant_id):
+            return ResourceKey(ManagerLevel.PROJECT_GRANT, grant_id)
+        case Manager(resource=resource):
+            return resource
+        case _:
+            return None
 
 
 def _refusal_rows(

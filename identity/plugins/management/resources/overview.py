@@ -4,12 +4,13 @@ from typing import Any
 
 from identity.domain.instance import Instance
 from identity.domain.organizations import Organization
+from identity.domain.users import Subject
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import INSTANCE, ORGANIZATION
 from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.plugins.management.resources.audit_events import ActorRepresentation
-from identity.services.overview import ExpiringCredentialKind
+from identity.services.overview import EndingKind, ExpiringCredentialKind
 
 
 class ExpiringCredentialRepresentation(Representation):
@@ -19,6 +20,17 @@ class ExpiringCredentialRepresentation(Representation):
     id: str
     user_id: str | None
     expires_at: DateTime
+
+
+class EndingRoleRepresentation(Representation):
+    """A user grant, project grant, manager role or group membership that ends within 30 days. `user_id` is null for a
+    project grant, whose organization is `organization_id`."""
+
+    kind: EndingKind
+    id: str
+    user_id: str | None
+    organization_id: str | None
+    ends_at: DateTime
 
 
 class RefusalSummaryRepresentation(Representation):
@@ -44,11 +56,13 @@ class GettingStartedRepresentation(Representation):
 
 
 class OverviewRepresentation(Representation):
-    """Soonest and newest first: at most 50 that expire within 30 days, and 20 that were refused within 24 hours."""
+    """Soonest and newest first: at most 50 that expire and 20 of each kind that end within 30 days, and 20 that were
+    refused within 24 hours. `ending` has only what the caller may read where it applies."""
 
     has_volatile_members = True
 
     expiring: list[ExpiringCredentialRepresentation]
+    ending: list[EndingRoleRepresentation]
     refused: list[RefusalSummaryRepresentation]
 
 
@@ -69,6 +83,18 @@ def _represent_expiring(
     ]
 
 
+def _represent_ending(call: OperationCall[Any], organization_id: str | None) -> list[EndingRoleRepresentation]:
+    return [
+        EndingRoleRepresentation.from_value(
+            ending,
+            id=ending.entity.id,
+            user_id=ending.holder.user.id if isinstance(ending.holder, Subject) else None,
+            organization_id=None if isinstance(ending.holder, Subject) else ending.holder.id,
+        )
+        for ending in call.services.overview.list_ending(organization_id, principal=call.principal)
+    ]
+
+
 def _represent_refused(call: OperationCall[Any], organization_id: str | None) -> list[RefusalSummaryRepresentation]:
     return [
         RefusalSummaryRepresentation.from_value(
@@ -81,13 +107,18 @@ def _represent_refused(call: OperationCall[Any], organization_id: str | None) ->
 def _represent_organization(call: OperationCall[Organization]) -> OrganizationOverviewRepresentation:
     return OrganizationOverviewRepresentation(
         expiring=_represent_expiring(call, call.entity.id),
+        ending=_represent_ending(call, call.entity.id),
         refused=_represent_refused(call, call.entity.id),
         first_steps=GettingStartedRepresentation.from_value(call.services.overview.getting_started(call.entity.id)),
     )
 
 
 def _represent_instance(call: OperationCall[Instance]) -> OverviewRepresentation:
-    return OverviewRepresentation(expiring=_represent_expiring(call, None), refused=_represent_refused(call, None))
+    return OverviewRepresentation(
+        expiring=_represent_expiring(call, None),
+        ending=_represent_ending(call, None),
+        refused=_represent_refused(call, None),
+    )
 
 
 _OVERVIEWS = ApiResource[None]("instance_overview", OverviewRepresentation, permission_subject="audit_event")

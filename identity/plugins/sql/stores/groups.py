@@ -84,8 +84,11 @@ class SqlGroupMemberStore(SqlEntityStore[GroupMember], GroupMemberStore):
         rows = MEMBER_TABLE.select.where(group_members.c.group_id == group_id)
         return self._page_newest_first(MEMBER_TABLE, rows, request, search_column=group_members.c.user_id)
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupMember, ...]:
-        return self._list_ending(after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupMember, ...]:
+        scopes = () if organization_id is None else (group_members.c.organization_id == organization_id,)
+        return self._list_ending(after, until, limit, *scopes)
 
 
 class SqlGroupGrantStore(SqlEntityStore[GroupGrant], GroupGrantStore):

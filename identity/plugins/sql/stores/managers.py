@@ -107,8 +107,12 @@ class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
         rows = self._fetch_all(statement, {**parameters, "now": seconds_from_datetime(now)})
         return tuple(_limit(ENTITY_TABLE.from_row(row[:-2]), row[-2:]) for row in rows)
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[Manager, ...]:
-        return self._list_ending(after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[Manager, ...]:
+        # Few managers have an end: those of all organizations are read.
+        scopes = () if organization_id is None else (table.c.organization_id == organization_id,)
+        return self._list_ending(after, until, limit, *scopes)
 
     def page(
         self,

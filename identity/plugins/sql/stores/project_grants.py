@@ -2,9 +2,12 @@
 
 from datetime import datetime
 
+from sqlalchemy import select
+
 from identity.domain.projects import ProjectGrant
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
 from identity.plugins.sql.tables import project_grants as table
+from identity.plugins.sql.tables import projects
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.project_grants import ProjectGrantFilterField, ProjectGrantStore
 
@@ -29,5 +32,11 @@ class SqlProjectGrantStore(SqlEntityStore[ProjectGrant], ProjectGrantStore):
         statement = ENTITY_TABLE.select.where(table.c[filter_field] == filter_id)
         return self._page_newest_first(ENTITY_TABLE, statement, request, search_column=_OTHER_FIELD[filter_field])
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[ProjectGrant, ...]:
-        return self._list_ending(after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[ProjectGrant, ...]:
+        if organization_id is None:
+            return self._list_ending(after, until, limit)
+        given = select(projects.c.id).where(projects.c.organization_id == organization_id)
+        scopes = table.c.organization_id == organization_id, table.c.project_id.in_(given)
+        return self._list_ending(after, until, limit, *scopes)

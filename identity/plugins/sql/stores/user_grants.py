@@ -72,8 +72,11 @@ class SqlUserGrantStore(SqlEntityStore[UserGrant], UserGrantStore):
         rows = self._fetch_all(_LIST_EFFECTIVE, parameters)
         return tuple(_limit(ENTITY_TABLE.from_row(row[:-3]), row[-3:]) for row in rows)
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[UserGrant, ...]:
-        return self._list_ending(after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[UserGrant, ...]:
+        scopes = () if organization_id is None else (table.c.organization_id == organization_id,)
+        return self._list_ending(after, until, limit, *scopes)
 
 
 def _limit(grant: UserGrant, limits: Row) -> UserGrant:
