@@ -32,7 +32,7 @@ def test_activity_shows_who_took_a_role(world: World, owner: Browser, organizati
     person = make_person_without_role(world, organization)
     page = owner.open(f"/console/users/{person.id}/activity")
     removed = items(page)[0]
-    assert "The operator" in removed.get_text()
+    assert "by the operator" in removed.get_text()
     assert "buyer" in removed.select_one("del").get_text()
     added = items(page)[1]
     assert "buyer" in " ".join(item.get_text() for item in added.select("ins"))

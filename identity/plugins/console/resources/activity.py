@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.audit import AuditEvent, AuditFilter, Result
+from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import Resource
 from identity.http.endpoint_routes import request_context
@@ -24,6 +24,12 @@ from identity.plugins.console.resources.audit_events import is_text_list, reason
 ACTIVITY_PATH = "/activity"
 _KIND_PARAM = "kind"
 _PAGE_SIZE = 30
+#: Languages inflect these differently from names.
+_BY_UNNAMED_ACTOR = {
+    ActorKind.OPERATOR: _("{event} by the operator"),
+    ActorKind.SYSTEM: _("{event} by the service itself"),
+    ActorKind.ANONYMOUS: _("{event} by an unknown user"),
+}
 #: Members of details that name the user of the page, or repeat ids of the event.
 _HIDDEN_FIELDS = frozenset({"user_id", "id", "version", "changed_at"})
 
@@ -117,7 +123,8 @@ class UserActivityPage(DetailPage[Any]):
         label = t(EventLabels.EVENTS.get(event.event, event.event))
         text = Markup('<a href="{}/audit-events/{}">{}</a>').format(CONSOLE_PATH, event.id, label)
         if event.actor.id != self.entity.id:
-            text = t("{event} by {actor}", event=text, actor=self.entity_link(names.actor_link(event)))
+            by = _BY_UNNAMED_ACTOR.get(event.actor.kind, _("{event} by {actor}"))
+            text = t(by, event=text, actor=self.entity_link(names.actor_link(event)))
         elif event.object_id not in (None, self.entity.id) and event.user_id != self.entity.id:
             text = t(
                 "{event}: {object}",
