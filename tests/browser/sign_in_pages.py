@@ -311,6 +311,14 @@ def sign_out_asked_by_nobody(scene: BrowserScenario) -> None:
     scene.open("/oauth/v2/endsession")
 
 
+@page("/sign-out", names=True)
+def sign_out_of_one(scene: BrowserScenario) -> None:
+    """The service's own page, in a browser with two accounts."""
+    scene.site.start_session(scene.profile, scene.make_user("Bert", "Sommer"))
+    scene.sign_in()
+    scene.open("/sign-out")
+
+
 @page("/signed-out", main=True, names=True)
 def signed_out(scene: BrowserScenario) -> None:
     scene.open(f"/signed-out?{_logout(scene)}")
