@@ -14,6 +14,7 @@ import pytest
 import requests
 
 from identity.plugins.console.snippets import APPLICATION_FRAMEWORKS, SERVICE_USER_FRAMEWORKS
+from tests.browser.chromium import Chromium
 from tests.external_programs import program
 from tests.house.docs_programs import submitted
 from tests.house.service_processes import free_port
@@ -25,6 +26,9 @@ pytestmark = pytest.mark.thorough
 
 #: Versions of the packages for Node that the tests install.
 NODE_PACKAGES = ("express@5.3.0", "express-session@1.19.0", "openid-client@6.9.0")
+NEXT_PACKAGES = ("next@16.4.6", "react@19.3.1", "react-dom@19.3.1", "next-auth@4.24.15")
+REACT_PACKAGES = ("react@19.3.1", "react-dom@19.3.1", "react-oidc-context@3.3.1", "oidc-client-ts@3.5.0", "vite@8.4.0")
+GO_MODULES = ("github.com/coreos/go-oidc/v3@v3.21.0", "golang.org/x/oauth2@v0.38.0")
 
 
 class Console:
@@ -93,20 +97,27 @@ def estate(service: RunningService, tmp_path_factory: pytest.TempPathFactory) ->
 def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a project with the packages for Node."""
     folder = tmp_path_factory.mktemp("node")
-    npm = program("npm", "npm", missing="what judges examples is not installed", option="IDENTITY_EXAMPLE_TESTS")
-    done = subprocess.run([npm, "install", "--no-audit", "--no-fund", *NODE_PACKAGES], cwd=folder, capture_output=True)
+    install("npm", ["install", "--no-audit", "--no-fund", *NODE_PACKAGES], folder)
+    return folder
+
+
+def install(tool: str, arguments: list[str], folder: Path, **variables: str) -> None:
+    """Fetch packages with npm or go. Without them, the test is skipped, or fails if it is required."""
+    missing, option = "what judges examples is not installed", "IDENTITY_EXAMPLE_TESTS"
+    command = [program(tool, tool, missing=missing, option=option), *arguments]
+    done = subprocess.run(command, cwd=folder, env=os.environ | variables, capture_output=True)
     if done.returncode != 0:
-        reason = "what judges examples is not installed: the packages for Node cannot be fetched"
-        if os.environ.get("IDENTITY_EXAMPLE_TESTS") == "required":
+        reason = f"{missing}: {tool} cannot fetch packages"
+        if os.environ.get(option) == "required":
             pytest.fail(f"{reason}: {done.stderr!r}")
         pytest.skip(reason)
-    return folder
 
 
 def write(files: dict[str, str], folder: Path) -> None:
     """Save the files, without the boxes with commands."""
     for name, text in files.items():
-        if name.endswith((".py", ".mjs", ".sh", ".go")):
+        if name.endswith((".py", ".mjs", ".sh", ".go", ".js", ".jsx")):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text + "\n")
 
 
@@ -202,6 +213,80 @@ def test_express(
             assert "First Owner" in sign_in(service, home)
 
 
+@pytest.mark.exhaustive
+def test_next(service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path) -> None:
+    install("npm", ["install", "--no-audit", "--no-fund", *NEXT_PACKAGES], tmp_path)
+    port = free_port()
+    home, client_id = f"http://localhost:{port}", estate["web"]
+    write(console.connect(f"/console/applications/{client_id}", "next", home), tmp_path)
+    # As create-next-app makes it.
+    layout = "export default ({ children }) => <html><body>{children}</body></html>;"
+    (tmp_path / "app" / "layout.js").write_text(layout)
+    variables = {
+        "CLIENT_SECRET": estate[f"secret of {client_id}"],
+        "NEXTAUTH_URL": home,
+        "NEXTAUTH_SECRET": "x" * 32,
+        "NEXT_TELEMETRY_DISABLED": "1",
+    }
+    command = ["npx", "next", "dev", "--port", str(port)]
+    with (
+        started(command, f"{home}/api/auth/providers", tmp_path / "log", tmp_path, **variables),
+        requests.Session() as browser,
+    ):
+        page = browser.get(home, timeout=60)
+        assert urlsplit(page.url).path == "/api/auth/signin"
+        token = browser.get(f"{home}/api/auth/csrf", timeout=60).json()["csrfToken"]
+        form = {"csrfToken": token, "callbackUrl": home}
+        response = browser.post(f"{home}/api/auth/signin/identity", form, timeout=60)
+        response = submitted(browser, response, login_name=service.login_name)
+        response = submitted(browser, response, password=NEW_PASSWORD)
+        assert "First Owner" in response.text, (tmp_path / "log").read_text()
+
+
+@pytest.mark.exhaustive
+def test_react(service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path) -> None:
+    install("npm", ["install", "--no-audit", "--no-fund", *REACT_PACKAGES], tmp_path)
+    port = free_port()
+    home = f"http://localhost:{port}"
+    write(console.connect(f"/console/applications/{estate['browser']}", "react", home), tmp_path)
+    (tmp_path / "index.html").write_text('<div id="root"></div><script type="module" src="/src/main.jsx"></script>')
+    (tmp_path / "vite.config.mjs").write_text('export default { esbuild: { jsx: "automatic" } };')
+    chromium = Chromium(tmp_path / "chromium")
+    try:
+        with started(["npx", "vite", "--port", str(port), "--strictPort"], home, tmp_path / "log", tmp_path):
+            tab = chromium.profile().tab()
+            tab.open(home)
+            tab.wait(lambda: "Sign in" in tab.text)
+            tab.press("Sign in")
+            tab.send(login_name=service.login_name)
+            tab.send(password=NEW_PASSWORD)
+            tab.wait(lambda: "Hello First Owner" in tab.text)
+            assert tab.url == f"{home}/"
+            tab.press("Sign out")
+            tab.wait(lambda: "Sign in" in tab.text)
+    finally:
+        chromium.close()
+
+
+@pytest.mark.exhaustive
+def test_go(service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path) -> None:
+    home, client_id, variables = "http://localhost:8000", estate["web"], {"GOFLAGS": "-mod=mod"}
+    write(console.connect(f"/console/applications/{client_id}", "go", home), tmp_path)
+    install("go", ["mod", "init", "example.com/web"], tmp_path)
+    for module in GO_MODULES:
+        install("go", ["get", module], tmp_path)
+    install("go", ["build", "-o", "program", "."], tmp_path, **variables)
+    secret = estate[f"secret of {client_id}"]
+    with (
+        started(["./program"], f"{home}/none", tmp_path / "log", tmp_path, CLIENT_SECRET=secret),
+        requests.Session() as browser,
+    ):
+        response = submitted(browser, browser.get(f"{home}/sign-in", timeout=30), login_name=service.login_name)
+        response = submitted(browser, response, password=NEW_PASSWORD)
+        assert response.json()["Name"] == "First Owner"
+        assert browser.get(f"{home}/callback?code=stolen&state=foreign", timeout=30).status_code == 400
+
+
 @pytest.mark.parametrize("kind", ["web", "browser"])
 def test_curl_signs_in(
     service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path, kind: str
@@ -277,12 +362,13 @@ def test_service_user_calls_an_api_from_python(
     assert json.loads(done.stdout) == {"user": estate["robot"], "roles": ["reader"]}
 
 
-def test_every_python_and_express_snippet_is_run() -> None:
+def test_every_python_and_node_snippet_is_run() -> None:
     run_pairs = {
         (framework.key, kind.value)
         for framework in APPLICATION_FRAMEWORKS
         for kind in framework.types
-        if framework.key in ("fastapi", "flask", "django", "express")
+        if framework.key in ("fastapi", "flask", "django", "express", "next", "react")
     }
-    assert run_pairs == PYTHON.keys() | {("express", kind) for kind in ("web", "browser", "api")}
+    express = {("express", kind) for kind in ("web", "browser", "api")}
+    assert run_pairs == PYTHON.keys() | express | {("next", "web"), ("react", "browser")}
     assert {framework.key for framework in SERVICE_USER_FRAMEWORKS} >= {"curl", "python", "go"}
