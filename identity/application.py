@@ -34,6 +34,7 @@ from identity.settings import Settings
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import StorageUnavailable
 from identity.system_checks import SystemChecks
+from identity.system_monitor import SYSTEM_REPORT_JOB, SystemMonitor
 from identity.transaction_manager import ExplicitTransactionManager
 from identity.webhook_sender import WebhookSender
 
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 
 _MAX_CACHED_REFUSALS = 10_000
 _OUTBOX_INTERVAL = timedelta(minutes=1)
+_SYSTEM_REPORT_INTERVAL = timedelta(hours=1)
 
 
 @dataclass
@@ -65,6 +67,7 @@ class IdentityApplication:
     webhook_sender: WebhookSender = field(init=False)
     system_checks: SystemChecks = field(init=False)
     background_monitor: BackgroundWorkMonitor = field(init=False)
+    system_monitor: SystemMonitor = field(init=False)
     observers: Sequence[instrumentation.InstrumentationObserver] = field(init=False)
     #: Number of processes of this service on this machine.
     process_count: int = 1
@@ -120,6 +123,12 @@ class IdentityApplication:
         )
         self.background_monitor = BackgroundWorkMonitor(
             self.settings, lambda: self.read_session(SYSTEM), lambda: self.background_worker
+        )
+        self.system_monitor = SystemMonitor(
+            self.system_checks.run,
+            lambda: self.backend.read_facts(),
+            lambda: self.clock(),
+            lambda: self.background_worker.run_now(SYSTEM_REPORT_JOB),
         )
         self.has_hsts = self.settings.base_url.startswith("https://")
 
@@ -238,7 +247,10 @@ class IdentityApplication:
         webhooks = BackgroundJob(
             self.webhook_sender.name, _OUTBOX_INTERVAL, self.webhook_sender.run, has_own_thread=True
         )
-        return BackgroundWorker([*self.background_jobs.jobs, *sending, webhooks])
+        report = BackgroundJob(
+            SYSTEM_REPORT_JOB, _SYSTEM_REPORT_INTERVAL, lambda: self.system_monitor.run(), has_own_thread=True
+        )
+        return BackgroundWorker([*self.background_jobs.jobs, *sending, webhooks, report])
 
     def _create_outbox_sender(self, delivery: Delivery) -> OutboxSender:
         return OutboxSender(

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _EXPIRING_KEYS_INTERVAL = timedelta(hours=6)
 _DELETION_INTERVAL = timedelta(hours=1)
 _ENDS_OF_ROLES_INTERVAL = timedelta(hours=1)
+_IMPERSONATIONS_INTERVAL = timedelta(minutes=1)
 _USER_IMPORTS_INTERVAL = timedelta(seconds=30)
 _LAST_USED_INTERVAL = timedelta(minutes=1)
 _PEOPLE_INTERVAL = timedelta(minutes=1)
@@ -82,6 +83,7 @@ class BackgroundJobs:
             BackgroundJob(EXPIRING_KEYS_JOB, _EXPIRING_KEYS_INTERVAL, self.record_expiring_keys),
             BackgroundJob("account deletions", _DELETION_INTERVAL, self.delete_due_accounts_with_lease),
             BackgroundJob("ends of roles", _ENDS_OF_ROLES_INTERVAL, self.tidy_ended_roles_with_lease),
+            BackgroundJob("impersonations", _IMPERSONATIONS_INTERVAL, self.record_expired_impersonations),
             BackgroundJob("last uses", _LAST_USED_INTERVAL, self.flush_last_used),
             BackgroundJob(ACTIVITY_JOB, ACTIVITY_INTERVAL, self.flush_activity),
             BackgroundJob(USER_IMPORTS_JOB, _USER_IMPORTS_INTERVAL, self.user_importer.run, has_own_thread=True),
@@ -108,6 +110,8 @@ class BackgroundJobs:
         return leases.Lease("purge", span, lambda: self._transaction(SYSTEM), self._clock)
 
     def _purge(self, goes_on: Callable[[], bool]) -> dict[str, int]:
+        # Expired sessions are among what is purged.
+        self.record_expired_impersonations()
         now = self._clock()
         deleted: Counter[str] = Counter()
         failures: list[Exception] = []
@@ -204,6 +208,14 @@ class BackgroundJobs:
     def tidy_ended_roles_with_lease(self) -> None:
         if self._acquire_lease("ends of roles", _ENDS_OF_ROLES_INTERVAL / 2):
             self.tidy_ended_roles()
+
+    def record_expired_impersonations(self) -> None:
+        """Record the ends of sessions in which a manager was signed in as another. Writes only if there are some."""
+        with self._reading(SYSTEM) as services:
+            expired = services.storage.sessions.list_expired_impersonations(services.now, 1)
+        if expired:
+            with self._transaction(SYSTEM) as services:
+                services.impersonations.record_expired()
 
     def delete_due_accounts(self) -> int:
         """Delete accounts whose deletion was requested long enough ago; returns their number."""

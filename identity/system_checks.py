@@ -61,6 +61,11 @@ class SystemChecks:
     def __iter__(self) -> Iterator[SystemCheck]:
         return iter(self._checks)
 
+    def run(self) -> dict[str, str | None]:
+        """All checks by name, with what to fix; None for those that pass."""
+        found = self.failures()
+        return {check.name: found.get(check.name) for check in self}
+
     def failures(self, *, readiness_only: bool = False) -> dict[str, str]:
         """Failed checks by name, with what to fix. Empty if all pass. ``readiness_only`` skips the others."""
         found = {}

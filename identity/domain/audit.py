@@ -119,6 +119,8 @@ class AuditEvent:
     SIGN_IN_REFUSED: ClassVar[str] = "authentication.refused"
     #: A manager signed in as the user; the detail says who, and why.
     IMPERSONATION_STARTED: ClassVar[str] = "user.impersonation_started"
+    #: The end: by the manager, or by the service when the time was over.
+    IMPERSONATION_ENDED: ClassVar[str] = "user.impersonation_ended"
 
     id: str
     at: datetime

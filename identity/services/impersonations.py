@@ -19,6 +19,9 @@ from identity.services.commands.impersonations import StartImpersonation
 from identity.services.impersonation_rules import ImpersonationRules
 from identity.services.sessions import SessionService
 
+#: Sessions that are ended in one transaction.
+_AT_ONCE = 100
+
 
 @dataclass(eq=False, repr=False)
 class ImpersonationService(Service):
@@ -70,6 +73,20 @@ class ImpersonationService(Service):
         ids = {session.impersonator_id for session in sessions if session.impersonator_id is not None}
         found = self._storage.users.find_subjects(sorted(ids)) if ids else {}
         return {id_: found[id_].login_name if id_ in found else id_ for id_ in ids}
+
+    def record_expired(self) -> None:
+        """End sessions whose time is over, and record each end once, by whichever process is first."""
+        expired = self._storage.sessions.list_expired_impersonations(self._now, _AT_ONCE)
+        names = self.list_impersonators(account.session for account in expired)
+        for account in expired:
+            session = account.session
+            if self._storage.sessions.end(session.id, session.ends_at):
+                detail = {
+                    "session_id": session.id,
+                    "impersonator": names[session.impersonator_id or ""],
+                    "ends_at": to_json_value(session.ends_at),
+                }
+                self._record_about(AuditEvent.IMPERSONATION_ENDED, account.subject, detail)
 
     def _end(self, manager: Subject) -> datetime:
         entries = self._access.load_principal(manager).manager_entries

@@ -7,6 +7,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
+from identity.crypto.secrets import token_digest
 from identity.domain.audit import Actor, AuditFilter, Result
 from identity.domain.groups import GroupMember
 from identity.domain.managers import Manager
@@ -14,11 +15,12 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import ProjectGrant, UserGrant
+from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl, Principal
-from identity.services.base import Service
+from identity.services.base import Service, translate_storage_errors
 from identity.services.signing_keys import SigningKeyService
 from identity.storage.paging import MAX_PAGE_ROWS, PageRequest
 from identity.storage.stores.users import UserKind
@@ -29,6 +31,8 @@ _MOST_EXPIRING = 50
 _MOST_ENDING = 20
 _MOST_REFUSED = 20
 _SINGLE_ROW = PageRequest(limit=1)
+#: The kind of the records of those who hide the set-up steps.
+_HIDDEN_STEPS = "hidden_steps"
 
 
 class ExpiringCredentialKind(StrEnum):
@@ -195,7 +199,33 @@ class OverviewService(Service):
             manager=bool(managers),
         )
 
+    def are_steps_hidden(self, organization_id: str, *, principal: Principal) -> bool:
+        """True if the caller has hidden the set-up steps of the organization."""
+        key = _hidden_steps_key(organization_id, principal)
+        return key is not None and self._storage.records.find(CORE_NAMESPACE, _HIDDEN_STEPS, key) is not None
+
+    def hide_steps(self, organization_id: str, *, principal: Principal) -> None:
+        """Hide the set-up steps of the organization for the caller alone; nothing happens the second time."""
+        key = _hidden_steps_key(organization_id, principal)
+        if key is not None:
+            record = Record(
+                plugin=CORE_NAMESPACE, kind=_HIDDEN_STEPS, key=key, user_id=principal.id, created_at=self._now
+            )
+            with translate_storage_errors("user", principal.id or ""):
+                self._storage.records.add(record)
+
+    def show_steps(self, organization_id: str, *, principal: Principal) -> None:
+        """The reverse."""
+        key = _hidden_steps_key(organization_id, principal)
+        if key is not None:
+            self._storage.records.delete(CORE_NAMESPACE, _HIDDEN_STEPS, key)
+
     def _list_retiring_keys(self, until: datetime) -> Iterator[ExpiringCredential]:
         for key, state, retires_at, _ in self._signing_keys.list_key_states():
             if state is KeyState.ACTIVE and retires_at is not None and retires_at <= until:
                 yield ExpiringCredential(ExpiringCredentialKind.SIGNING_KEY, key, None, retires_at)
+
+
+def _hidden_steps_key(organization_id: str, principal: Principal) -> bytes | None:
+    """None for the operator."""
+    return None if principal.id is None else token_digest(f"{principal.id}|{organization_id}")

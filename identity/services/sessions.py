@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_id, new_token, token_digest
+from identity.domain.audit import AuditEvent
 from identity.domain.authentication import Proof, proof_methods
 from identity.domain.errors import NotFound
 from identity.domain.policies import Policy
@@ -175,7 +176,7 @@ class SessionService(Service):
         if not self._storage.sessions.end(account.session.id, self._now):
             return
         if account.session.is_impersonated:
-            self._record("user.impersonation_ended", account, client_id)
+            self._record(AuditEvent.IMPERSONATION_ENDED, account, client_id)
         else:
             self._storage.sessions.end_for_impersonator(account.subject.user.id, self._now)
             self._record("session.ended", account, client_id)

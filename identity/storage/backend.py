@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from identity.instrumentation import PoolUsage
@@ -74,6 +75,15 @@ class Storage(ABC):
     purges: PurgeStore
     sealed_values: SealedValueStore
     search: SearchStore
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What an operator wants to know of the database; ``size`` in bytes, None if unknown."""
+
+    product: str
+    version: str = ""
+    size: int | None = None
 
 
 class Backend(ABC):
@@ -149,6 +159,10 @@ class Backend(ABC):
         """A message for the operator if this many processes may open more connections than the server allows. None if
         the limit suffices or is unknown. Raises StorageUnavailable."""
         return None
+
+    def read_facts(self) -> DatabaseFacts:
+        """Product, version and size of the database; may take a while. Raises StorageUnavailable."""
+        return DatabaseFacts(self.name)
 
     def dump(self) -> AbstractContextManager[StorageDump]:
         """A consistent dump of everything committed, for a backup; writers do not wait. Raises StorageUnavailable, also

@@ -76,6 +76,8 @@ NOBODY = "q=zzz"
 
 show_page("console-overview", f"{ORGANIZATION}/overview", main=True, names=True, chinese=True)
 show_page("console-first-steps", f"{EMPTY}/overview")
+show_page("console-first-steps-hide", f"{EMPTY}/overview/hide-steps")
+show_page("console-first-steps-show", f"{EMPTY}/overview/show-steps")
 show_page("console-organizations", "/organizations", names=True)
 show_page("console-organizations-sorted", "/organizations?sort=-name&limit=3", main=True)
 show_page("console-organizations-searched", "/organizations?q=Northwind")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyramid.interfaces import IRoutesMapper
 
-from identity.domain.audit import AuditEvent, AuditFilter
+from identity.domain.audit import ActorKind, AuditEvent, AuditFilter
 from identity.domain.authentication import ACR_VALUES
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
@@ -143,14 +143,21 @@ def test_only_active_people_with_no_more_rights_can_be_impersonated(
 
 
 def test_session_ends_after_fifteen_minutes_whatever_happens_in_it(
-    world: World, browser: Browser, ada: HumanUser
+    world: World, browser: Browser, manager: HumanUser, ada: HumanUser
 ) -> None:
     start(browser, ada)
     for _ in range(3):
         world.clock.advance(minutes=4)
         assert is_impersonating(browser, ada)
+    record_expired = world.identity.background_jobs.record_expired_impersonations
+    record_expired()
     world.clock.advance(minutes=3)
     assert not is_impersonating(browser, ada)
+    for _ in range(2):
+        record_expired()
+    [event] = [event for event in events(world, ada) if event.event == "user.impersonation_ended"]
+    assert event.actor.kind is ActorKind.SYSTEM
+    assert manager.user_name in str(event.detail["impersonator"])
 
 
 def lose_role(world: World, manager: HumanUser, ada: HumanUser) -> None:

@@ -27,7 +27,8 @@ EVERYBODY = "signed in"
 ROUTES = {
     EVERYBODY: "GET /me",
     ANY: "GET /instance; GET /organizations; GET /roles; GET /search",
-    "instance.read": "GET /instance/policy; GET /instance/figures; GET /instance/webhooks; GET /instance/plugins",
+    "instance.read": "GET /instance/policy; GET /instance/figures; GET /instance/webhooks; GET /instance/plugins;"
+    " GET /instance/system-report",
     "instance_manager.read": "GET /instance/managers",
     "instance_manager.write": "POST /instance/managers",
     "signing_key.read": "GET /instance/signing-keys",

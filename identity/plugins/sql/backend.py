@@ -30,7 +30,7 @@ from identity.plugins.sql.settings import POSTGRESQL, SQLITE, SqlPluginSettings
 from identity.plugins.sql.standby import StandbyPool
 from identity.plugins.sql.storage import SqlStorage
 from identity.plugins.sql.write_transactions import SqlTransactionParticipant
-from identity.storage.backend import Backend, Storage
+from identity.storage.backend import Backend, DatabaseFacts, Storage
 from identity.storage.dump import StorageDump
 from identity.storage.errors import StorageUnavailable
 
@@ -54,6 +54,20 @@ _BEGIN_SNAPSHOT = {
 
 #: The column ``oldest`` exists only in later revisions.
 _SELECT_VERSION = text("SELECT * FROM alembic_version")
+
+#: The product by dialect, and the statement that returns its version and the size of the database.
+_FACTS = {
+    "sqlite": (
+        "SQLite",
+        "SELECT sqlite_version(), page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    ),
+    "postgresql": ("PostgreSQL", "SELECT current_setting('server_version'), pg_database_size(current_database())"),
+    "mariadb": (
+        "MariaDB",
+        "SELECT version(), sum(data_length + index_length) FROM information_schema.tables"
+        " WHERE table_schema = database()",
+    ),
+}
 
 
 class SqlBackend(Backend):
@@ -220,6 +234,13 @@ class SqlBackend(Backend):
                     )
                     problems.append(None if limit_problem is None else f"At the standby: {limit_problem}")
         return " ".join(problem for problem in problems if problem) or None
+
+    def read_facts(self) -> DatabaseFacts:
+        with self.read_session() as storage, translating():
+            connection = storage.connection.core  # type: ignore[attr-defined]
+            product, statement = _FACTS[connection.dialect.name]
+            version, size = connection.exec_driver_sql(statement).one()
+        return DatabaseFacts(product, str(version), None if size is None else int(size))
 
     def close(self) -> None:
         with self._open_lock:

@@ -199,6 +199,18 @@ class SessionContract(ContractBase):
         for item in (ended, *unaffected):
             assert on.read.sessions.find(item.id) == item
 
+    def test_sessions_list_expired_impersonations_that_nobody_ended(self, on: StorageHarness) -> None:
+        manager = make.human_user(on.organization)
+        first, second, live, ended = (
+            make.session(on.human_user, impersonator_id=manager.id, ends_at=ends_at, ended_at=ended_at)
+            for ends_at, ended_at in ((NOW, None), (NOW - SECOND, None), (NOW + SECOND, None), (NOW, NOW - SECOND))
+        )
+        on.store(manager, first, second, live, ended, make.session(on.human_user, ends_at=NOW))
+        read = on.read.sessions.list_expired_impersonations
+        expired = sorted((first, second), key=lambda session: session.id)
+        assert [account.session for account in read(NOW, 9)] == expired
+        assert [account.subject.user.id for account in read(NOW, 1)] == [on.human_user.id]
+
     def test_sessions_races_a_session_is_ended_once(self, on: StorageHarness) -> None:
         outcomes = on.race(partial(end_session, session_id=on.session.id), 50)
         assert outcomes.errors == {}

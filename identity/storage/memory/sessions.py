@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedInAccount
@@ -33,6 +34,10 @@ class MemorySessionStore(MemoryStore, SessionStore):
     def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         accounts = (self._account(session) for session in self._open() if now < session.ends_at)
         return tuple(item for item in accounts if organization_id in (None, item.subject.organization.id))[:limit]
+
+    def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
+        found = (session for session in self._open() if session.is_impersonated and session.ends_at <= now)
+        return tuple(self._account(session) for session in islice(found, limit))
 
     def reauthenticate(
         self,

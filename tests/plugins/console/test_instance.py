@@ -46,3 +46,22 @@ def test_instance_administrators_page_has_consistent_titles(instance_owner: Brow
     [item] = page.select(".rail__item[aria-current]")[:1]
     assert item.get_text(strip=True) == page.h1.get_text(strip=True) == "Instance administrators"
     assert page.title.get_text().startswith("Instance administrators")
+
+
+def test_instance_page_shows_what_the_checks_say(world: World, instance_owner: Browser) -> None:
+    """They run in the background, after somebody has asked for them."""
+    page = instance_owner.open("/console/instance")
+    assert "The checks are running." in page.html.find(id="checks").text
+    world.identity.system_monitor.run()
+    page = instance_owner.open("/console/instance")
+    checks = {row.th.text: row.td.text for row in page.html.select("#checks tbody tr")}
+    assert checks["storage"] == "Passed"
+    assert "Size: " in page.html.find(id="health").text
+    token = world.make_manager_program("IAM_OWNER_VIEWER", resource=Resource.INSTANCE).management_token()
+    report = world.client.call_management_api("/instance/system-report", token)
+    assert {check["name"] for check in report.json["checks"]} == checks.keys()
+
+
+def test_checks_need_instance_read(world: World, sign_in: SignIn) -> None:
+    page = sign_in("IAM_ORG_MANAGER", resource=Resource.INSTANCE).open("/console/instance")
+    assert page.html.find(id="checks") is None

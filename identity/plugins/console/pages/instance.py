@@ -1,6 +1,7 @@
 """The instance: ids and URLs, expiring credentials and refusals, managers and plugins."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 from markupsafe import Markup
 
@@ -12,12 +13,15 @@ from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.datetime_formatting import format_relative_time
 from identity.plugins.console.audience_scopes import project_audience_scope
+from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.figure_cards import FigureCards
 from identity.plugins.console.lists import list_section
+from identity.plugins.console.page_sections import TableSection
 from identity.plugins.console.pages.overview import AttentionItem, load_overview
 from identity.plugins.console.resources.managers import MANAGERS
 from identity.plugins.console.routes import ConsoleRoute
+from identity.system_monitor import SystemReport
 
 
 class InstancePage(ConsolePage):
@@ -42,6 +46,7 @@ class InstancePage(ConsolePage):
             "settings": identity.settings,
             "figures": None if figures is None else figures.template_variables(),
             "attention": [*overview.attention, *self._waiting_items()] if figures is not None else (),
+            "checks": self._checks_section() if figures is not None else None,
             "health": self._health() if figures is not None else (),
             "overview": overview.sections,
             "managers": list_section(
@@ -65,14 +70,43 @@ class InstancePage(ConsolePage):
                 since = format_relative_time(self.services.now - age, self.services.now, self.translator)
                 yield AttentionItem("warn", text, "#health", t(_("Oldest item: {since}"), since=since))
 
+    def _checks_section(self) -> TableSection:
+        """What ``identity check`` said in this process. The sentences are for operators, in English."""
+        report: SystemReport | None = self.request.registry.application.system_monitor.latest()
+        rows: list[tuple[str, Markup, Markup]] = []
+        for name, problem in () if report is None else report.problems.items():
+            badge = Badge(self.translator.gettext("Passed"), "success")
+            if problem is not None:
+                badge = Badge(self.translator.gettext("Failed"), "danger")
+            text = Markup('<span lang="en">{}</span>').format(problem) if problem else Markup()
+            rows.append((name, self.render_badge(badge), text))
+        lead = "" if report is None else self.translator.gettext("Read {when}.", when=self._ago(report.checked_at))
+        return TableSection(
+            "checks",
+            _("Checks"),
+            lead,
+            columns=(_("Check"), _("Result"), _("What to fix")),
+            rows=sorted(rows, key=lambda row: not row[2]),
+            empty=_("The checks are running. Reload the page in a moment."),
+        )
+
+    def _ago(self, moment: datetime) -> str:
+        return str(format_relative_time(moment, self.services.now, self.translator))
+
     def _health(self) -> Sequence[Markup]:
         """Short facts about the running service."""
         identity, t = self.request.registry.application, self.translator.gettext
+        report = identity.system_monitor.latest()
+        database = None if report is None else report.database
         rotation = self.services.signing_keys.rotation_due_at()
         facts = [
             t(_("Version {version}"), version=__version__),
-            t(_("Storage: {kind}"), kind=identity.backend.name),
+            t(_("Database: {name}"), name=identity.backend.name)
+            if database is None
+            else t(_("Database: {name}"), name=f"{database.product} {database.version}".strip()),
         ]
+        if database is not None and database.size is not None:
+            facts.append(t(_("Size: {size} MB"), size=f"{database.size / 1_000_000:.1f}"))
         if rotation is not None:
             due = format_relative_time(rotation, self.services.now, self.translator)
             facts.append(t(_("Signing key rotates: {due}"), due=due))

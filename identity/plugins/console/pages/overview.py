@@ -12,12 +12,14 @@ from identity.domain.audit import AuditEvent, Result
 from identity.domain.groups import GroupMember
 from identity.domain.managers import Manager
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.organizations import Organization
 from identity.domain.permissions import ManagerLevel, Resource, ResourceKey
 from identity.domain.projects import ProjectGrant, UserGrant
 from identity.domain.users import Subject
 from identity.http import route_contexts
 from identity.pages.datetime_formatting import format_relative_time
 from identity.pages.event_labels import EventLabels
+from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.audit_event_names import AuditEventNames
 from identity.plugins.console.badges import Badge, EntityLink, expiry_badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
@@ -25,7 +27,7 @@ from identity.plugins.console.figure_cards import FigureCards
 from identity.plugins.console.lists import Cells
 from identity.plugins.console.memberships import load_resource_links
 from identity.plugins.console.page_sections import ActionSection, TableSection
-from identity.plugins.console.resource_types import GROUP
+from identity.plugins.console.resource_types import GROUP, ORGANIZATION, ResourcePage
 from identity.plugins.console.routes import ConsoleRoute
 from identity.plugins.console.user_display import display_user
 from identity.services.overview import (
@@ -240,19 +242,19 @@ def _ending_rows(page: ConsolePage, ending: Sequence[EndingRole]) -> Iterator[tu
         {item.entity.group_id for item in ending if isinstance(item.entity, GroupMember)}
     )
     for item in ending:
-        key, place = keys[item], EntityLink("")
+        key, target = keys[item], EntityLink("")
         if key is not None:
-            place = links.get(key, place)
+            target = links.get(key, target)
         elif isinstance(item.entity, GroupMember) and item.entity.group_id in groups:
             group = groups[item.entity.group_id]
-            place = EntityLink(group.name, GROUP.path_of(group))
+            target = EntityLink(group.name, GROUP.path_of(group))
         holder = (
             page.entity_link(display_user(page, item.holder))
             if isinstance(item.holder, Subject)
             else escape(item.holder.name)
         )
-        what = ui.named(t(_ENDING_LABELS[item.kind]), place.href, place.name)
-        yield item.ends_at, (what, holder, page.render_end(item.entity), ui.when(item.ends_at), "")
+        name = ui.named(t(_ENDING_LABELS[item.kind]), target.href, target.name)
+        yield item.ends_at, (name, holder, page.render_end(item.entity), ui.when(item.ends_at), "")
 
 
 def _resource_key(ending: EndingRole) -> ResourceKey | None:
@@ -328,14 +330,18 @@ class OverviewPage(ConsolePage):
             rows.append((title, text, right))
         lead = _("What a new organization needs before programs and people can use it.")
         complete = all(getattr(getting_started, name) for name, *_ in _GETTING_STARTED_STEPS)
-        begin = [] if complete else [ActionSection("steps", _("Getting started"), lead, rows=rows)]
         organization_id = self.context.entity.id
+        hidden = self.services.overview.are_steps_hidden(organization_id, principal=self.principal)
+        action = _SHOW_STEPS if hidden else _HIDE_STEPS
+        link = self.button_link(action.button, f"{self.base_path}{action.path}", hidden_label=_("Getting started"))
+        begin = [ActionSection("steps", _("Getting started"), lead, link, rows=rows)]
         overview = load_overview(self, organization_id)
         figures = FigureCards(self, organization_id, self._tile_links(organization_id))
         return {
             "figures": figures.template_variables(),
             "attention": overview.attention,
-            "steps": begin,
+            "steps": [] if complete or hidden else begin,
+            "steps_link": link if hidden and not complete else "",
             "sections_of": overview.sections,
             "said": self.translate,
         }
@@ -352,7 +358,40 @@ class OverviewPage(ConsolePage):
         return links
 
 
+def _overview_path(page: ResourcePage[Organization], organization: Organization) -> str:
+    return f"{ORGANIZATION.path_of(organization)}/overview"
+
+
+#: Each manager decides for themselves.
+_HIDE_STEPS = Action[Organization](
+    path="/overview/hide-steps",
+    permission="read",
+    run=lambda page, organization: page.services.overview.hide_steps(organization.id, principal=page.principal),
+    title=_("Hide the first steps of {name}?"),
+    button=_("Hide …"),
+    impact=(_("The overview no longer lists them for you. Other managers still see them."),),
+    submit_label=_("Hide the first steps"),
+    cancel_label=_("Keep them"),
+    back="/overview",
+    done=_overview_path,
+    is_destructive=False,
+)
+_SHOW_STEPS = Action[Organization](
+    path="/overview/show-steps",
+    permission="read",
+    run=lambda page, organization: page.services.overview.show_steps(organization.id, principal=page.principal),
+    title=_("Show the first steps of {name}?"),
+    button=_("Show the first steps …"),
+    impact=(_("The overview lists them again for you, until all are done."),),
+    submit_label=_("Show the first steps"),
+    cancel_label=_("Leave them hidden"),
+    back="/overview",
+    done=_overview_path,
+    is_destructive=False,
+)
+
 ROUTES = (
+    *action_routes(ORGANIZATION, _HIDE_STEPS, _SHOW_STEPS),
     ConsoleRoute(
         "/organizations/{organization}/overview", OverviewPage, "organization.read", route_contexts.organization_context
     ),

@@ -37,6 +37,6 @@ class SqlProjectGrantStore(SqlEntityStore[ProjectGrant], ProjectGrantStore):
     ) -> tuple[ProjectGrant, ...]:
         if organization_id is None:
             return self._list_ending(after, until, limit)
-        given = select(projects.c.id).where(projects.c.organization_id == organization_id)
-        scopes = table.c.organization_id == organization_id, table.c.project_id.in_(given)
+        in_projects = select(projects.c.id).where(projects.c.organization_id == organization_id)
+        scopes = table.c.organization_id == organization_id, table.c.project_id.in_(in_projects)
         return self._list_ending(after, until, limit, *scopes)

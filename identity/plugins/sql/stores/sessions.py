@@ -43,6 +43,12 @@ _OPEN_SESSIONS = (
     .limit(bindparam("most"))
 )
 _OPEN_SESSIONS_IN_ORGANIZATION = _OPEN_SESSIONS.where(users_table.c.organization_id == bindparam("organization"))
+_EXPIRED_IMPERSONATIONS = (
+    _SIGNED_IN_ACCOUNTS.where(table.c.impersonator_id.is_not(None), table.c.ends_at <= bindparam("at"))
+    .order_by(None)
+    .order_by(table.c.id)
+    .limit(bindparam("most"))
+)
 _LIST_FOR_USER = (
     _MAPPED_TABLE.select.where(*_USER_CONDITION, table.c.ends_at > bindparam("at"))
     .order_by(table.c.last_seen_at.desc(), table.c.id)
@@ -86,6 +92,10 @@ class SqlSessionStore(SqlStore, SessionStore):
         return self._fetch_values(
             _read_signed_in_account, _OPEN_SESSIONS_IN_ORGANIZATION, {**values, "organization": organization_id}
         )
+
+    def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
+        values = {"at": seconds_from_datetime(now), "most": limit}
+        return self._fetch_values(_read_signed_in_account, _EXPIRED_IMPERSONATIONS, values)
 
     def reauthenticate(
         self,
