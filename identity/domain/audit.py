@@ -56,6 +56,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
         "group_member": ("added", "changed", "ending", "removed"),
         "group_grant": ("added", "changed", "ending", "removed"),
         "group_manager": ("added", "changed", "ending", "removed"),
+        "group_mapping": ("added", "changed", "refused", "removed"),
         "user": (
             *("created", "registered", "changed", "deactivated", "reactivated", "removed"),
             *("recovered", "unlocked", "reported", "exported"),

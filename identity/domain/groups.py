@@ -33,7 +33,8 @@ class Group:
 
 @entity
 class GroupMember(TimeLimited):
-    """A user in a group of their organization, possibly ``until`` a moment."""
+    """A user in a group of their organization, possibly ``until`` a moment. ``mapping_id`` is the group mapping that
+    added them; None if a manager did."""
 
     id: str = read_only()
     group_id: str = read_only()
@@ -41,6 +42,7 @@ class GroupMember(TimeLimited):
     organization_id: str = read_only()
     created_at: datetime = versioned()
     changed_at: datetime = versioned()
+    mapping_id: str | None = read_only(default=None)
     until: datetime | None = mutable(default=None)
     version: int = versioned(default=1)
 

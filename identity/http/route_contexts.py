@@ -124,6 +124,7 @@ webhook_context = context_factory("webhook", lambda services: services.webhooks.
 group_context = context_factory("group", lambda services: services.groups.get)
 group_member_context = context_factory("group_member", lambda services: services.group_members.get)
 group_grant_context = context_factory("group_grant", lambda services: services.group_grants.get)
+group_mapping_context = context_factory("group_mapping", lambda services: services.group_mappings.get)
 group_manager_context = context_factory("group_manager", lambda services: services.group_managers.get)
 user_grant_context = context_factory("user_grant", lambda services: services.user_grants.get)
 manager_context = context_factory("manager", lambda services: services.managers.get)

@@ -76,10 +76,21 @@ class AuditRecorder:
         detail: Mapping[str, object] | None = None,
         actor: Actor | None = None,
         user_id: str | None = None,
+        refused: str | None = None,
     ) -> None:
         """Write a change's event in the change's own transaction. ``actor`` replaces the request's actor; ``user_id``
-        is the object's owner if the detail does not name them."""
-        self.write_event(self._event(event, kind, id, organization_id, detail or {}, actor=actor, user_id=user_id))
+        is the object's owner if the detail does not name them. ``refused`` is why a part of the change was left
+        out."""
+        result = Result.SUCCESS if refused is None else Result.REFUSED
+        self.write_event(
+            self._event(
+                *(event, kind, id, organization_id, detail or {}),
+                result=result,
+                reason=refused,
+                actor=actor,
+                user_id=user_id,
+            )
+        )
 
     def record_many(
         self, event: str, kind: str, organization_id: str, details: Iterable[tuple[str, Mapping[str, object]]]

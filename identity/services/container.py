@@ -7,11 +7,12 @@ from datetime import datetime
 from identity.cached_property import cached_property
 from identity.domain.audit import Actor, AuditEvent
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
+from identity.domain.groups import Group
 from identity.domain.instance import Instance
 from identity.domain.permissions import Resource
 from identity.domain.records import CORE_NAMESPACE, RecordNamespace
 from identity.domain.users import Subject
-from identity.services.access_control import AccessControl
+from identity.services.access_control import AccessControl, Principal
 from identity.services.account_deletions import AccountDeletionService
 from identity.services.account_recovery import AccountRecoveryService
 from identity.services.applications import ApplicationService
@@ -30,6 +31,7 @@ from identity.services.ends_of_roles import EndOfRolesService
 from identity.services.factors import FactorService
 from identity.services.figures import FigureService
 from identity.services.form_tokens import FormTokenService
+from identity.services.group_mappings import GroupMappingService
 from identity.services.groups import GroupGrantService, GroupManagerService, GroupMemberService, GroupService
 from identity.services.idempotency import IdempotencyService
 from identity.services.impersonation_rules import ImpersonationRules
@@ -227,7 +229,7 @@ class Services:
 
     @cached_property
     def groups(self) -> GroupService:
-        return GroupService(self._state, self.access_control, self.managers)
+        return GroupService(self._state, self.access_control, self.managers, self.upstream_providers)
 
     @cached_property
     def group_members(self) -> GroupMemberService:
@@ -240,6 +242,17 @@ class Services:
     @cached_property
     def group_managers(self) -> GroupManagerService:
         return GroupManagerService(self._state, self.access_control, self.groups, self.managers)
+
+    @cached_property
+    def group_mappings(self) -> GroupMappingService:
+        return GroupMappingService(
+            self._state,
+            self.access_control,
+            self.groups,
+            self.group_members,
+            self.upstream_providers,
+            self._core_records,
+        )
 
     @cached_property
     def users(self) -> UserService:
@@ -407,7 +420,11 @@ class Services:
 
     @cached_property
     def upstream_providers(self) -> UpstreamProviderService:
-        return UpstreamProviderService(self._state, self.access_control, self.instance_managers)
+        # Deferred: every sign-in page lists providers, and groups need half of the services.
+        def require_giving(group: Group, principal: Principal) -> None:
+            self.groups.require_giving(group, principal, None)
+
+        return UpstreamProviderService(self._state, self.access_control, self.instance_managers, require_giving)
 
     @cached_property
     def webhooks(self) -> WebhookService:

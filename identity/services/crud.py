@@ -31,13 +31,16 @@ class EntityService(Service, Generic[EntityT]):
 
     def remove(self, id: str, *, principal: Principal) -> None:
         """Delete the entity with its parts. Raises NotFound; Denied and Conflict by its rules."""
-        entity = self._get_authorized(id, principal)
+        self._remove(self._get_authorized(id, principal))
+
+    def _remove(self, entity: Any) -> None:
+        """Delete the entity by its rules, without asking who may."""
         self._refuse_deactivation(entity)
         self._refuse_removal(entity)
         organization_id = self._organization_id(entity)
         self._before_removal(entity)
-        with translate_storage_errors(self.kind_label, id):
-            self._store.delete(id)
+        with translate_storage_errors(self.kind_label, entity.id):
+            self._store.delete(entity.id)
         self._record_event(f"{self.kind}.removed", entity, organization_id, dump_fields(entity))
         self._after_removal(entity)
 

@@ -44,6 +44,7 @@ class DeferredStorage(Storage):
     group_members = _Deferred(lambda storage: storage.group_members)
     group_grants = _Deferred(lambda storage: storage.group_grants)
     group_managers = _Deferred(lambda storage: storage.group_managers)
+    group_mappings = _Deferred(lambda storage: storage.group_mappings)
     users = _Deferred(lambda storage: storage.users)
     attributes = _Deferred(lambda storage: storage.attributes)
     credentials = _Deferred(lambda storage: storage.credentials)

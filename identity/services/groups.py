@@ -2,17 +2,19 @@
 
 A group gives no more than its organization has: roles of its projects and of those granted to it, and manager roles
 there. Who changes a group changes the roles of its members, so they need the rights to give or take each of these
-roles, besides ``group.write``.
+roles, besides ``group.write``. Whoever controls an identity provider that fills the group decides who has the roles, so
+who adds a role needs the rights over these providers, too.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.expirations import earliest
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel, Resource, ResourceKey
@@ -32,6 +34,7 @@ from identity.services.commands.groups import (
 from identity.services.crud import DeactivatableEntityService, EntityService
 from identity.services.managers import ManagerService
 from identity.services.project_grant_audit import GrantAuditedService
+from identity.services.upstream_providers import UpstreamProviderService
 from identity.services.user_grants import UserGrantService
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, iterate_rows
 
@@ -51,6 +54,7 @@ class GroupService(DeactivatableEntityService[Group]):
 
     _access: AccessControl
     _managers: ManagerService
+    _providers: UpstreamProviderService
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Group]:
         """The organization's groups, usually by name."""
@@ -80,7 +84,9 @@ class GroupService(DeactivatableEntityService[Group]):
         return super().deactivate(id, principal=principal)
 
     def reactivate(self, id: str, *, principal: Principal) -> Group:
-        self.require_giving(self.get(id), principal, until=None)
+        group = self.get(id)
+        self.require_giving(group, principal, until=None)
+        self.require_filling(group, principal)
         return super().reactivate(id, principal=principal)
 
     def remove(self, id: str, *, principal: Principal) -> None:
@@ -92,6 +98,11 @@ class GroupService(DeactivatableEntityService[Group]):
         roles."""
         for manager, resource in self._require_writing_roles(group, principal):
             self._managers.require_grantable_roles(resource, manager.roles, principal, earliest((manager.until, until)))
+
+    def require_filling(self, group: Group, principal: Principal) -> None:
+        """Raise Denied unless the principal may change every identity provider whose claims fill the group."""
+        for provider_id in {mapping.provider_id for mapping in self._storage.group_mappings.list_of_group(group.id)}:
+            self._providers.require_control(self._providers.get(provider_id), principal)
 
     def require_taking(self, group: Group, principal: Principal, user_ids: Iterable[str]) -> None:
         """Raise Denied unless the principal may take all roles of the group from these members."""
@@ -157,8 +168,21 @@ class GroupMemberService(EntityService[GroupMember]):
         user = self._storage.users.find(command.user_id)
         if user is None or user.organization_id != group.organization_id:
             raise Invalid({"user_id": gettext_lazy("There is no such user in the organization of the group.")})
-        member = self._new_entity(GroupMember, command, group_id=group.id, organization_id=group.organization_id)
-        self._add("group_member.added", member, group.organization_id, parent=("user", user.id))
+        return self._add_member(group, command)
+
+    def add_mapped(self, mapping: GroupMapping, group: Group, user_id: str) -> GroupMember:
+        """Add a member for a mapping, whose rights the caller has checked. Raises NotFound; Invalid for a member."""
+        return self._add_member(group, AddGroupMember(user_id=user_id), mapping_id=mapping.id)
+
+    def remove_mapped(self, member: GroupMember) -> None:
+        """Remove a member whom a mapping added. Raises NotFound."""
+        self._remove(member)
+
+    def _add_member(self, group: Group, command: AddGroupMember, **values: Any) -> GroupMember:
+        member = self._new_entity(
+            GroupMember, command, group_id=group.id, organization_id=group.organization_id, **values
+        )
+        self._add("group_member.added", member, group.organization_id, parent=("user", command.user_id))
         return member
 
     def change(
@@ -198,6 +222,7 @@ class GroupGrantService(GrantAuditedService[GroupGrant]):
         """Raises NotFound; Invalid for unknown projects and roles; Denied without user_grant.write there."""
         group = self._groups.get(group_id)
         self._groups.require_write(group, principal)
+        self._groups.require_filling(group, principal)
         project_grant = self._user_grants.find_source(
             group.organization_id,
             command.project_id,
@@ -228,6 +253,8 @@ class GroupGrantService(GrantAuditedService[GroupGrant]):
         after = self._next_version(before, command, expected_version=expected_version)
         if after.until != before.until:
             refuse_until(after.until, self._now)
+        if gives_more(before, after):
+            self._groups.require_filling(self._groups.get(before.group_id), principal)
         return self._update("group_grant.changed", before, after)
 
     def _authorize(self, grant: GroupGrant, principal: Principal) -> None:
@@ -265,6 +292,7 @@ class GroupManagerService(GrantAuditedService[GroupManager]):
         principal's own."""
         group = self._groups.get(group_id)
         self._groups.require_write(group, principal)
+        self._groups.require_filling(group, principal)
         resource = self._find_resource(group, ResourceKey(command.level, command.resource_id))
         self._require_manager_write(resource, principal)
         self._managers.require_grantable_roles(resource, command.roles, principal, command.until)
@@ -282,6 +310,8 @@ class GroupManagerService(GrantAuditedService[GroupManager]):
         before = self._get_authorized(manager_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
         self._managers.require_grantable_change(before, after, principal)
+        if gives_more(before, after):
+            self._groups.require_filling(self._groups.get(before.group_id), principal)
         return self._update("group_manager.changed", before, after)
 
     def _find_resource(self, group: Group, key: ResourceKey) -> Resource:
@@ -305,3 +335,9 @@ class GroupManagerService(GrantAuditedService[GroupManager]):
     def _project_grant(self, manager: GroupManager) -> ProjectGrant | None:
         at_grant = manager.resource.level is ManagerLevel.PROJECT_GRANT
         return self._storage.project_grants.find(manager.resource.id) if at_grant else None
+
+
+def gives_more(before: GroupGrant | GroupManager, after: GroupGrant | GroupManager) -> bool:
+    """True if the members get a role, or have one for longer."""
+    is_longer = before.until is not None and (after.until is None or after.until > before.until)
+    return is_longer or not after.roles <= before.roles

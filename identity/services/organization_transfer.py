@@ -239,7 +239,7 @@ class _Export:
             "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
             "projects": (self._project(project) for project in projects),
             "groups": (self._group(group) for group in self._groups()),
-            "upstream_providers": [_provider(provider) for provider in sorted(self._providers(), key=_by_name)],
+            "upstream_providers": [self._provider(provider) for provider in sorted(self._providers(), key=_by_name)],
             "webhooks": [_members(webhook, CreateWebhook) for webhook in sorted(self._webhooks(), key=_by_name)],
             "managers": self._managers(Resource.of_organization(organization.id).key),
         }
@@ -250,7 +250,11 @@ class _Export:
     def _group(self, group: Group) -> dict[str, Any]:
         """What others gave the group is theirs: roles through project grants are left out."""
         stored = self._storage
-        members = self._lasting(iterate_rows(partial(stored.group_members.page, group.id)))
+        # Mappings add their members again.
+        by_hand = (
+            member for member in iterate_rows(partial(stored.group_members.page, group.id)) if member.mapping_id is None
+        )
+        members = self._lasting(by_hand)
         grants = self._lasting(iterate_rows(partial(stored.group_grants.page, group.id)))
         managers = self._lasting(iterate_rows(partial(stored.group_managers.page, group.id)))
 
@@ -288,6 +292,16 @@ class _Export:
 
     def _providers(self) -> Iterable[UpstreamProvider]:
         return iterate_rows(partial(self._storage.upstream_providers.page, self._organization.id))
+
+    def _provider(self, provider: UpstreamProvider) -> dict[str, Any]:
+        members = {
+            name: value for name, value in dump_fields(provider).items() if name in CreateUpstreamProvider.model_fields
+        }
+        mappings = [
+            {"claim": mapping.claim, "value": mapping.value, "group": mapping.group_id}
+            for mapping in self._services.group_mappings.list_of_provider(provider.id)
+        ]
+        return {"id": provider.id, "active": provider.active, **members, "group_mappings": mappings}
 
     def _webhooks(self) -> Iterable[Webhook]:
         return self._visible(partial(self._storage.webhooks.page, self._organization.id))
@@ -403,13 +417,6 @@ def _members(entity: Any, command: type[Command], **known: Any) -> dict[str, Any
 def _values(entity: Any, command: type[Command], **known: Any) -> dict[str, Any]:
     present = {**command_values(entity), **known}
     return {name: to_json_value(present[name]) for name in command.model_fields}
-
-
-def _provider(provider: UpstreamProvider) -> dict[str, Any]:
-    members = {
-        name: value for name, value in dump_fields(provider).items() if name in CreateUpstreamProvider.model_fields
-    }
-    return {"id": provider.id, "active": provider.active, **members}
 
 
 def _definition(definition: AttributeDefinition) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Upstream identity providers at which people can sign in, and the client secrets used there."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from identity.crypto.jwk_sets import EcPrivateKey
@@ -7,6 +8,7 @@ from identity.crypto.rsa_keys import InvalidKey
 from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import constant_time_equal
 from identity.domain.errors import Denied, Invalid
+from identity.domain.groups import Group
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_error_for_kind
@@ -27,13 +29,16 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
     organization may ask for fewer than the instance, and those used by holders of instance roles: creating, changing
     or removing one of them raises Denied unless the principal holds instance.write.
 
-    A provider is a credential of the accounts linked to it: who controls it can sign in as them."""
+    A provider is a credential of the accounts linked to it: who controls it can sign in as them. With group mappings,
+    they also decide who is in these groups: changing or reactivating the provider takes the right to give every role of
+    the groups, as a change of the mapping does. Deactivating and removing it does not."""
 
     kind = "upstream_provider"
     store = "upstream_providers"
 
     _access: AccessControl
     _holders: InstanceManagerService
+    _require_giving: Callable[[Group, Principal], None]
 
     def serves_subject(self, provider: UpstreamProvider, subject: Subject) -> bool:
         """True if the person may link an account at the provider and sign in with it: one of their organization or for
@@ -63,11 +68,16 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
     ) -> UpstreamProvider:
         """Raises NotFound, Denied, Conflict; Invalid for inconsistent settings."""
         before = self._get_authorized(provider_id, principal)
+        self._require_giving_mapped_groups(before, principal)
         after = self._next_version(before, command, expected_version=expected_version)
         self._authorize(after, principal)
         after = self._with_secret(after, command.client_secret)
         _refuse_inconsistent(after)
         return self._update("upstream_provider.changed", before, after)
+
+    def reactivate(self, id: str, *, principal: Principal) -> UpstreamProvider:
+        self._require_giving_mapped_groups(self._get_authorized(id, principal), principal)
+        return super().reactivate(id, principal=principal)
 
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
         """The providers at which people of the organization can sign in; without an organization, those for all. A
@@ -101,11 +111,21 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         """Raise Denied unless the principal may change the provider, apart from the route's permission."""
         self._authorize(provider, principal)
 
+    def require_control(self, provider: UpstreamProvider, principal: Principal) -> None:
+        """Raise Denied unless the principal may change the provider, with the route's permission."""
+        self._access.require(principal, "upstream_provider.write", Resource.of_organization(provider.organization_id))
+        self._authorize(provider, principal)
+
     def require_can_remove_all(self, organization_id: str, *, principal: Principal) -> None:
         """Raise Denied unless the principal may remove all providers of the organization, which are removed with it."""
         stored = self._storage.upstream_providers
         for provider in iterate_rows(lambda request: stored.page(organization_id, request)):
             self._authorize(provider, principal)
+
+    def _require_giving_mapped_groups(self, provider: UpstreamProvider, principal: Principal) -> None:
+        ids = {mapping.group_id for mapping in self._storage.group_mappings.list_of_provider(provider.id)}
+        for group in self._storage.groups.find_many(ids).values():
+            self._require_giving(group, principal)
 
     def _with_secret(self, provider: UpstreamProvider, secret: str | None) -> UpstreamProvider:
         """The provider with this secret sealed, if it is given and differs."""

@@ -18,7 +18,13 @@ from identity.storage.stores.authorization_requests import AuthorizationRequestS
 from identity.storage.stores.credentials import CredentialStore
 from identity.storage.stores.deletion_impact import DeletionImpactStore
 from identity.storage.stores.figures import FigureStore
-from identity.storage.stores.groups import GroupGrantStore, GroupManagerStore, GroupMemberStore, GroupStore
+from identity.storage.stores.groups import (
+    GroupGrantStore,
+    GroupManagerStore,
+    GroupMappingStore,
+    GroupMemberStore,
+    GroupStore,
+)
 from identity.storage.stores.managers import ManagerStore
 from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
@@ -53,6 +59,7 @@ class Storage(ABC):
     group_members: GroupMemberStore
     group_grants: GroupGrantStore
     group_managers: GroupManagerStore
+    group_mappings: GroupMappingStore
     users: UserStore
     attributes: AttributeStore
     credentials: CredentialStore

@@ -18,7 +18,7 @@ from identity.domain.users import HumanUser
 from identity.domain.webhooks import DeliveryProblem
 from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
-from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupManager, AddGroupMember
+from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupManager, AddGroupMapping, AddGroupMember
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.commands.policies import ChangePolicy
@@ -249,7 +249,7 @@ def _groups(
     site: ExampleCompany, organization: Organization, member_id: str, project: Project, name: str
 ) -> dict[str, str]:
     """A group with a member, project roles and manager roles that end, and a deactivated one."""
-    operator = Principal.OPERATOR
+    operator, provider = Principal.OPERATOR, site.world.make_upstream_provider(organization, name="Company login")
     with site.world.transaction_services() as services:
         until = services.now + timedelta(days=30)
         group = services.groups.add(organization.id, AddGroup(name=name, description="Sells."), principal=operator)
@@ -264,6 +264,9 @@ def _groups(
             "group_grant": services.group_grants.add(group.id, grant, principal=operator).id,
             "group_manager": services.group_managers.add(group.id, manager, principal=operator).id,
         }
+        mapping = AddGroupMapping(claim="realm_access.roles", value="sales", group_id=group.id)
+        ids["group_mapping"] = services.group_mappings.add(provider.id, mapping, principal=operator).id
+        ids["mapped_provider"] = provider.id
         idle = services.groups.add(organization.id, AddGroup(name="Old team"), principal=operator)
         services.groups.deactivate(idle.id, principal=operator)
     return {**ids, "idle_group": idle.id}

@@ -325,6 +325,18 @@ show_page("console-group-manager-new", f"{GROUP}/managers/new", main=True, names
 show_page("console-group-manager-roles", f"{GROUP}/managers/new?resource=project:{{e.project.id}}", names=True)
 show_page("console-group-manager-change", "/group-managers/{e.ids[group_manager]}/edit", names=True)
 show_page("console-group-manager-remove", "/group-managers/{e.ids[group_manager]}/delete", names=True)
+show_page("console-group-mappings", f"{GROUP}/mappings", main=True, names=True)
+MAPPED = "/upstream-providers/{e.ids[mapped_provider]}"
+show_page("console-mapped-provider", MAPPED, names=True)
+show_page("console-group-mapping-list", f"{MAPPED}/group-mappings", names=True)
+show_page(
+    "console-group-mapping-new",
+    f"{MAPPED}/group-mappings/new",
+    main=True,
+    names=True,
+)
+show_page("console-group-mapping-change", "/group-mappings/{e.ids[group_mapping]}/edit", names=True)
+show_page("console-group-mapping-remove", "/group-mappings/{e.ids[group_mapping]}/delete", names=True)
 
 # --- webhooks ---------------------------------------------------------------------------------------------------------
 

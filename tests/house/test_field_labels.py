@@ -12,6 +12,7 @@ from identity.domain.applications import Application
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.branding import Branding
 from identity.domain.entity import entity_fields
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.mail_server import MailServer
 from identity.domain.managers import Manager
@@ -27,6 +28,7 @@ from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.applications import APPLICATION_FIELDS
 from identity.plugins.console.fields.attributes import ATTRIBUTE_FIELDS
 from identity.plugins.console.fields.branding import BRANDING_FIELDS
+from identity.plugins.console.fields.group_mappings import GROUP_MAPPING_FIELDS
 from identity.plugins.console.fields.groups import GROUP_FIELDS
 from identity.plugins.console.fields.mail_server import MAIL_SERVER_FIELDS
 from identity.plugins.console.fields.organizations import ORGANIZATION_FIELDS
@@ -54,6 +56,7 @@ LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
     AttributeDefinition: ATTRIBUTE_FIELDS,
     UpstreamProvider: UPSTREAM_PROVIDER_FIELDS,
     Group: GROUP_FIELDS,
+    GroupMapping: GROUP_MAPPING_FIELDS,
     Webhook: WEBHOOK_FIELDS,
 }
 #: Fields that forms leave out, because other pages change them or the console does not.

@@ -24,10 +24,12 @@ from identity.services.commands.groups import (
     AddGroup,
     AddGroupGrant,
     AddGroupManager,
+    AddGroupMapping,
     AddGroupMember,
     ChangeGroup,
     ChangeGroupGrant,
     ChangeGroupManager,
+    ChangeGroupMapping,
     ChangeGroupMember,
 )
 from identity.services.commands.impersonations import StartImpersonation
@@ -284,6 +286,12 @@ def change_groups(services: Services, user: ServiceUser, project_id: str) -> Non
     manager = services.group_managers.add(group.id, command, principal=operator)
     services.group_managers.change(manager.id, ChangeGroupManager(until=end), principal=operator)
     services.group_managers.remove(manager.id, principal=operator)
+    login = CreateUpstreamProvider(name="Login", issuer="https://login.example", client_id="us")
+    provider = services.upstream_providers.create(user.organization_id, login, principal=operator)
+    added = AddGroupMapping(claim="groups", value="sales", group_id=group.id)
+    mapping = services.group_mappings.add(provider.id, added, principal=operator)
+    services.group_mappings.change(mapping.id, ChangeGroupMapping(value="buyers"), principal=operator)
+    services.group_mappings.remove(mapping.id, principal=operator)
     services.groups.remove(group.id, principal=operator)
 
 
@@ -336,6 +344,8 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         "project_grant.accepted",
         # Recorded by the plugins.
         *("linked_identity.added", "linked_identity.removed"),
+        # At a sign-in.
+        "group_mapping.refused",
     }
     assert AuditEvent.NAMES - written == other_events, "\n".join(sorted((AuditEvent.NAMES - written) ^ other_events))
     stored = {event.id for event in services.storage.audit.page().items}

@@ -110,17 +110,20 @@ ROUTES = {
     "group.read": "GET /organizations/{organization}/groups; GET /users/{user}/groups;"
     " GET /service-users/{service_user}/groups; GET /groups/{group}; GET /groups/{group}/members;"
     " GET /groups/{group}/grants; GET /groups/{group}/managers; GET /group-members/{group_member};"
-    " GET /group-grants/{group_grant}; GET /group-managers/{group_manager}",
+    " GET /group-grants/{group_grant}; GET /group-managers/{group_manager}; GET /groups/{group}/mappings",
     "group.write": "POST /organizations/{organization}/groups; PATCH /groups/{group}; DELETE /groups/{group};"
     " POST /groups/{group}/deactivate; POST /groups/{group}/reactivate; POST /groups/{group}/members;"
     " POST /groups/{group}/grants; POST /groups/{group}/managers; PATCH /group-members/{group_member};"
     " DELETE /group-members/{group_member}; PATCH /group-grants/{group_grant}; DELETE /group-grants/{group_grant};"
     " PATCH /group-managers/{group_manager}; DELETE /group-managers/{group_manager}",
     "upstream_provider.read": "GET /organizations/{organization}/upstream-providers;"
-    " GET /upstream-providers/{upstream_provider}",
+    " GET /upstream-providers/{upstream_provider}; GET /upstream-providers/{upstream_provider}/group-mappings;"
+    " GET /group-mappings/{group_mapping}",
     "upstream_provider.write": "POST /organizations/{organization}/upstream-providers;"
     " PATCH /upstream-providers/{upstream_provider}; POST /upstream-providers/{upstream_provider}/deactivate;"
-    " POST /upstream-providers/{upstream_provider}/reactivate",
+    " POST /upstream-providers/{upstream_provider}/reactivate;"
+    " POST /upstream-providers/{upstream_provider}/group-mappings; PATCH /group-mappings/{group_mapping};"
+    " DELETE /group-mappings/{group_mapping}",
     "upstream_provider.delete": "DELETE /upstream-providers/{upstream_provider}",
     "webhook.read": "GET /organizations/{organization}/webhooks; GET /webhooks/{webhook};"
     " GET /webhooks/{webhook}/deliveries; GET /webhooks/{webhook}/deliveries/{delivery}",

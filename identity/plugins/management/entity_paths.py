@@ -3,6 +3,7 @@
 from identity.domain.applications import Application
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.audit import AuditEvent
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -23,6 +24,7 @@ AUDIT_EVENT = EntityPath[AuditEvent]("/audit-events/{audit_event}", route_contex
 GROUP = EntityPath[Group]("/groups/{group}", route_contexts.group_context)
 GROUP_GRANT = EntityPath[GroupGrant]("/group-grants/{group_grant}", route_contexts.group_grant_context)
 GROUP_MANAGER = EntityPath[GroupManager]("/group-managers/{group_manager}", route_contexts.group_manager_context)
+GROUP_MAPPING = EntityPath[GroupMapping]("/group-mappings/{group_mapping}", route_contexts.group_mapping_context)
 GROUP_MEMBER = EntityPath[GroupMember]("/group-members/{group_member}", route_contexts.group_member_context)
 MANAGER = EntityPath[Manager]("/managers/{manager}", route_contexts.manager_context)
 ORGANIZATION = EntityPath[Organization]("/organizations/{organization}", route_contexts.organization_context)

@@ -41,6 +41,7 @@ _COMPONENT_NAMES: Mapping[str, str] = {
     "ManagerRole": "Role",
     "GroupGrantSpec": "DescribedGroupGrant",
     "GroupManagerSpec": "DescribedGroupManager",
+    "GroupMappingSpec": "DescribedGroupMapping",
     "GroupMemberSpec": "DescribedGroupMember",
     "GroupSpec": "DescribedGroup",
     "ManagerSpec": "DescribedManager",

@@ -17,6 +17,7 @@ from identity.plugins.sql.stores.figures import SqlFigureStore
 from identity.plugins.sql.stores.groups import (
     SqlGroupGrantStore,
     SqlGroupManagerStore,
+    SqlGroupMappingStore,
     SqlGroupMemberStore,
     SqlGroupStore,
 )
@@ -63,6 +64,7 @@ class SqlStorage(Storage):
     group_members = _store(SqlGroupMemberStore)
     group_grants = _store(SqlGroupGrantStore)
     group_managers = _store(SqlGroupManagerStore)
+    group_mappings = _store(SqlGroupMappingStore)
     users = _store(SqlUserStore)
     attributes = _store(SqlAttributeStore)
     credentials = _store(SqlCredentialStore)

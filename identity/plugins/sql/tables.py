@@ -36,6 +36,7 @@ from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -299,11 +300,22 @@ group_members = _create_table(
     GroupMember,
     _foreign_key_column("group_id", "groups"),
     _foreign_key_column("user_id", "users"),
+    *_indexed_reference("mapping_id", "group_mappings"),
     UniqueConstraint("group_id", "user_id", info={"field": "user_id"}),
     Index(None, "group_id", "created_at", "id"),
     Index(None, "user_id"),
     _ending_index(),
     _ending_index("organization_id"),
+)
+
+# Members are deleted with the mapping that added them.
+group_mappings = _create_table(
+    "group_mappings",
+    GroupMapping,
+    _foreign_key_column("provider_id", "upstream_providers"),
+    _foreign_key_column("group_id", "groups"),
+    Index(None, "provider_id", "created_at", "id"),
+    Index(None, "group_id", "created_at", "id"),
 )
 
 group_grants = _create_table(

@@ -153,7 +153,7 @@ class AccountResolver:
         user = subject.user
         if not isinstance(user, HumanUser):
             return subject
-        found = map_claims(self.provider, external_user.claims)
+        found = map_claims(self.provider, external_user.profile_claims)
         trusted = self.trusted_email(external_user, subject.organization)
         command = profile_command({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
         if command.apply_to(user.profile) == user.profile and (user.profile.email_verified or not trusted):
@@ -209,7 +209,7 @@ class AccountResolver:
         trusted = "" if organization is None else self.trusted_email(external_user, organization)
         if organization is None or not welcomes(organization, trusted):
             raise IdentityNotLinked("no organization lets people register with this address")
-        found = map_claims(self.provider, external_user.claims)
+        found = map_claims(self.provider, external_user.profile_claims)
         profile = profile_command(found, with_email=True).apply_to(Profile())
         if trusted:
             profile = replace(profile, email=trusted, email_verified=True)

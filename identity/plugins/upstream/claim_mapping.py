@@ -49,4 +49,4 @@ def merge_apple_name(provider: UpstreamProvider, external_user: ExternalUser, us
         return external_user
     parts = name if isinstance(name, dict) else {}
     unsigned_claims = {"given_name": parts.get("firstName"), "family_name": parts.get("lastName")}
-    return replace(external_user, claims={**unsigned_claims, **external_user.claims})
+    return replace(external_user, unsigned_claims=unsigned_claims)

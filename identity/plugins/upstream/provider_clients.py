@@ -43,13 +43,20 @@ class AuthorizationState:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalUser:
     """An upstream identity, identified by issuer and subject only. ``id_token`` is the hint of a later logout.
+    ``unsigned_claims`` are what the browser sent with the response, as the person likes.
     ``is_recently_authenticated`` is True if the provider states an authentication since the redirect."""
 
     issuer: str
     subject: str
     claims: Mapping[str, Any]
+    unsigned_claims: Mapping[str, Any] = field(default_factory=dict)
     is_recently_authenticated: bool = False
     id_token: str = field(default="", repr=False)
+
+    @property
+    def profile_claims(self) -> Mapping[str, Any]:
+        """The claims with the unsigned ones, for the person's own profile."""
+        return {**self.unsigned_claims, **self.claims}
 
     @property
     def authentication_methods(self) -> tuple[str, ...]:

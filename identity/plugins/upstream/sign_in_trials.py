@@ -35,7 +35,7 @@ def store_trial(request: Request, provider: UpstreamProvider, external_user: Ext
         "session": session.id,
         "issuer": external_user.issuer,
         "subject": external_user.subject,
-        "claims": dict(external_user.claims),
+        "claims": dict(external_user.profile_claims),
         "recent": external_user.is_recently_authenticated,
     }
     plugin_records(request).add(

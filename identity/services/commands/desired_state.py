@@ -19,7 +19,7 @@ from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.attributes import CreateAttribute
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.documents import Document
-from identity.services.commands.field_types import Domain, Name, RoleKey, Timestamp, UserName
+from identity.services.commands.field_types import ClaimPath, ClaimValue, Domain, Name, RoleKey, Timestamp, UserName
 from identity.services.commands.groups import AddGroup
 from identity.services.commands.mail_server import ChangeMailServer
 from identity.services.commands.mail_texts import ChangeMailTexts
@@ -52,6 +52,8 @@ ClientId = Annotated[str, AfterValidator(_client_id)]
 UserReference = Annotated[str, Field(min_length=1, max_length=500)]
 #: A project by id or name.
 ProjectReference = Annotated[str, Field(min_length=1, max_length=500)]
+#: A group by id or name.
+GroupReference = Annotated[str, Field(min_length=1, max_length=500)]
 #: An organization by primary domain, name or id.
 OrganizationReference = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -142,10 +144,20 @@ class AttributeSpec(CreateAttribute):
     id: EntityId | None = None
 
 
+class GroupMappingSpec(Command):
+    """A value in a claim of an identity provider that makes people members of a group of the organization. What the
+    operator applies acts only after a user has saved it."""
+
+    claim: ClaimPath
+    value: ClaimValue
+    group: GroupReference
+
+
 class UpstreamProviderSpec(CreateUpstreamProvider):
     """An identity provider; exports leave its secret out."""
 
     id: EntityId | None = None
+    group_mappings: tuple[GroupMappingSpec, ...] | None = None
 
 
 class WebhookSpec(CreateWebhook):

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, WithJsonSchema, WrapValidator
 
 from identity.domain.expirations import NEVER, NEVER_TEXT
+from identity.domain.group_mappings import claim_path_error, claim_value_error
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error, domain_name_error, user_name_error
 from identity.domain.projects import role_key_error
@@ -47,6 +48,8 @@ Name = Annotated[str, field_validator(display_name_error)]
 UserName = Annotated[str, field_validator(user_name_error)]
 Domain = Annotated[str, field_validator(domain_name_error)]
 RoleKey = Annotated[str, field_validator(role_key_error)]
+ClaimPath = Annotated[str, field_validator(claim_path_error)]
+ClaimValue = Annotated[str, field_validator(claim_value_error)]
 ScopeString = Annotated[str, field_validator(scope_problem)]
 Timestamp = Annotated[AwareDatetime, BeforeValidator(_rfc_3339), AfterValidator(_whole_seconds)]
 #: A time, or "never", which is decoded into NEVER.

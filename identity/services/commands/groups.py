@@ -1,10 +1,11 @@
 """Commands that change groups, their members and their roles."""
 
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group
 from identity.domain.permissions import ManagerLevel
 from identity.services.commands import Command
 from identity.services.commands.entity_fields import with_create_fields, with_update_fields
-from identity.services.commands.field_types import Name, RoleKey, Timestamp
+from identity.services.commands.field_types import ClaimPath, ClaimValue, Name, RoleKey, Timestamp
 from identity.services.commands.managers import ManagerRoleNames
 
 
@@ -62,3 +63,16 @@ class ChangeGroupManager(Command):
 
     roles: ManagerRoleNames | None = None
     until: Timestamp | None = None
+
+
+class AddGroupMapping(Command):
+    """Make people with this value in a claim of the identity provider members of a group."""
+
+    claim: ClaimPath
+    value: ClaimValue
+    group_id: str
+
+
+@with_update_fields(GroupMapping)
+class ChangeGroupMapping(Command):
+    """Change the fields that are set. From then on the mapping acts with the rights of the caller."""

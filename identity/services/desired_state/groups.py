@@ -86,7 +86,7 @@ class _GroupParts:
         if self.spec.members is None:
             return
         build, members = self.build, self.build.services.group_members
-        present = {member.user_id: member for member in self._members()}
+        present = {member.user_id: member for member in self._members(with_mapped=True)}
         for number, spec in enumerate(self.spec.members):
             path = f"{self.path}.members[{number}]"
             if spec.has_ended(build.services.now):
@@ -178,8 +178,10 @@ class _GroupParts:
             remove=lambda manager: managers.remove(manager.id, principal=build.principal),
         )
 
-    def _members(self) -> Iterable[GroupMember]:
-        return iterate_rows(partial(self.build.storage.group_members.page, self.group.id))
+    def _members(self, *, with_mapped: bool = False) -> Iterable[GroupMember]:
+        """Those by hand: mappings of identity providers add and remove the others."""
+        members = iterate_rows(partial(self.build.storage.group_members.page, self.group.id))
+        return (member for member in members if member.mapping_id is None or with_mapped)
 
     def _grants(self) -> Iterable[GroupGrant]:
         grants = iterate_rows(partial(self.build.storage.group_grants.page, self.group.id))

@@ -11,6 +11,7 @@ from identity.services.commands.organizations import ChangeOrganization, CreateO
 from identity.services.desired_state.attributes import ensure_attributes
 from identity.services.desired_state.branding import ensure_branding
 from identity.services.desired_state.existing_rows import find_organizations_by_name, require_unambiguous
+from identity.services.desired_state.group_mappings import ensure_group_mappings
 from identity.services.desired_state.groups import ensure_groups
 from identity.services.desired_state.mail_texts import ensure_mail_texts
 from identity.services.desired_state.managers import ensure_managers
@@ -18,7 +19,7 @@ from identity.services.desired_state.policies import ensure_policy
 from identity.services.desired_state.project_grants import ensure_project_grants
 from identity.services.desired_state.projects import ensure_projects
 from identity.services.desired_state.reconciler import Reconciler, command_from_spec
-from identity.services.desired_state.upstream_providers import ensure_upstream_providers
+from identity.services.desired_state.upstream_providers import DescribedProvider, ensure_upstream_providers
 from identity.services.desired_state.user_grants import ensure_user_grants
 from identity.services.desired_state.users import ensure_service_users, ensure_users
 from identity.services.desired_state.webhooks import ensure_webhooks
@@ -28,6 +29,7 @@ from identity.storage.paging import iterate_rows
 def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, OrganizationSpec]]) -> list[Organization]:
     """Find or create the organizations: first independent entities, then references to them: grants, then managers."""
     found: list[tuple[str, OrganizationSpec, Organization]] = []
+    providers: list[tuple[Organization, DescribedProvider]] = []
     for path, spec in described:
         organization = ensure_organization(build, path, spec)
         if organization is not None:
@@ -38,7 +40,8 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
             ensure_attributes(build, path, organization, spec.attributes)
             ensure_users(build, path, organization, spec.users)
             ensure_service_users(build, path, organization, spec.service_users)
-            ensure_upstream_providers(build, path, organization, spec.upstream_providers)
+            described_providers = ensure_upstream_providers(build, path, organization, spec.upstream_providers)
+            providers.extend((organization, provider) for provider in described_providers)
             ensure_webhooks(build, path, organization, spec.webhooks)
     projects = [
         project for path, spec, owner in found for project in ensure_projects(build, path, owner, spec.projects)
@@ -51,6 +54,8 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
     for path, spec, owner in found:
         ensure_groups(build, path, owner, spec.groups)
         ensure_managers(build, path, spec.managers, Resource.of_organization(owner.id), owner, owner.primary_domain)
+    for owner, (path, provider_spec, provider) in providers:
+        ensure_group_mappings(build, path, owner, provider_spec, provider)
     for item in (*projects, *grants):
         ensure_managers(build, item.path, item.spec.managers, item.resource, item.users_organization, item.name)
     return [organization for _, _, organization in found]

@@ -10,13 +10,17 @@ from identity.services.desired_state.existing_rows import ExistingRows
 from identity.services.desired_state.reconciler import ChangeAction, Reconciler, command_from_spec
 from identity.storage.paging import iterate_rows
 
+#: The path of a provider in the document, and what the document says about it.
+DescribedProvider = tuple[str, UpstreamProviderSpec, UpstreamProvider]
+
 
 def ensure_upstream_providers(
     build: Reconciler, path: str, organization: Organization, described: tuple[UpstreamProviderSpec, ...] | None
-) -> None:
+) -> list[DescribedProvider]:
     """The identity providers of an organization. A secret that is not described stays."""
+    found: list[DescribedProvider] = []
     if described is None:
-        return
+        return found
     build.require("upstream_provider.write", organization)
     providers = build.services.upstream_providers
     rows = partial(iterate_rows, partial(build.storage.upstream_providers.page, organization.id))
@@ -38,6 +42,8 @@ def ensure_upstream_providers(
             find=partial(present.find, spec),
             create=partial(create, principal=build.principal, id=build.new_entity_id(spec)),
         )
+        if provider is not None:
+            found.append((provider_path, spec, provider))
         if provider is not None and spec.client_secret and not providers.has_secret(provider, spec.client_secret):
             with build.collect_problems(provider_path):
                 command = ChangeUpstreamProvider(client_secret=spec.client_secret)
@@ -51,3 +57,4 @@ def ensure_upstream_providers(
         name=name_of,
         remove=lambda provider: providers.remove(provider.id, principal=build.principal),
     )
+    return found

@@ -29,13 +29,13 @@ CLIENT_SECRETS = (make.client_secret(), make.client_secret())
 ENDED_SESSION = make.session(ADA, ended_at=NOW)
 FAMILY, OTHER_FAMILY = make.token_family(ADA, SHOP, ends_at=NOW), make.token_family(ADA, SITE)
 REVOKED_FAMILY = make.token_family(BOB, SHOP, revoked_at=NOW)
-TEAM = make.group(ACME)
+TEAM, LOGIN = make.group(ACME), make.upstream_provider(ACME)
 #: All values, each with its parents.
 CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (ACME,), (BOLT,), (ADA, ACME), (ROBOT, ACME), (BOB, BOLT), (ROCKET, ACME), (PLANE, BOLT), (SHOP, ROCKET),
     (SITE, PLANE), (GRANTED_PROJECT, ROCKET, BOLT), (RECEIVED_GRANT, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT),
     (PERSONAL, ROBOT),
-    (make.upstream_provider(ACME), ACME), (make.upstream_provider(BOLT, everywhere=True), BOLT),
+    (LOGIN, ACME), (make.upstream_provider(BOLT, everywhere=True), BOLT),
     (WEBHOOK, ACME), (make.webhook_delivery(WEBHOOK), WEBHOOK), (make.webhook(BOLT), BOLT),
     (make.organization_domain(ACME), ACME),
     (make.organization_domain(ACME, proof=DomainProof.ASSERTED, verified_at=NOW),),
@@ -58,6 +58,7 @@ CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (make.manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, GRANTED_PROJECT.id)), BOB, GRANTED_PROJECT),
     (make.manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, BOLT.id)), BOB, BOLT),
     (TEAM, ACME), (make.group(BOLT), BOLT), (make.group_member(TEAM, ADA), TEAM, ADA),
+    (make.group_mapping(TEAM, LOGIN), TEAM, LOGIN),
     (make.group_grant(TEAM, ROCKET, roles=frozenset({"writer"})), TEAM, ROCKET),
     (make.group_grant(TEAM, PLANE, RECEIVED_GRANT), TEAM, PLANE, RECEIVED_GRANT),
     (make.group_manager(TEAM), TEAM),

@@ -9,6 +9,7 @@ import pytest
 
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.attributes import AttributeDefinition
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
@@ -113,7 +114,11 @@ ENTITIES = {
     "group member": EntityCase(
         lambda storage: storage.group_members,
         lambda on, **fields: make.group_member(make_group(on), on.human_user, **fields),
-        (lambda on: make.group_member(None, on.human_user), lambda on: make.group_member(make_group(on))),
+        (
+            lambda on: make.group_member(None, on.human_user),
+            lambda on: make.group_member(make_group(on)),
+            lambda on: make.group_member(make_group(on), on.human_user, mapping_id=make_id()),
+        ),
         other_values(GroupMember),
     ),
     "group grant": EntityCase(
@@ -131,6 +136,17 @@ ENTITIES = {
         lambda on, **fields: make.group_manager(make_group(on), **fields),
         (lambda on: make.group_manager(),),
         {"roles": frozenset({"A_ROLE", "B_ROLE"}), **other_values(GroupManager)},
+    ),
+    "group mapping": EntityCase(
+        lambda storage: storage.group_mappings,
+        lambda on, **fields: make.group_mapping(
+            make_group(on), on.store_value(make.upstream_provider(on.organization)), **fields
+        ),
+        (
+            lambda on: make.group_mapping(make_group(on)),
+            lambda on: make.group_mapping(None, on.store_value(make.upstream_provider(on.organization))),
+        ),
+        {"claim": "köstlich.株", "value": "Größe: 🚀", **other_values(GroupMapping)},
     ),
     "attribute definition": EntityCase(
         lambda storage: storage.attributes,

@@ -18,6 +18,7 @@ from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authentication import Proof
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -173,6 +174,14 @@ def _of_group(group: Group | None) -> dict[str, str]:
 def group_member(group: Group | None = None, user: User | None = None, **overrides: Any) -> GroupMember:
     """The user in the group."""
     return build_value(GroupMember, overrides, **_of_group(group), **parent_ids(user_id=user))
+
+
+def group_mapping(
+    group: Group | None = None, provider: UpstreamProvider | None = None, **overrides: Any
+) -> GroupMapping:
+    """The value sales of the claim groups, for the group."""
+    parents = parent_ids(provider_id=provider)
+    return build_value(GroupMapping, overrides, **_of_group(group), **parents, claim="groups", value="sales")
 
 
 def group_grant(

@@ -148,6 +148,24 @@ class GroupContract(ContractBase):
         assert on.read.group_grants.page(group.id).items == ()
         assert on.read.group_managers.page(group.id).items == ()
 
+    def test_groups_mappings_are_deleted_with_their_provider_and_take_their_members_along(
+        self, on: StorageHarness, group: Group
+    ) -> None:
+        provider, other = (on.store_value(make.upstream_provider(on.organization)) for _ in range(2))
+        first, later = make.group_mapping(group, provider), make.group_mapping(group, provider, created_at=NOW + DAY)
+        another = make.group_mapping(on.store_value(make.group(on.organization)), other)
+        mapped = make.group_member(group, on.human_user, mapping_id=later.id)
+        by_hand = make.group_member(group, on.service_user)
+        on.store(later, first, another, mapped, by_hand)
+        assert on.read.group_mappings.list_of_provider(provider.id) == (first, later)
+        assert on.read.group_mappings.list_of_group(group.id) == (first, later)
+        ids = [first.id, later.id, another.id]
+        assert dict(on.read.group_mappings.count_members(ids)) == {later.id: 1}
+        on.write.upstream_providers.delete(provider.id)
+        assert on.read.group_mappings.list_of_group(group.id) == ()
+        assert on.read.group_members.page(group.id).items == (by_hand,)
+        assert on.read.group_mappings.list_of_provider(other.id) == (another,)
+
     def test_groups_ending_parts_are_listed_soonest_first(self, on: StorageHarness) -> None:
         groups = [on.store_value(make.group(on.organization)) for _ in range(3)]
         ends = [NOW + days * DAY for days in (7, 1, -1)]

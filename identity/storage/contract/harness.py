@@ -13,6 +13,7 @@ from identity.domain.applications import Application, ClientSecret
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -268,6 +269,7 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     GroupMember: _access_by_id("group_members"),
     GroupGrant: _access_by_id("group_grants"),
     GroupManager: _access_by_id("group_managers"),
+    GroupMapping: _access_by_id("group_mappings"),
     HumanUser: _access_by_id("users"),
     ServiceUser: _access_by_id("users"),
     PasswordHash: StoreAccess(

@@ -19,6 +19,7 @@ from identity.storage.memory.figures import MemoryFigureStore
 from identity.storage.memory.groups import (
     MemoryGroupGrantStore,
     MemoryGroupManagerStore,
+    MemoryGroupMappingStore,
     MemoryGroupMemberStore,
     MemoryGroupStore,
 )
@@ -63,6 +64,7 @@ class MemoryStorage(Storage):
         self.group_members = MemoryGroupMemberStore(tables, tables.group_members)
         self.group_grants = MemoryGroupGrantStore(tables, tables.group_grants)
         self.group_managers = MemoryGroupManagerStore(tables, tables.group_managers)
+        self.group_mappings = MemoryGroupMappingStore(tables, tables.group_mappings)
         self.users = MemoryUserStore(tables, tables.users)
         self.attributes = MemoryAttributeStore(tables, tables.attribute_definitions)
         self.credentials = MemoryCredentialStore(tables)

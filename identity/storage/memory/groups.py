@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.names import name_key
 from identity.domain.search import matches_query
-from identity.storage.memory.entity_store import MemoryEntityStore, list_ending, page_newest_first
+from identity.storage.memory.entity_store import MemoryEntityStore, list_ending, page_newest_first, sort_oldest_first
 from identity.storage.memory.tables import MemoryTables
 from identity.storage.memory.users import user_matches_query
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, search_in_memory
@@ -15,6 +16,7 @@ from identity.storage.stores.groups import (
     GROUP_SORT_KEYS,
     GroupGrantStore,
     GroupManagerStore,
+    GroupMappingStore,
     GroupMemberStore,
     GroupStore,
 )
@@ -72,3 +74,18 @@ class MemoryGroupManagerStore(MemoryEntityStore[GroupManager], GroupManagerStore
 
     def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupManager, ...]:
         return list_ending(self._rows, after, until, limit)
+
+
+class MemoryGroupMappingStore(MemoryEntityStore[GroupMapping], GroupMappingStore):
+    def list_of_provider(self, provider_id: str) -> tuple[GroupMapping, ...]:
+        return sort_oldest_first(row for row in self._rows if row.provider_id == provider_id)
+
+    def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
+        return sort_oldest_first(row for row in self._rows if row.group_id == group_id)
+
+    def count_members(self, ids: Collection[str]) -> Mapping[str, int]:
+        return Counter(
+            member.mapping_id
+            for member in self._tables.group_members
+            if member.mapping_id is not None and member.mapping_id in ids
+        )

@@ -16,6 +16,7 @@ from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
 from identity.domain.figures import FigureKey
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
@@ -217,7 +218,10 @@ class MemoryTables:
         unique={"name": lambda group: (group.organization_id, name_key(group.name))},
     )
     group_members: MemoryTable[str, GroupMember] = _table(
-        group_id="groups", user_id="users", unique={"user_id": attrgetter("group_id", "user_id")}
+        group_id="groups",
+        user_id="users",
+        mapping_id="group_mappings",
+        unique={"user_id": attrgetter("group_id", "user_id")},
     )
     group_grants: MemoryTable[str, GroupGrant] = _table(
         group_id="groups",
@@ -233,6 +237,7 @@ class MemoryTables:
             "project_grants": _managed_by_level(ManagerLevel.PROJECT_GRANT),
         },
     )
+    group_mappings: MemoryTable[str, GroupMapping] = _table(group_id="groups", provider_id="upstream_providers")
     passwords: MemoryTable[str, PasswordHash] = _table(user_id="users")
     service_user_keys: MemoryTable[str, ServiceUserKey] = _table(user_id="users")
     service_user_secrets: MemoryTable[str, ServiceUserSecret] = _table(user_id="users")

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.names import name_key
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
@@ -70,3 +71,19 @@ class GroupManagerStore(EntityStore[GroupManager]):
     @abstractmethod
     def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupManager, ...]:
         """The rows whose roles end at ``until`` at the latest and after ``after``, soonest first."""
+
+
+class GroupMappingStore(EntityStore[GroupMapping]):
+    """Lists are oldest first."""
+
+    @abstractmethod
+    def list_of_provider(self, provider_id: str) -> tuple[GroupMapping, ...]:
+        """The mappings of the identity provider."""
+
+    @abstractmethod
+    def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
+        """The mappings that fill the group."""
+
+    @abstractmethod
+    def count_members(self, ids: Collection[str]) -> Mapping[str, int]:
+        """The number of members that each of these mappings added; mappings without are left out."""

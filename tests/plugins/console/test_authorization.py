@@ -70,7 +70,7 @@ PAGES = {
         *below(ROBOT, "activity"),
         *below(USER, "activity"),
     ),
-    "group.read": (*below(ORGANIZATION, "groups"), *below(GROUP, "- grants managers")),
+    "group.read": (*below(ORGANIZATION, "groups"), *below(GROUP, "- grants managers mappings")),
     "group.write": (
         *below(ORGANIZATION, "groups/new"),
         *below(GROUP, "deactivate delete edit grants/new managers/new members/new reactivate"),
@@ -131,10 +131,11 @@ PAGES = {
     "signing_key.read": ("/instance/signing-keys",),
     "signing_key.write": ("/instance/signing-keys/rotate", "/instance/signing-keys/{signing_key}/delete"),
     "upstream_provider.delete": below(UPSTREAM, "delete"),
-    "upstream_provider.read": (*below(ORGANIZATION, "upstream-providers"), UPSTREAM),
+    "upstream_provider.read": (*below(ORGANIZATION, "upstream-providers"), *below(UPSTREAM, "- group-mappings")),
     "upstream_provider.write": (
         *below(ORGANIZATION, "upstream-providers/new"),
-        *below(UPSTREAM, "deactivate edit reactivate test"),
+        *below(UPSTREAM, "deactivate edit group-mappings/new reactivate test"),
+        *below("/group-mappings/{group_mapping}", "delete edit"),
     ),
     "webhook.delete": below(WEBHOOK, "delete"),
     "webhook.read": (

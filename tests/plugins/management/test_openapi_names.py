@@ -6,33 +6,34 @@ from identity.plugins.management.operation_table import OPERATION_GROUPS
 #: Renaming a class must not rename its schema: see _COMPONENT_NAMES in json_schemas.py.
 SCHEMA_NAMES = """
     AccessEntry AccessEntryList AccessKind AccessProblem Actor ActorKind AddDomain AddGroup AddGroupGrant
-    AddGroupManager AddGroupMember AddManager AddPersonalAccessToken AddProjectGrant AddProjectRole
+    AddGroupManager AddGroupMapping AddGroupMember AddManager AddPersonalAccessToken AddProjectGrant AddProjectRole
     AddServiceUserKey Address Application ApplicationList ApplicationRequest ApplicationRequestList
     ApplicationSecret ApplicationSecretList ApplicationType Attribute AttributeAccess AttributeList AttributeType
     AuditEvent AuditEventList Branding Carried Carrier ChangeAddress ChangeApplication ChangeAttribute
-    ChangeBranding ChangeGroup ChangeGroupGrant ChangeGroupManager ChangeGroupMember ChangeHumanUser
-    ChangeMailServer ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject ChangeProjectGrant
-    ChangeProjectRole ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook CheckResult Claim
-    ClientTokens Connection ConnectionList ConsentDefault ConsentRule CreateAttribute CreateOrganization
-    CreateProject CreateServiceUser CreateUpstreamProvider CreateWebhook DailyFigures DatabaseFacts DeliveryProblem
-    DescribedApplication DescribedAttribute DescribedGroup DescribedGroupGrant DescribedGroupManager
-    DescribedGroupMember DescribedKey DescribedManager DescribedOrganization DescribedProject DescribedProjectGrant
-    DescribedServiceUser DescribedUpstreamProvider DescribedUser DescribedUserGrant DescribedWebhook Domain
-    DomainList EmailVerifier EndingKind EndingRole Error Expiring ExpiringKind ExportedOrganization Factor
-    FactorList Figures FirstSteps GrantOfProject GrantToUser Group GroupGrant GroupGrantList GroupList GroupManager
-    GroupManagerList GroupMember GroupMemberList Held HeldRole HeldRoles HitKind Initial Instance InviteHumanUser
-    InvitedUser KeyFile KeyState LeftOut LegalHold LegalHoldList Level MailKind MailServer MailTexts Manager
-    ManagerList Me NewApplicationSecret NewKey NewPersonalAccessToken NewServiceUserKey NewServiceUserSecret
-    NewWebhook Nothing OneTimePassword Organization OrganizationDocument OrganizationList OrganizationOverview
-    OtherManagers Overview OwnMailText OwnOrganization PasswordLink PersonalAccessToken PersonalAccessTokenList
-    PlaceLegalHold Plugin PluginList Policy PolicyEffect Project ProjectGrant ProjectGrantList ProjectList
-    ProjectRole ProjectRoleList Proof QueuedMail QueuedMailList QueuedMailState Refusal Refused RegisterApplication
-    RegisteredApplication RegistrationRule Result Role RoleList RotateSigningKey RotateWebhookSecret RuleSource
-    Rules SearchHit SearchHitList SecondFactor SendResult SendTestMail ServiceUser ServiceUserKey
-    ServiceUserKeyList ServiceUserList ServiceUserSecret ServiceUserSecretList Session SessionList Setting
-    SigningKey SigningKeyList SmtpSecurity Source SystemReport TokenFormat TokenPreview UpstreamAuthentication
-    UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList UserList UserState Way Webhook
-    WebhookDelivery WebhookDeliveryList WebhookList
+    ChangeBranding ChangeGroup ChangeGroupGrant ChangeGroupManager ChangeGroupMapping ChangeGroupMember
+    ChangeHumanUser ChangeMailServer ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject
+    ChangeProjectGrant ChangeProjectRole ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook
+    CheckResult Claim ClientTokens Connection ConnectionList ConsentDefault ConsentRule CreateAttribute
+    CreateOrganization CreateProject CreateServiceUser CreateUpstreamProvider CreateWebhook DailyFigures
+    DatabaseFacts DeliveryProblem DescribedApplication DescribedAttribute DescribedGroup DescribedGroupGrant
+    DescribedGroupManager DescribedGroupMapping DescribedGroupMember DescribedKey DescribedManager
+    DescribedOrganization DescribedProject DescribedProjectGrant DescribedServiceUser DescribedUpstreamProvider
+    DescribedUser DescribedUserGrant DescribedWebhook Domain DomainList EmailVerifier EndingKind EndingRole Error
+    Expiring ExpiringKind ExportedOrganization Factor FactorList Figures FirstSteps GrantOfProject GrantToUser
+    Group GroupGrant GroupGrantList GroupList GroupManager GroupManagerList GroupMapping GroupMappingList
+    GroupMember GroupMemberList Held HeldRole HeldRoles HitKind Initial Instance InviteHumanUser InvitedUser
+    KeyFile KeyState LeftOut LegalHold LegalHoldList Level MailKind MailServer MailTexts Manager ManagerList Me
+    NewApplicationSecret NewKey NewPersonalAccessToken NewServiceUserKey NewServiceUserSecret NewWebhook Nothing
+    OneTimePassword Organization OrganizationDocument OrganizationList OrganizationOverview OtherManagers Overview
+    OwnMailText OwnOrganization PasswordLink PersonalAccessToken PersonalAccessTokenList PlaceLegalHold Plugin
+    PluginList Policy PolicyEffect Project ProjectGrant ProjectGrantList ProjectList ProjectRole ProjectRoleList
+    Proof QueuedMail QueuedMailList QueuedMailState Refusal Refused RegisterApplication RegisteredApplication
+    RegistrationRule Result Role RoleList RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit
+    SearchHitList SecondFactor SendResult SendTestMail ServiceUser ServiceUserKey ServiceUserKeyList
+    ServiceUserList ServiceUserSecret ServiceUserSecretList Session SessionList Setting SigningKey SigningKeyList
+    SmtpSecurity Source SystemReport TokenFormat TokenPreview UpstreamAuthentication UpstreamKind UpstreamProvider
+    UpstreamProviderList User UserGrant UserGrantList UserList UserState Way Webhook WebhookDelivery
+    WebhookDeliveryList WebhookList
 """
 
 

@@ -59,11 +59,13 @@ GROUP = make.group(ORGANIZATION)
 MEMBER = make.group_member(GROUP, PERSON)
 GROUP_GRANT = make.group_grant(GROUP, PROJECT)
 GROUP_MANAGER = make.group_manager(GROUP)
+PROVIDER = make.upstream_provider(ORGANIZATION)
+MAPPING = make.group_mapping(GROUP, PROVIDER)
 EVENT = make.audit_event()
 VALUES = (
     ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
     CODE, PENDING, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
-    WEBHOOK, DELIVERY, DEFINITION, GROUP, MEMBER, GROUP_GRANT, GROUP_MANAGER,
+    WEBHOOK, DELIVERY, DEFINITION, GROUP, MEMBER, GROUP_GRANT, GROUP_MANAGER, PROVIDER, MAPPING,
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
@@ -174,6 +176,9 @@ READS: dict[str, Call] = {
     "group members page": lambda storage: storage.group_members.page(GROUP.id, NEWER),
     "group grants page": lambda storage: storage.group_grants.page(GROUP.id, NEWER),
     "group managers page": lambda storage: storage.group_managers.page(GROUP.id, NEWER),
+    "group mappings of provider": lambda storage: storage.group_mappings.list_of_provider(PROVIDER.id),
+    "group mappings of group": lambda storage: storage.group_mappings.list_of_group(GROUP.id),
+    "members of group mappings": lambda storage: storage.group_mappings.count_members(SOME_IDS),
     "group members ending": lambda storage: storage.group_members.list_ending(NOW, LATER, 10),
     "group grants ending": lambda storage: storage.group_grants.list_ending(NOW, LATER, 10),
     "group managers ending": lambda storage: storage.group_managers.list_ending(None, LATER, 10),

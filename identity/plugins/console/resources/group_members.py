@@ -17,6 +17,7 @@ from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.lists import Cells, ResourceList
 from identity.plugins.console.resource_types import GROUP, EntityTitledPage, ResourceType
+from identity.plugins.console.resources.group_mappings import mapping_label
 from identity.plugins.console.role_selection import (
     UNTIL_FIELD,
     RoleOptions,
@@ -29,9 +30,17 @@ from identity.services.commands.groups import AddGroupMember, ChangeGroupMember
 
 def _rows(page: ConsolePage, members: Sequence[GroupMember]) -> Sequence[Cells]:
     users, may_write = display_users(page, members), page.has_permission("group.write")
+    mappings = {mapping.id: mapping for mapping in page.services.group_mappings.list_of_group(page.entity_of(Group).id)}
+
+    def source(member: GroupMember) -> object:
+        if member.mapping_id not in mappings:
+            return page.render_placeholder(_("By hand"))
+        return page.template_macros.code(mapping_label(mappings[member.mapping_id]))
+
     return [
         (
             page.entity_cell(user := users[member.user_id]),
+            source(member),
             page.template_macros.when(member.created_at),
             page.render_end(member) or page.render_placeholder(_("No end")),
             page.row_buttons(f"{CONSOLE_PATH}/group-members/{member.id}", user.name, remove=_("Remove …"))
@@ -49,7 +58,7 @@ GROUP_MEMBERS = ResourceList(
     permission="group.read",
     title=_("Members"),
     lead=_("People and service users who have all roles of the group."),
-    columns=(_("User"), _("Since"), _("Until")),
+    columns=(_("User"), _("Added"), _("Since"), _("Until")),
     has_row_buttons=True,
     has_state_filter=False,
     fetch=lambda page, request: page.services.group_members.page(page.entity_of(Group).id, request),
@@ -151,7 +160,10 @@ _REMOVE = Action[_OpenedMember](
     path="/delete",
     run=lambda page, opened: page.services.group_members.remove(opened.member.id, principal=page.principal),
     title=_("Remove {name} from the group “{group}”?"),
-    impact=(_("{name} loses the roles of the group at once."),),
+    impact=lambda page, opened: [
+        _("{name} loses the roles of the group at once."),
+        *([_("A mapping adds {name} again at the next sign-in.")] if opened.member.mapping_id else []),
+    ],
     submit_label=_("Remove member"),
 )
 

@@ -18,6 +18,7 @@ from identity.plugins.console.resource_pages import DetailPage, ResourcePages, R
 from identity.plugins.console.resource_types import GROUP, ORGANIZATION, ResourcePage
 from identity.plugins.console.resources.group_grants import GROUP_GRANTS
 from identity.plugins.console.resources.group_managers import GROUP_MANAGERS
+from identity.plugins.console.resources.group_mappings import MAPPINGS_OF_GROUP
 from identity.plugins.console.resources.group_members import GROUP_MEMBERS
 from identity.services.commands.groups import AddGroup, ChangeGroup
 
@@ -79,7 +80,9 @@ def _loss(page: ConsolePage, group: Group) -> Sequence[str]:
 
 
 def _removal_impact(page: ResourcePage[Group], group: Group) -> Sequence[str]:
-    return [_("This cannot be undone."), *_loss(page, group)]
+    count = len(page.services.group_mappings.list_of_group(group.id))
+    mappings = ngettext_lazy("{n} group mapping is removed.", "{n} group mappings are removed.", count)
+    return [_("This cannot be undone."), *_loss(page, group), *([mappings] if count else [])]
 
 
 def _deactivation_impact(page: ResourcePage[Group], group: Group) -> Sequence[str]:
@@ -133,6 +136,7 @@ _PAGES = ResourcePages(
         ResourceTab(label=GROUP_MEMBERS.title, resource_list=GROUP_MEMBERS),
         list_tab(GROUP_GRANTS),
         list_tab(GROUP_MANAGERS),
+        list_tab(MAPPINGS_OF_GROUP),
     ),
     avatar=lambda page, group: group.name,
     actions=_ACTIONS,

@@ -29,6 +29,7 @@ from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, active_badge
 from identity.plugins.console.resource_types import ORGANIZATION, UPSTREAM_PROVIDER, AnyResourceType, ResourceType
+from identity.plugins.console.resources.group_mappings import GROUP_MAPPINGS, mapped_members_impact
 from identity.services.commands import CommandT
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 
@@ -258,10 +259,11 @@ _ACTIONS = (
         button=_("Delete …"),
         title=_("Delete the identity provider “{name}”?"),
         description=_("Permanently removes it and its links to accounts. The accounts stay."),
-        impact=(
+        impact=lambda page, provider: [
             _("People can no longer sign in with it. Those without a password here can request one by mail."),
             _("People's accounts stay. Their links to it are permanently removed."),
-        ),
+            *mapped_members_impact(page, page.services.group_mappings.list_of_provider(provider.id)),
+        ],
         submit_label=_("Delete identity provider"),
     ),
 )
@@ -292,6 +294,7 @@ _PAGES = ResourcePages(
     lead=lambda page, provider: [_("Identity provider"), _kind_label(provider)],
     badges=_badges,
     descriptions=_descriptions,
+    sections=lambda page, provider: [page.list_section(GROUP_MAPPINGS)],
     actions=_ACTIONS,
     hidden_fields=("name", "kind", "claims"),
 )

@@ -4,15 +4,18 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, Select, Table, bindparam, func, select
 
+from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.permissions import ManagerLevel
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore, has_not_ended
+from identity.plugins.sql.paging import PagedSqlStore
 from identity.plugins.sql.row_mapping import Row, Values, row_slices
 from identity.plugins.sql.tables import (
     group_grants,
     group_managers,
+    group_mappings,
     group_members,
     group_search_terms,
     groups,
@@ -21,12 +24,22 @@ from identity.plugins.sql.tables import (
 )
 from identity.plugins.sql.term_index import TermIndexedStore
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
-from identity.storage.stores.groups import GroupGrantStore, GroupManagerStore, GroupMemberStore, GroupStore
+from identity.storage.stores.groups import (
+    GroupGrantStore,
+    GroupManagerStore,
+    GroupMappingStore,
+    GroupMemberStore,
+    GroupStore,
+)
 
 GROUP_TABLE = EntityTable[Group](groups)
 MEMBER_TABLE = EntityTable[GroupMember](group_members)
 GRANT_TABLE = EntityTable[GroupGrant](group_grants)
 MANAGER_TABLE = EntityTable[GroupManager](group_managers)
+MAPPING_TABLE = EntityTable[GroupMapping](group_mappings)
+_MAPPINGS = MAPPING_TABLE.select.order_by(group_mappings.c.created_at, group_mappings.c.id)
+_MAPPINGS_OF_PROVIDER = _MAPPINGS.where(group_mappings.c.provider_id == bindparam("provider"))
+_MAPPINGS_OF_GROUP = _MAPPINGS.where(group_mappings.c.group_id == bindparam("group"))
 
 _SORT_COLUMNS = {"name": groups.c.name_key, "created_at": groups.c.created_at}
 _GROUP_PART, _MEMBER_PART = row_slices(GROUP_TABLE, MEMBER_TABLE)
@@ -54,6 +67,12 @@ def select_through_groups(rows: EntityTable[Any], source: Table, **further: Colu
     )
 
 
+def _count_members(store: PagedSqlStore, column: Column[Any], ids: Collection[str]) -> Mapping[str, int]:
+    """The number of members for each of these values of the column."""
+    counts = select(column, func.count()).group_by(column)
+    return dict(store._fetch_values_by_id(counts, column, ids, lambda row: (row[0], row[1])))
+
+
 class SqlGroupStore(TermIndexedStore[Group], GroupStore):
     entity_table = GROUP_TABLE
     term_table = group_search_terms
@@ -66,9 +85,7 @@ class SqlGroupStore(TermIndexedStore[Group], GroupStore):
         return self._page(GROUP_TABLE, rows, request, _SORT_COLUMNS)
 
     def count_members(self, ids: Collection[str]) -> Mapping[str, int]:
-        column = group_members.c.group_id
-        counts = select(column, func.count()).group_by(column)
-        return dict(self._fetch_values_by_id(counts, column, ids, lambda row: (row[0], row[1])))
+        return _count_members(self, group_members.c.group_id, ids)
 
     def list_of_user(self, user_id: str) -> tuple[tuple[Group, GroupMember], ...]:
         def read(row: Row) -> tuple[Group, GroupMember]:
@@ -127,3 +144,16 @@ class SqlGroupManagerStore(SqlEntityStore[GroupManager], GroupManagerStore):
 
     def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupManager, ...]:
         return self._list_ending(after, until, limit)
+
+
+class SqlGroupMappingStore(SqlEntityStore[GroupMapping], GroupMappingStore):
+    entity_table = MAPPING_TABLE
+
+    def list_of_provider(self, provider_id: str) -> tuple[GroupMapping, ...]:
+        return self._fetch_values(MAPPING_TABLE.from_row, _MAPPINGS_OF_PROVIDER, {"provider": provider_id})
+
+    def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
+        return self._fetch_values(MAPPING_TABLE.from_row, _MAPPINGS_OF_GROUP, {"group": group_id})
+
+    def count_members(self, ids: Collection[str]) -> Mapping[str, int]:
+        return _count_members(self, group_members.c.mapping_id, ids)

@@ -1,0 +1,192 @@
+"""Group mappings: who saves them, and what they do at each sign-in.
+
+A mapping adds members without a manager, so it acts with the rights that its last editor has at that moment, never as
+the operator. Saving one takes the rights to change the identity provider, which decides what the claims are, and to
+give every role of the group. At a sign-in the editor must still have all of these rights for a member to be added.
+Removing takes none of them: a person leaves a group as soon as no mapping of the provider matches, and those who are
+members by hand stay. Removing a mapping removes the members that it added.
+
+Mappings belong to the organization of the provider, and so do their groups. If the provider serves other organizations,
+too, their people are not affected.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from identity.domain.errors import Denied, Invalid, NotFound
+from identity.domain.group_mappings import MAX_GROUP_MAPPINGS, GroupMapping
+from identity.domain.groups import Group
+from identity.domain.messages import gettext_lazy
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import Subject
+from identity.services.access_control import AccessControl, Principal
+from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
+from identity.services.crud import EntityService
+from identity.services.groups import GroupMemberService, GroupService
+from identity.services.records import RecordService
+from identity.services.upstream_providers import UpstreamProviderService
+
+#: Of each person and provider, the versions of the mappings whose refusal is in the audit trail.
+_REFUSALS = "group_mapping_refusals"
+
+
+@dataclass(eq=False, repr=False)
+class GroupMappingService(EntityService[GroupMapping]):
+    """Values in the claims of identity providers that make people members of groups."""
+
+    kind = "group_mapping"
+    store = "group_mappings"
+
+    _access: AccessControl
+    _groups: GroupService
+    _group_members: GroupMemberService
+    _providers: UpstreamProviderService
+    _records: RecordService
+
+    def list_of_provider(self, provider_id: str) -> tuple[GroupMapping, ...]:
+        """The mappings of the identity provider, oldest first."""
+        return self._storage.group_mappings.list_of_provider(provider_id)
+
+    def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
+        """The mappings that fill the group, oldest first."""
+        return self._storage.group_mappings.list_of_group(group_id)
+
+    def add(self, provider_id: str, command: AddGroupMapping, *, principal: Principal) -> GroupMapping:
+        """Raises NotFound; Invalid for a group of another organization, a mapping that exists, or too many; Denied
+        without the rights over provider and group."""
+        provider = self._providers.get(provider_id)
+        group = self._storage.groups.find(command.group_id)
+        if group is None or group.organization_id != provider.organization_id:
+            raise Invalid(
+                {"group_id": gettext_lazy("There is no such group in the organization of the identity provider.")}
+            )
+        self._require_saving(provider, group, principal)
+        mapping = self._new_entity(
+            GroupMapping,
+            command,
+            provider_id=provider.id,
+            organization_id=provider.organization_id,
+            editor_id=principal.id,
+        )
+        existing = self.list_of_provider(provider.id)
+        if len(existing) >= MAX_GROUP_MAPPINGS:
+            raise Invalid(
+                {"claim": gettext_lazy("An identity provider can have {n} group mappings.", n=MAX_GROUP_MAPPINGS)}
+            )
+        _refuse_duplicate(mapping, existing)
+        self._add("group_mapping.added", mapping, mapping.organization_id, parent=("group", group.id))
+        return mapping
+
+    def change(
+        self,
+        mapping_id: str,
+        command: ChangeGroupMapping,
+        *,
+        principal: Principal,
+        expected_version: int | None = None,
+    ) -> GroupMapping:
+        """Change claim or value, or only make the principal the editor. Members stay until they sign in. Raises
+        NotFound, Invalid, Denied, Conflict."""
+        before = self.get(mapping_id)
+        self._require_saving(self._providers.get(before.provider_id), self._groups.get(before.group_id), principal)
+        after = self._next_version(before, command, expected_version=expected_version, editor_id=principal.id)
+        _refuse_duplicate(after, self.list_of_provider(before.provider_id))
+        return self._update("group_mapping.changed", before, after)
+
+    def count_members(self, *mappings: GroupMapping) -> Mapping[str, int]:
+        """The number of members that each of these mappings added; those without are left out."""
+        return self._storage.group_mappings.count_members([mapping.id for mapping in mappings])
+
+    def acts(self, mapping: GroupMapping) -> bool:
+        """True if the mapping adds members now."""
+        provider = self._providers.find(mapping.provider_id)
+        return provider is not None and self._refusal(mapping, provider, self._groups.get(mapping.group_id)) is None
+
+    def apply(self, subject: Subject, provider: UpstreamProvider, claims: Mapping[str, Any]) -> None:
+        """Bring the memberships of a person who signs in with the provider in line with these claims, which must all
+        come from the provider."""
+        mappings = self.list_of_provider(provider.id)
+        if not mappings or subject.organization.id != provider.organization_id:
+            return
+        matching = [mapping for mapping in mappings if mapping.matches(claims)]
+        matching_ids, mapping_ids = {mapping.id for mapping in matching}, {mapping.id for mapping in mappings}
+        groups = self._storage.groups.find_many({mapping.group_id for mapping in matching})
+        group_ids: set[str] = set()
+        refused: dict[str, GroupMapping] = {}
+        with self._audit.acting_as(subject.user.id):
+            for _, member in self._groups.list_of_user(subject.user.id):
+                if member.mapping_id in mapping_ids - matching_ids:
+                    # Another sign-in may have removed it.
+                    with suppress(NotFound):
+                        self._group_members.remove_mapped(member)
+                else:
+                    group_ids.add(member.group_id)
+            for mapping in matching:
+                if mapping.group_id in group_ids or mapping.group_id not in groups:
+                    continue
+                refusal = self._refusal(mapping, provider, groups[mapping.group_id])
+                if refusal is not None:
+                    refused[mapping.id] = mapping
+                    continue
+                with suppress(NotFound):
+                    self._group_members.add_mapped(mapping, groups[mapping.group_id], subject.user.id)
+                group_ids.add(mapping.group_id)
+            self._record_refusals(
+                subject, provider, [mapping for mapping in refused.values() if mapping.group_id not in group_ids]
+            )
+
+    def _record_refusals(self, subject: Subject, provider: UpstreamProvider, refused: list[GroupMapping]) -> None:
+        """Record each refusal once: again only after the mapping was saved or has added the person."""
+        key, versions = f"{provider.id} {subject.user.id}", {mapping.id: mapping.version for mapping in refused}
+        known = self._records.find(_REFUSALS, key)
+        before = {} if known is None else known.value
+        if versions == before:
+            return
+        if known is not None:
+            self._records.replace(known, versions)
+        elif self._records.add(_REFUSALS, key, versions, user_id=subject.user.id) is not None:
+            # A concurrent sign-in records them.
+            return
+        for mapping in refused:
+            if before.get(mapping.id) != mapping.version:
+                self._audit.record(
+                    "group_mapping.refused",
+                    kind=self.kind,
+                    id=mapping.id,
+                    organization_id=mapping.organization_id,
+                    detail={
+                        "user_id": subject.user.id,
+                        "group_id": mapping.group_id,
+                        "provider_id": mapping.provider_id,
+                        "editor_id": mapping.editor_id,
+                    },
+                    refused=self._refusal(mapping, provider, self._groups.get(mapping.group_id)),
+                )
+
+    def _refusal(self, mapping: GroupMapping, provider: UpstreamProvider, group: Group) -> str | None:
+        """Why the mapping adds nobody at the moment; None if it does."""
+        editor = None if mapping.editor_id is None else self._storage.users.find_subject(mapping.editor_id)
+        if editor is None or not editor.is_active:
+            return "no active user has saved the mapping"
+        try:
+            self._require_saving(provider, group, self._access.load_principal(editor))
+        except (Denied, NotFound):
+            return "its last editor may not save the mapping any more"
+        return None
+
+    def _require_saving(self, provider: UpstreamProvider, group: Group, principal: Principal) -> None:
+        """Raise Denied unless the principal may change the provider and give every role of the group for ever."""
+        self._providers.require_control(provider, principal)
+        self._groups.require_giving(group, principal, None)
+
+    def _authorize(self, mapping: GroupMapping, principal: Principal) -> None:
+        """For removing: it must stay possible for whoever can remove the provider."""
+        self._providers.require_can_change(self._providers.get(mapping.provider_id), principal=principal)
+
+
+def _refuse_duplicate(mapping: GroupMapping, existing: tuple[GroupMapping, ...]) -> None:
+    same = (mapping.claim, mapping.value, mapping.group_id)
+    if any((item.claim, item.value, item.group_id) == same and item.id != mapping.id for item in existing):
+        raise Invalid({"value": gettext_lazy("The identity provider already has this mapping.")})
