@@ -123,8 +123,8 @@ class UserActivityPage(DetailPage[Any]):
         label = t(EventLabels.EVENTS.get(event.event, event.event))
         text = Markup('<a href="{}/audit-events/{}">{}</a>').format(CONSOLE_PATH, event.id, label)
         if event.actor.id != self.entity.id:
-            by = _BY_UNNAMED_ACTOR.get(event.actor.kind, _("{event} by {actor}"))
-            text = t(by, event=text, actor=self.entity_link(names.actor_link(event)))
+            sentence = _BY_UNNAMED_ACTOR.get(event.actor.kind, _("{event} by {actor}"))
+            text = t(sentence, event=text, actor=self.entity_link(names.actor_link(event)))
         elif event.object_id not in (None, self.entity.id) and event.user_id != self.entity.id:
             text = t(
                 "{event}: {object}",
