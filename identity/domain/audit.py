@@ -110,9 +110,9 @@ class Result(StrEnum):
 class AuditEvent:
     """An entry of the audit trail. It never contains a secret and never changes, except as ERASED describes.
 
-    ``user_id`` is the user concerned, if the object belongs to a user, such as a granted role. The storage assigns
-    ``sequence``, which orders events. ``once`` makes further events with the same value a no-op, to limit repeated
-    refusals."""
+    ``user_id`` is the user concerned, if the object belongs to a user, such as a granted role; ``group_id`` is the
+    group of a membership or of roles. The storage assigns ``sequence``, which orders events. ``once`` makes further
+    events with the same value a no-op, to limit repeated refusals."""
 
     #: Every event name.
     NAMES: ClassVar[frozenset[str]] = _EVENT_NAMES
@@ -130,6 +130,7 @@ class AuditEvent:
     object_kind: str
     object_id: str | None
     user_id: str | None = None
+    group_id: str | None = None
     organization_id: str | None = None
     result: Result = Result.SUCCESS
     reason: str | None = None
@@ -150,7 +151,7 @@ OTHER_ORGANIZATION = "other_organization_id"
 class AuditFilter:
     """Selects events that match all given members; ``since`` is inclusive, ``until`` exclusive. ``event`` is a full
     name ("project.created") or a subject ("project": all events of projects). ``involved_id`` matches the actor and the
-    object. ``object_id`` also matches events about a user's roles, keys and consents."""
+    object. Both also match events about a user's roles, keys and consents, and a group's members and roles."""
 
     organization_id: str | None = None
     event: str = ""
@@ -175,8 +176,8 @@ class AuditFilter:
             self.organization_id in (None, event.organization_id)
             and (not self.event or event.event in self.event_names)
             and self.actor_id in ("", event.actor.id)
-            and self.object_id in ("", event.object_id, event.user_id)
-            and self.involved_id in ("", event.actor.id, event.object_id, event.user_id)
+            and self.object_id in ("", event.object_id, event.user_id, event.group_id)
+            and self.involved_id in ("", event.actor.id, event.object_id, event.user_id, event.group_id)
             and self.request_id in ("", event.actor.request_id)
             and self.result in (None, event.result)
             and (self.since is None or self.since <= event.at)
@@ -194,3 +195,6 @@ USER_OWNED_KINDS = frozenset(
         *("service_user_key", "service_user_secret", "personal_access_token", "application"),
     }
 )
+
+#: Kinds of objects that belong to a group.
+GROUP_OWNED_KINDS = frozenset({"group_member", "group_grant", "group_manager", "group_mapping"})

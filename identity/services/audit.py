@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.audit import USER_OWNED_KINDS, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import GROUP_OWNED_KINDS, USER_OWNED_KINDS, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.entity import entity_fields
 from identity.domain.errors import NotFound
 from identity.domain.expirations import NEVER, NEVER_TEXT
@@ -76,11 +76,12 @@ class AuditRecorder:
         detail: Mapping[str, object] | None = None,
         actor: Actor | None = None,
         user_id: str | None = None,
+        group_id: str | None = None,
         refused: str | None = None,
     ) -> None:
         """Write a change's event in the change's own transaction. ``actor`` replaces the request's actor; ``user_id``
-        is the object's owner if the detail does not name them. ``refused`` is why a part of the change was left
-        out."""
+        is the object's owner, and ``group_id`` its group, if the detail does not name them. ``refused`` is why a part
+        of the change was left out."""
         result = Result.SUCCESS if refused is None else Result.REFUSED
         self.write_event(
             self._event(
@@ -89,6 +90,7 @@ class AuditRecorder:
                 reason=refused,
                 actor=actor,
                 user_id=user_id,
+                group_id=group_id,
             )
         )
 
@@ -172,12 +174,16 @@ class AuditRecorder:
         once: str | None = None,
         actor: Actor | None = None,
         user_id: str | None = None,
+        group_id: str | None = None,
     ) -> AuditEvent:
         if event not in AuditEvent.NAMES:
             raise ValueError(f"{event} is not in the catalogue of audit events")
         if kind in USER_OWNED_KINDS and user_id is None:
             named = detail.get("user_id")
             user_id = named if isinstance(named, str) else None
+        if kind in GROUP_OWNED_KINDS and group_id is None:
+            named = detail.get("group_id")
+            group_id = named if isinstance(named, str) else None
         if self.impersonated_user_id is not None:
             detail = {**detail, "impersonated_user_id": self.impersonated_user_id}
         return AuditEvent(
@@ -188,6 +194,7 @@ class AuditRecorder:
             object_kind=kind,
             object_id=id,
             user_id=user_id,
+            group_id=group_id,
             organization_id=organization_id,
             result=result,
             reason=reason,
@@ -226,6 +233,7 @@ def event_to_dict(event: AuditEvent) -> dict[str, object]:
         "object_kind": event.object_kind,
         "object_id": event.object_id,
         "user_id": event.user_id,
+        "group_id": event.group_id,
         "organization_id": event.organization_id,
         "detail": dict(event.detail),
     }

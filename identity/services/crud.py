@@ -152,6 +152,7 @@ class EntityService(Service, Generic[EntityT]):
             organization_id=organization_id,
             detail=detail,
             user_id=self._user_id(entity),
+            group_id=getattr(entity, "group_id", None),
         )
 
     def _user_id(self, entity: Any) -> str | None:

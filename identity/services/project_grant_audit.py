@@ -58,6 +58,7 @@ class GrantAuditedService(EntityService[EntityT]):
             detail={**detail, OTHER_ORGANIZATION: other},
             actor=self._actor_for(organization_id, other),
             user_id=user_id,
+            group_id=getattr(entity, "group_id", None),
         )
 
     def _actor_for(self, organization_id: str, other: str) -> Actor:

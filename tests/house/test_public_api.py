@@ -32,8 +32,18 @@ PARTS_OF_THE_SERVICE = {
         "provider",
         "services",
         "storage",
+        "system_monitor",
     ),
-    "management": ("domain", "http", "pages", "plugin_summaries", "provider", "services", "storage"),
+    "management": (
+        "domain",
+        "http",
+        "pages",
+        "plugin_summaries",
+        "provider",
+        "services",
+        "storage",
+        "system_monitor",
+    ),
     "sql": ("concurrency", "domain", "instrumentation", "storage", "testing", "transaction_manager"),
 }
 

@@ -20,6 +20,7 @@ HANDED_OVER = {
     "attributes": {"AttributeDefinition"},
     "audit": {"Actor"},
     "authorization_request": {"AuthorizationRequest"},
+    "backend": {"DatabaseFacts"},
     "clients": {"ServiceUserClient"},
     "deletion_impact": {"DeletionImpact", "DeletionTarget"},
     "domains": {"DomainNamespace"},

@@ -539,6 +539,7 @@ audit_events = _create_table(
     Index(None, "actor_id", "sequence"),
     Index(None, "object_id", "sequence"),
     Index("ix_audit_events_user_id_sequence", "user_id", "sequence", **_partial_index("user_id IS NOT NULL")),
+    Index("ix_audit_events_group_id_sequence", "group_id", "sequence", **_partial_index("group_id IS NOT NULL")),
     Index("ix_audit_events_request_id", "request_id", **_partial_index("request_id IS NOT NULL")),
     Index(None, "event", "sequence"),
     Index(None, "at"),

@@ -39,6 +39,7 @@ class AuditContract(ContractBase):
             ),
             object_kind="service_user",
             object_id=None,
+            group_id=make_id(),
             organization_id=make_id(),
             result=Result.REFUSED,
             reason="Schlüssel unbekannt 株",
@@ -292,6 +293,18 @@ class AuditContract(ContractBase):
         event = on.read.audit.find(events[0].id)
         assert event is not None
         assert event.user_id == ada
+
+    def test_audit_object_and_party_find_events_of_a_group(self, on: StorageHarness) -> None:
+        group = make_id()
+        events = [
+            make.audit_event(event="group_member.added", object_kind="group_member", group_id=group, user_id=make_id()),
+            make.audit_event(event="group_member.added", object_kind="group_member", group_id=make_id()),
+            make.audit_event(event="group.changed", object_kind="group", object_id=group),
+        ]
+        self.append(on, *events)
+        expected = [events[2].id, events[0].id]
+        assert self.matching_ids(on, object_id=group) == expected
+        assert self.matching_ids(on, involved_id=group) == expected
 
     def test_audit_page_of_a_request(self, on: StorageHarness) -> None:
         requests = ("one", "other", "one", None)

@@ -3,9 +3,10 @@
 from identity.domain.groups import Group, GroupMember
 from identity.domain.organizations import Organization
 from identity.services.access_control import Principal
-from identity.services.commands.groups import AddGroup, AddGroupMember
+from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupMember
 from identity.testing.browser import Browser
 from identity.testing.world import World
+from tests.plugins.console.conftest import SignIn
 
 
 def _list(organization: Organization) -> str:
@@ -32,13 +33,14 @@ def test_group_with_member_and_project_roles_is_made_in_the_console(
     page = owner.submit({"name": "Sales", "description": "Sells."}, form="page-form")
     assert page.html.h1.text == "Sales"
     assert "No members yet" in page
+    path = owner.path
     owner.click("Add member")
     owner.open(f"{owner.path}?user_id={person.id}")
     page = owner.submit({"until": "2027-01-31"}, form="page-form")
     assert "The user is a member of the group." in page
     assert person.display_name in page.html.main.text
     assert "2027" in page.html.main.text
-    owner.click("Project roles")
+    owner.open(f"{path}/roles")
     owner.click("Add project roles")
     owner.click(project.name)
     page = owner.submit({"role": ["reader"]}, form="page-form")
@@ -111,6 +113,31 @@ def test_group_is_deactivated_reactivated_and_removed(world: World, owner: Brows
     owner.open(f"/console/groups/{group.id}/delete")
     assert owner.submit({"confirm_name": "another"}, form="page-form").status_int == 422
     assert "No groups yet" in owner.submit({"confirm_name": "Sales"}, form="page-form")
+
+
+def test_activity_has_what_happened_to_the_group_its_members_and_roles(
+    world: World, owner: Browser, sign_in: SignIn, organization: Organization
+) -> None:
+    group, person = _group(world, organization), world.make_human_user(organization)
+    other, project = _group(world, organization, "Other"), world.make_project(organization, roles=("reader",))
+    with world.transaction_services() as services:
+        for at in (group, other):
+            member = AddGroupMember(user_id=person.id)
+            member_id = services.group_members.add(at.id, member, principal=Principal.OPERATOR).id
+            grant = AddGroupGrant(project_id=project.id, roles=frozenset({"reader"}))
+            services.group_grants.add(at.id, grant, principal=Principal.OPERATOR)
+        services.group_members.remove(member_id, principal=Principal.OPERATOR)
+    path = f"/console/groups/{group.id}/activity"
+    entries = [entry.get_text(" ", strip=True) for entry in owner.open(path).html.select(".timeline li")]
+    assert len(entries) == 3
+    assert person.display_name in " ".join(entries)
+    assert len(owner.open(f"{path}?kind=members").html.select(".timeline li")) == 1
+    # Of a removed membership, too, and the person's own page names the group.
+    assert len(owner.open(f"/console/groups/{other.id}/activity?kind=members").html.select(".timeline li")) == 2
+    assert "Other" in owner.open(f"/console/users/{person.id}/activity").html.find(id="activity").text
+    manager = sign_in("ORG_USER_MANAGER")
+    assert manager.open(path).status_int == 403
+    assert not [tab for tab in manager.open(f"/console/groups/{group.id}").html.select("a") if tab["href"] == path]
 
 
 def test_taken_name_is_refused_beside_the_field(world: World, owner: Browser, organization: Organization) -> None:

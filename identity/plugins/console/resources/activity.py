@@ -1,4 +1,4 @@
-"""Activity of a user: what the user did and what was done to the user, by day, newest first."""
+"""Activity of a user or a group: what a user did, and what was done to the user or group, by day, newest first."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ _BY_UNNAMED_ACTOR = {
     ActorKind.SYSTEM: _("{event} by the service itself"),
     ActorKind.ANONYMOUS: _("{event} by an unknown user"),
 }
-#: Members of details that name the user of the page, or repeat ids of the event.
-_HIDDEN_FIELDS = frozenset({"user_id", "id", "version", "changed_at"})
+#: Members of details that name the user or group of the page, or repeat ids of the event.
+_HIDDEN_FIELDS = frozenset({"user_id", "group_id", "id", "version", "changed_at"})
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class UserActivityPage(DetailPage[Any]):
     """The entity is a user of either kind."""
 
     template = "console/activity.html"
+    lead: ClassVar[str] = _("What this account did, and what was done to it. Times are in UTC.")
     _kinds: ClassVar[Mapping[str, tuple[str, AuditFilter]]] = _FILTERS
 
     def template_variables(self) -> Mapping[str, object] | Response:
@@ -84,6 +85,7 @@ class UserActivityPage(DetailPage[Any]):
         path = f"{self.resource_path}{ACTIVITY_PATH}"
         return {
             **variables,
+            "activity_lead": self.translate(self.lead),
             "days": list(self._days(page.items)),
             "chips": [
                 NavigationItem(
@@ -122,6 +124,9 @@ class UserActivityPage(DetailPage[Any]):
         t, is_refused = self.translator.gettext, event.result is Result.REFUSED
         label = t(EventLabels.EVENTS.get(event.event, event.event))
         text = Markup('<a href="{}/audit-events/{}">{}</a>').format(CONSOLE_PATH, event.id, label)
+        if event.group_id == self.entity.id and event.user_id is not None:
+            named = self.entity_link(names.object_name(event.object_kind, event.object_id))
+            text = t("{event}: {object}", event=text, object=named)
         if event.actor.id != self.entity.id:
             sentence = _BY_UNNAMED_ACTOR.get(event.actor.kind, _("{event} by {actor}"))
             text = t(sentence, event=text, actor=self.entity_link(names.actor_link(event)))
@@ -154,6 +159,9 @@ class UserActivityPage(DetailPage[Any]):
         project = self._project_name(event)
         if project:
             rows.insert(0, (self.translator.gettext("Project"), "", project))
+        if event.group_id not in (None, self.entity.id):
+            group = self.services.storage.groups.find(event.group_id)
+            rows.insert(0, (self.translator.gettext("Group"), "", event.group_id if group is None else group.name))
         is_removal = event.event.endswith((".removed", ".deleted"))
         for name, value in facts:
             if name == "roles" and value:
@@ -166,6 +174,18 @@ class UserActivityPage(DetailPage[Any]):
         return "" if project is None else project.name
 
 
+class GroupActivityPage(UserActivityPage):
+    """The entity is a group."""
+
+    lead = _("What was done to the group, its members and its roles. Times are in UTC.")
+    _kinds: ClassVar[Mapping[str, tuple[str, AuditFilter]]] = {
+        "": (_("Everything"), AuditFilter()),
+        "members": (_("Members"), AuditFilter(event="group_member")),
+        "roles": (_("Project roles"), AuditFilter(event="group_grant")),
+        "managers": (_("Manager roles"), AuditFilter(event="group_manager")),
+    }
+
+
 def _changed_items(change: object) -> tuple[str, str] | None:
     """The items that left a list and those that came to it; None for other values, and for another order."""
     if not isinstance(change, Mapping) or not all(is_text_list(change.get(side)) for side in ("before", "after")):
@@ -176,7 +196,10 @@ def _changed_items(change: object) -> tuple[str, str] | None:
     return (left, came) if left or came else None
 
 
-def activity_tab(sections: Callable[[DetailPage[Any], Any], Sections]) -> ResourceTab[Any]:
+def activity_tab(
+    sections: Callable[[DetailPage[Any], Any], Sections] = lambda page, entity: (),
+    page: type[UserActivityPage] = UserActivityPage,
+) -> ResourceTab[Any]:
     return ResourceTab(
-        label=_("Activity"), path=ACTIVITY_PATH, permission="audit_event.read", sections=sections, page=UserActivityPage
+        label=_("Activity"), path=ACTIVITY_PATH, permission="audit_event.read", sections=sections, page=page
     )

@@ -52,7 +52,7 @@ def _rows(page: ConsolePage, members: Sequence[GroupMember]) -> Sequence[Cells]:
     ]
 
 
-#: The first tab of the group's page.
+#: A tab of the group's page.
 GROUP_MEMBERS = ResourceList(
     path="/members",
     permission="group.read",

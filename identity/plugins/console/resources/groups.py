@@ -14,8 +14,16 @@ from identity.plugins.console.fields.groups import GROUP_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, ResourceTab, active_badge, list_tab
+from identity.plugins.console.resource_pages import (
+    DetailPage,
+    ResourcePages,
+    ResourceTab,
+    Sections,
+    active_badge,
+    list_tab,
+)
 from identity.plugins.console.resource_types import GROUP, ORGANIZATION, ResourcePage
+from identity.plugins.console.resources.activity import GroupActivityPage, activity_tab
 from identity.plugins.console.resources.group_grants import GROUP_GRANTS
 from identity.plugins.console.resources.group_managers import GROUP_MANAGERS
 from identity.plugins.console.resources.group_mappings import MAPPINGS_OF_GROUP
@@ -127,16 +135,26 @@ def _descriptions(page: DetailPage[Group], group: Group) -> Descriptions:
     ]
 
 
+def _overview_sections(page: DetailPage[Group], group: Group) -> Sections:
+    """What the group gives and who fills it, the first rows of each."""
+    return [*_role_sections(page, group), page.list_section(GROUP_MEMBERS), page.list_section(MAPPINGS_OF_GROUP)]
+
+
+def _role_sections(page: DetailPage[Group], group: Group) -> Sections:
+    return [page.list_section(GROUP_GRANTS), page.list_section(GROUP_MANAGERS)]
+
+
 _PAGES = ResourcePages(
     type=GROUP,
     lead=lambda page, group: [_("Group"), *([page.organization.name] if page.organization else [])],
     badges=active_badge,
     descriptions=_descriptions,
     tabs=(
-        ResourceTab(label=GROUP_MEMBERS.title, resource_list=GROUP_MEMBERS),
-        list_tab(GROUP_GRANTS),
-        list_tab(GROUP_MANAGERS),
+        ResourceTab(label=_("Overview"), sections=_overview_sections),
+        list_tab(GROUP_MEMBERS),
+        ResourceTab(label=_("Roles"), path="/roles", permission=GROUP_GRANTS.permission, sections=_role_sections),
         list_tab(MAPPINGS_OF_GROUP),
+        activity_tab(page=GroupActivityPage),
     ),
     avatar=lambda page, group: group.name,
     actions=_ACTIONS,
@@ -146,5 +164,7 @@ ROUTES = (
     list_route(GROUPS, ORGANIZATION),
     create_route(_CREATE, GROUPS, ORGANIZATION),
     edit_route(GROUP, _EDIT),
+    list_route(GROUP_GRANTS, GROUP),
+    list_route(GROUP_MANAGERS, GROUP),
     *_PAGES.routes(),
 )

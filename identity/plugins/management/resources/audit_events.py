@@ -38,6 +38,7 @@ class AuditEventRepresentation(Representation):
     object_kind: str
     object_id: str | None
     user_id: str | None
+    group_id: str | None
     organization_id: str | None
     detail: dict[str, Any]
 

@@ -1,6 +1,6 @@
 """The report of the system: what ``identity check`` says, and the facts of the database."""
 
-from identity import __version__
+from identity.api.plugins import __version__
 from identity.domain.instance import Instance
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import INSTANCE

@@ -150,8 +150,8 @@ def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> li
     statement = _MAPPED_TABLE.select.where(*where, *conditions)
     named = [statement.where(table.c.event == event) for event in filter.event_names] or [statement]
     resource_columns = {
-        filter.object_id: (table.c.object_id, table.c.user_id),
-        filter.involved_id: (table.c.actor_id, table.c.object_id, table.c.user_id),
+        filter.object_id: (table.c.object_id, table.c.user_id, table.c.group_id),
+        filter.involved_id: (table.c.actor_id, table.c.object_id, table.c.user_id, table.c.group_id),
     }
     for identifier, columns in resource_columns.items():
         if identifier:
