@@ -86,7 +86,7 @@ def domain_error_view(error: DomainError, request: Request) -> Response:
     if isinstance(error, Conflict):
         return api_error_response(request, 409, "conflict", str(error))
     if isinstance(error, Denied):
-        _record_refusal(request, str(error))
+        record_access_refusal(request, str(error))
         return api_error_response(request, 403, "forbidden", str(error))
     if isinstance(error, ServerBusy):
         return api_error_response(request, 503, "temporarily_unavailable", str(error), Retry_After=str(error.seconds))
@@ -127,7 +127,7 @@ def forbidden_view(error: HTTPForbidden, request: Request) -> Response:
         challenge = 'Bearer realm="identity", error="invalid_token"' if sent else 'Bearer realm="identity"'
         message = "Send a live access token whose audience holds the service's own project as Authorization: Bearer."
         return api_error_response(request, 401, "unauthenticated", message, WWW_Authenticate=challenge)
-    _record_refusal(request, reason)
+    record_access_refusal(request, reason)
     return api_error_response(request, 403, "forbidden", reason)
 
 
@@ -137,7 +137,8 @@ def denial_reason(error: HTTPForbidden) -> str:
     return message if isinstance(message, str) and message else "Forbidden."
 
 
-def _record_refusal(request: Request, reason: str) -> None:
+def record_access_refusal(request: Request, reason: str) -> None:
+    """Record that the caller was refused what the request asked for."""
     principal = request.identity
     if principal is not None:
         request.services.audit.record_refusal(

@@ -196,6 +196,16 @@ class GroupMemberService(EntityService[GroupMember]):
             self._groups.require_giving(self._groups.get(before.group_id), principal, after.until)
         return self._update("group_member.changed", before, after)
 
+    def remove_user(self, group_id: str, user_id: str, *, principal: Principal) -> bool:
+        """Remove the user's membership; False if there is none. Raises NotFound, Denied."""
+        group = self._groups.get(group_id)
+        self._groups.require_write(group, principal)
+        memberships = self._groups.list_of_user(user_id)
+        ids = [member.id for of_user, member in memberships if of_user.id == group.id]
+        for member_id in ids:
+            self.remove(member_id, principal=principal)
+        return bool(ids)
+
     def _authorize(self, member: GroupMember, principal: Principal) -> None:
         self._groups.require_taking(self._groups.get(member.group_id), principal, [member.user_id])
 

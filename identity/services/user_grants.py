@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import ClassVar, Literal
 
-from identity.domain.errors import Denied, Invalid
+from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
@@ -14,7 +16,7 @@ from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.crud import DeactivatableEntityService
 from identity.services.project_grant_audit import GrantAuditedService
 from identity.services.project_grants import ProjectGrantService, refuse_unknown_roles
-from identity.storage.paging import PageRequest, ResultPage
+from identity.storage.paging import PageRequest, ResultPage, iterate_rows
 
 _NO_USER = gettext_lazy("There is no such user.")
 _NO_PROJECT = gettext_lazy("There is no such project.")
@@ -109,24 +111,57 @@ class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityServic
             refuse_until(after.until, self._now)
         return self._update("user_grant.changed", before, after)
 
+    def give_roles(self, command: AddUserGrant, *, principal: Principal) -> bool:
+        """Give a user these roles besides those that they have in the project; False if they have them already. A grant
+        that has ended counts as none: the new one has only these roles. Raises what ``add`` and ``change`` raise;
+        Conflict for a deactivated grant, and for an end other than that of the present grant, which stays."""
+        present = self._find_in_project(command.user_id, command.project_id)
+        if present is not None and not present.has_ended(self._now):
+            if not present.active:
+                raise Conflict(gettext_lazy("The user grant is deactivated. Reactivate it first."))
+            if command.until not in (None, present.until):
+                raise Conflict(gettext_lazy("The roles of this user have another end. Change them one by one."))
+        roles = dict.fromkeys(command.roles, True)
+        return self._merge_roles(command.user_id, command.project_id, roles, principal, command.until)
+
+    def take_roles(self, user_id: str, project_id: str, roles: frozenset[str], *, principal: Principal) -> bool:
+        """Take these roles of a user in the project, and their grant with the last one; False if they have none of
+        them. Raises Denied."""
+        return self._merge_roles(user_id, project_id, dict.fromkeys(roles, False), principal)
+
     def sync_roles(self, user_id: str, project_id: str, roles: Mapping[str, bool]) -> None:
-        """Give or take these roles of a user in a project of their organization, as the operator; other roles stay.
-        Raises DomainError."""
-        grants = self._storage.user_grants.page("user_id", user_id)
-        direct = [grant for grant in grants if grant.project_id == project_id and grant.project_grant_id is None]
-        if direct and direct[0].has_ended(self._now):
-            self.remove(direct.pop().id, principal=Principal.OPERATOR)
-        before = direct[0].roles if direct else frozenset[str]()
+        """Give or take these roles of a user in a project, as the operator; other roles stay. Raises DomainError."""
+        self._merge_roles(user_id, project_id, roles, Principal.OPERATOR)
+
+    def _merge_roles(
+        self,
+        user_id: str,
+        project_id: str,
+        roles: Mapping[str, bool],
+        principal: Principal,
+        until: datetime | None = None,
+    ) -> bool:
+        """``until`` is the end of a new grant. False if nothing changed."""
+        grant = self._find_in_project(user_id, project_id)
+        if grant is not None and grant.has_ended(self._now):
+            self.remove(grant.id, principal=principal)
+            grant = None
+        before = frozenset[str]() if grant is None else grant.roles
         after = merge_roles(before, roles)
         if after == before:
-            return
-        if not direct:
-            command = AddUserGrant(user_id=user_id, project_id=project_id, roles=after)
-            self.add(command, principal=Principal.OPERATOR)
+            return False
+        if grant is None:
+            command = AddUserGrant(user_id=user_id, project_id=project_id, roles=after, until=until)
+            self.add(command, principal=principal)
         elif after:
-            self.change(direct[0].id, ChangeUserGrant(roles=after), principal=Principal.OPERATOR)
+            self.change(grant.id, ChangeUserGrant(roles=after), principal=principal)
         else:
-            self.remove(direct[0].id, principal=Principal.OPERATOR)
+            self.remove(grant.id, principal=principal)
+        return True
+
+    def _find_in_project(self, user_id: str, project_id: str) -> UserGrant | None:
+        grants = iterate_rows(partial(self._storage.user_grants.page, "user_id", user_id))
+        return next((grant for grant in grants if grant.project_id == project_id), None)
 
     def _project_grant(self, user_grant: UserGrant) -> ProjectGrant | None:
         if user_grant.project_grant_id is None:

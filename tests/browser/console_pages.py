@@ -191,8 +191,12 @@ show_page("console-token-remove", f"{SERVICE_USER}/personal-access-tokens/{{e.id
 show_page("console-users", f"{ORGANIZATION}/users", main=True, names=True)
 show_page("console-users-sorted-and-searched", f"{ORGANIZATION}/users?q=e&sort=-created_at&state=active")
 show_page("console-users-none", f"{ORGANIZATION}/users?{NOBODY}")
+show_page("console-users-selected", f"{ORGANIZATION}/users/selected/deactivate?selected={{e.person.id}}", names=True)
+show_page("console-users-add-to-group", f"{ORGANIZATION}/users/selected/add-to-group?selected={{e.person.id}}")
 show_page(
-    "console-users-selected", f"{ORGANIZATION}/users/selected?action=deactivate&selected={{e.person.id}}", names=True
+    "console-users-give-roles",
+    f"{ORGANIZATION}/users/selected/give-roles?selected={{e.person.id}}&project_id={{e.project.id}}",
+    names=True,
 )
 show_page("console-user-import", f"{ORGANIZATION}/users/import")
 show_page("console-user-import-checked", f"{ORGANIZATION}/users/import/{{e.ids[import]}}", names=True)
@@ -376,6 +380,9 @@ show_page("console-user-grants", f"{PROJECT}/user-grants", names=True)
 show_page("console-user-grants-of-a-grant", f"{GRANT}/user-grants", names=True)
 show_page("console-user-grant-new", f"{USER}/grants/new", names=True)
 show_page("console-user-grant-new-of-a-service-user", f"{SERVICE_USER}/grants/new")
+show_page(
+    "console-user-grants-selected", f"{PROJECT}/user-grants/selected/delete?selected={{e.user_grant.id}}", names=True
+)
 show_page("console-user-grant-new-of-a-project", f"{PROJECT}/user-grants/new")
 show_page("console-user-grant-new-of-a-grant", f"{GRANT}/user-grants/new")
 show_page("console-user-grant-change", "/user-grants/{e.user_grant.id}/edit", names=True)

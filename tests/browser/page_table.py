@@ -45,6 +45,18 @@ UNOPENED = {
     "preview.style": "a style sheet",
     "impersonation.end": "only takes a POST, from the banner of an impersonated session",
     "console.organizations.organization.users.import.user_import.report": "a CSV file",
+    "console.organizations.organization.users.selected.export": "a CSV file",
+    **{
+        f"console.{path}.selected.{action}": "like the same page of users, or like that of deactivating them"
+        for path, actions in {
+            "organizations.organization.users": "invite reactivate remove-from-group take-roles",
+            "organizations.organization.service-users": "add-to-group deactivate give-roles reactivate"
+            " remove-from-group take-roles",
+            "projects.project.user-grants": "deactivate reactivate",
+            "project-grants.project_grant.user-grants": "deactivate delete reactivate",
+        }.items()
+        for action in actions.split()
+    },
     "documentation.start": "only redirects, to the built documentation",
     "documentation.file": "a file of the built documentation",
     "documentation.llms": "a text file of the built documentation",

@@ -15,6 +15,7 @@ from pyramid.request import Request
 from identity.domain.messages import gettext_lazy as _
 from identity.http.list_parameters import DESCENDING_PREFIX, SORT_PARAM, STATE_PARAM, ListParameters
 from identity.http.route_contexts import RouteContext
+from identity.plugins.console.bulk_actions import BulkActions
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.page_sections import PREVIEW_ROWS, TableSection
 from identity.plugins.console.resource_types import AnyResourceType
@@ -57,10 +58,8 @@ class ResourceList(Generic[RowT]):
     entity_label: str = ""
     can_create: Callable[[ConsolePage], bool] = lambda page: True
     action: Callable[[ConsolePage], Markup] = lambda page: Markup()
-    #: Actions on selected rows, as value and label, for callers with the permission ``bulk``. Their page, ``/selected``
-    #: below the list, gets the action and the ids in its query.
-    bulk: str = ""
-    bulk_actions: tuple[tuple[str, str], ...] = ()
+    #: Actions on selected rows. Their pages, below ``/selected``, get the ids in their query.
+    bulk: BulkActions[RowT] | None = None
     #: The navigation section, of lists that are one.
     section: str = ""
     #: As a section of another page: its HTML id if not the path, the link to the whole list, texts where they differ.
@@ -162,7 +161,7 @@ class ListView(Generic[RowT]):
         cursor = ListParameters.next_cursor(request, found.next_cursor)
         rows, bulk = resource_list.rows(page, found.items), self._bulk_actions()
         if bulk:
-            rows = [self._selectable(item, cells) for item, cells in zip(found.items, rows, strict=True)]
+            rows = self._selectable(found.items, rows)
         is_filtered, nothing_found = False, empty_search_message(page_request)
         if isinstance(page, ListPage):
             is_filtered, nothing_found = page.is_filtered(), page.empty_search_message(page_request)
@@ -175,7 +174,6 @@ class ListView(Generic[RowT]):
             "has_row_buttons": resource_list.has_row_buttons,
             "rows": rows,
             "bulk": bulk,
-            "bulk_path": f"{self.path}/selected",
             "select_all": self._path_with({**parameters, SELECTION_PARAM: _WHOLE_PAGE}, request.GET),
             "total": ListParameters.total(request, found),
             "q": page_request.query,
@@ -194,19 +192,26 @@ class ListView(Generic[RowT]):
         }
 
     def _bulk_actions(self) -> Sequence[tuple[str, str]]:
-        resource_list = self.resource_list
-        if not resource_list.bulk_actions or not self.page.has_permission(resource_list.bulk):
-            return ()
-        return [(value, self.page.translator.gettext(label)) for value, label in resource_list.bulk_actions]
+        """Path and label of each action on selected rows."""
+        bulk = self.resource_list.bulk
+        return [
+            (f"{self.path}/selected/{action.path}", self.page.translate(action.label))
+            for action in (() if bulk is None else bulk.available(self.page))
+        ]
 
-    def _selectable(self, item: Any, cells: Cells) -> Cells:
-        """The cells with a checkbox in the first."""
-        is_checked = self.page.request.GET.get(SELECTION_PARAM) == _WHOLE_PAGE
-        label = self.page.translator.gettext("Select {name}", name=item.display_name)
-        box = Markup('<input type="checkbox" name="{}" value="{}" aria-label="{}"{}>').format(
-            SELECTED_PARAM, item.id, label, Markup(" checked") if is_checked else ""
-        )
-        return (Markup('<span class="selectable">{}{}</span>').format(box, cells[0]), *cells[1:])
+    def _selectable(self, items: Sequence[Any], rows: Sequence[Cells]) -> Sequence[Cells]:
+        """The rows with a checkbox in the first cell of each."""
+        page, bulk = self.page, self.resource_list.bulk
+        checked = Markup(" checked") if page.request.GET.get(SELECTION_PARAM) == _WHOLE_PAGE else ""
+        box = Markup('<span class="selectable"><input type="checkbox" name="{}" value="{}" aria-label="{}"{}>{}</span>')
+        links = () if bulk is None else bulk.links(page, items)
+        return [
+            (
+                box.format(SELECTED_PARAM, item.id, page.translate(_("Select {name}", name=link.name)), checked, first),
+                *cells,
+            )
+            for item, link, (first, *cells) in zip(items, links, rows, strict=True)
+        ]
 
     def _columns(self, sort: SortOrder | None, parameters: Mapping[str, str]) -> Iterator[ListColumn]:
         orders = {label: key for key, label in self.resource_list.sort_orders}

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.expirations import MAX_TERM
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import Resource
 from identity.domain.users import ServiceUser, Subject, User
-from identity.http.list_parameters import ListParameters
+from identity.http.list_parameters import QUERY_PARAM, ListParameters
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -118,6 +119,7 @@ class RolesFormPage(ConsoleFormPage):
             "until": self._until_arguments(),
             "nothing_to_choose": self.translate(self.no_options_message),
             "label": self.translate(self.submit_label) if options or not self.requires_role else "",
+            "danger": False,
             "back": self.cancel_path,
         }
 
@@ -171,8 +173,17 @@ class SelectThenRolesPage(RolesFormPage):
     def empty_search_message(self, page_request: PageRequest) -> str:
         return _("Nothing here contains “{q}”.", q=page_request.query)
 
-    def selection_path(self, identifier: str) -> str:
-        return f"{self.form_action()}?{self.selection_param}={identifier}"
+    @property
+    def _other_parameters(self) -> list[tuple[str, str]]:
+        """What the query has besides the search and the selection."""
+        of_steps = (self.selection_param, QUERY_PARAM)
+        return [(name, value) for name, value in self.request.GET.items() if name not in of_steps]
+
+    def selection_path(self, identifier: str = "") -> str:
+        """The address of step 2 with this selection, or of step 1."""
+        selection = [(self.selection_param, identifier)] if identifier else []
+        query = urlencode([*self._other_parameters, *selection])
+        return f"{self.form_action()}?{query}" if query else self.form_action()
 
     def template_variables(self) -> Mapping[str, object]:
         if self.selected_id:
@@ -180,7 +191,7 @@ class SelectThenRolesPage(RolesFormPage):
             return {
                 **super().template_variables(),
                 "step": 2,
-                "first_step": self.form_action(),
+                "first_step": self.selection_path(),
                 "select_another": another,
             }
         page_request = ListParameters.read(self.request, usual=_MAX_CANDIDATES)
@@ -188,6 +199,7 @@ class SelectThenRolesPage(RolesFormPage):
         return {
             "about": self.translate(self.lead),
             "step": 1,
+            "hidden": self._other_parameters,
             "q": page_request.query,
             "search_hint": self.translate(self.search_hint),
             "candidates": page.items,

@@ -73,6 +73,8 @@ PAGES = {
     "group.read": (*below(ORGANIZATION, "groups"), *below(GROUP, "- grants managers mappings")),
     "group.write": (
         *below(ORGANIZATION, "groups/new"),
+        *below(f"{ORGANIZATION}/users/selected", "add-to-group remove-from-group"),
+        *below(f"{ORGANIZATION}/service-users/selected", "add-to-group remove-from-group"),
         *below(GROUP, "deactivate delete edit grants/new managers/new members/new reactivate"),
         *below(GROUP_MEMBER, "delete edit"),
         *below(GROUP_GRANT, "delete edit"),
@@ -123,6 +125,7 @@ PAGES = {
     ),
     "service_user.write": (
         *below(ORGANIZATION, "service-users/new"),
+        *below(f"{ORGANIZATION}/service-users/selected", "deactivate reactivate"),
         *below(ROBOT, "deactivate edit reactivate keys/new keys/{key}/delete secrets/new secrets/{secret}/delete"),
         *below(f"{ROBOT}/personal-access-tokens", "new {token}/delete"),
     ),
@@ -151,9 +154,10 @@ PAGES = {
     "user.impersonate": below(USER, "impersonate"),
     "user.read": (*below(ORGANIZATION, "policy/preview token-preview users"), *below(USER, "- access security")),
     "user.write": (
+        *below(f"{ORGANIZATION}/users/selected", "deactivate export invite reactivate"),
         *below(
             ORGANIZATION,
-            "users/new users/selected users/import users/import/{user_import} users/import/{user_import}/report",
+            "users/new users/import users/import/{user_import} users/import/{user_import}/report",
         ),
         *below(
             USER,
@@ -167,6 +171,10 @@ PAGES = {
     "user_grant.write": (
         *(f"{path_prefix}/user-grants/new" for path_prefix in (GRANT, PROJECT)),
         *(f"{path_prefix}/grants/new" for path_prefix in (ROBOT, USER)),
+        *below(f"{ORGANIZATION}/users/selected", "give-roles take-roles"),
+        *below(f"{ORGANIZATION}/service-users/selected", "give-roles take-roles"),
+        *below(f"{GRANT}/user-grants/selected", "deactivate delete reactivate"),
+        *below(f"{PROJECT}/user-grants/selected", "deactivate delete reactivate"),
         *below(USER_GRANT, "delete edit"),
     ),
 }

@@ -19,7 +19,6 @@ _MODULES = tuple(
         "resources.audit_events",
         "resources.user_credentials",
         "resources.user_imports",
-        "resources.selected_users",
         "resources.users",
         "resources.attributes",
         "resources.sessions",

@@ -66,7 +66,7 @@ HELD_GRANTS = ResourceList(
 
 
 class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
-    """``entity`` is the user."""
+    """``entity`` is the user, or something else with roles."""
 
     selection_param = "project_id"
     selection_title = _("Select a project")
@@ -74,6 +74,11 @@ class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
     roles_title = _("Choose roles of {project}")
     search_hint = _("Any part of its name.")
     list_breadcrumb = (HELD_GRANTS.title, HELD_GRANTS.path)
+
+    @property
+    def roles_organization_id(self) -> str:
+        """The organization whose projects, own and granted, are offered."""
+        return str(self.entity.organization_id)
 
     @property
     def selected_name(self) -> str:
@@ -84,7 +89,7 @@ class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
         """The project of step 2. Raises NotFound unless the user's organization owns it or was granted it."""
         project: Project | None = self.services.storage.projects.find(self.selected_id)
         if project is None or (
-            project.organization_id != self.entity.organization_id and self._find_project_grant is None
+            project.organization_id != self.roles_organization_id and self._find_project_grant is None
         ):
             raise NotFound("project", self.selected_id)
         return project
@@ -93,7 +98,7 @@ class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
     def _find_project_grant(self) -> ProjectGrant | None:
         """The active project grant to the user's organization."""
         stored = self.services.storage.project_grants
-        grant: ProjectGrant | None = stored.find_for_organization(self.selected_id, self.entity.organization_id)
+        grant: ProjectGrant | None = stored.find_for_organization(self.selected_id, self.roles_organization_id)
         return grant if grant is not None and grant.active else None
 
     @property
@@ -102,7 +107,7 @@ class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
         return [(_("Project"), self.selected_project.name), (_("Owner"), owner.name)]
 
     def candidates(self, page_request: PageRequest) -> ResultPage[SelectionCandidate]:
-        owner = self.services.organizations.get(self.entity.organization_id)
+        owner = self.services.organizations.get(self.roles_organization_id)
         page = self.filter_page(self.services.storage.projects.page(owner.id, page_request))
         selection_candidates = [
             SelectionCandidate(project.name, owner.name, "project", self.selection_path(project.id))
@@ -118,7 +123,7 @@ class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
     def _search_granted_projects(self, page_request: PageRequest) -> Iterator[SelectionCandidate]:
         storage = self.services.storage
         every = PageRequest(limit=MAX_PAGE_SIZE, active=True)
-        page = self.filter_page(storage.project_grants.page("organization_id", self.entity.organization_id, every))
+        page = self.filter_page(storage.project_grants.page("organization_id", self.roles_organization_id, every))
         projects = storage.projects.find_many({project_grant.project_id for project_grant in page})
         owners = storage.organizations.find_many({project.organization_id for project in projects.values()})
         for project in sorted(projects.values(), key=lambda project: name_key(project.name)):
@@ -128,7 +133,7 @@ class GrantProjectPage(EntityTitledPage[Any], SelectThenRolesPage):
                 )
 
     def role_options(self) -> RoleOptions:
-        is_owner = self.selected_project.organization_id == self.entity.organization_id
+        is_owner = self.selected_project.organization_id == self.roles_organization_id
         return source_role_options(self, (None if is_owner else self._find_project_grant) or self.selected_project)
 
     @property

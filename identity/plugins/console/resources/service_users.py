@@ -27,7 +27,9 @@ from identity.plugins.console.resource_types import ORGANIZATION, SERVICE_USER
 from identity.plugins.console.resources.access import ACCESS_PATH, AccessPage
 from identity.plugins.console.resources.activity import activity_tab
 from identity.plugins.console.resources.audit_events import user_events_section
+from identity.plugins.console.resources.selected_users import SERVICE_USER_BULK_ACTIONS
 from identity.plugins.console.resources.service_user_credentials import KEYS, PERSONAL_ACCESS_TOKENS, SECRETS
+from identity.plugins.console.selected_rows import selected_rows_routes
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import PageRequest, ResultPage
 from identity.storage.stores.users import UserKind
@@ -67,6 +69,7 @@ SERVICE_USERS = ResourceList(
     fetch=_fetch,
     rows=_rows,
     create="service_user.write",
+    bulk=SERVICE_USER_BULK_ACTIONS,
     entity_label=_("service user"),
 )
 
@@ -145,6 +148,7 @@ _PAGES = ResourcePages(
 
 ROUTES = (
     list_route(SERVICE_USERS, ORGANIZATION),
+    *selected_rows_routes(SERVICE_USERS, ORGANIZATION),
     create_route(_CREATE, SERVICE_USERS, ORGANIZATION),
     edit_route(SERVICE_USER, _EDIT),
     *_PAGES.routes(),

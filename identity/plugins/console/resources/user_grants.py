@@ -11,6 +11,7 @@ from pyramid.response import Response
 
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.permissions import ManagerLevel
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, Subject
@@ -19,6 +20,7 @@ from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge, EntityLink
+from identity.plugins.console.bulk_actions import BulkAction, BulkActions, deactivation, reactivation
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.lists import Cells, ResourceList
@@ -33,6 +35,7 @@ from identity.plugins.console.resource_types import (
     ResourceType,
 )
 from identity.plugins.console.role_selection import RoleOptions, RolesFormPage, SelectUserThenRolesPage, role_options
+from identity.plugins.console.selected_rows import selected_rows_routes
 from identity.plugins.console.user_display import display_user, display_users
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.storage.paging import PageRequest, ResultPage
@@ -65,8 +68,52 @@ def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[UserGrant]:
 
 def _rows(page: ConsolePage, grants: Sequence[UserGrant]) -> Sequence[Cells]:
     """Users whom the caller may not see have no name."""
+    links = _user_links(page, grants)
+    return [grant_cells(page, grant, link) for grant, link in zip(grants, links, strict=True)]
+
+
+def _user_links(page: ConsolePage, grants: Sequence[UserGrant]) -> Sequence[EntityLink]:
     users = display_users(page, grants)
-    return [grant_cells(page, grant, users[grant.user_id]) for grant in grants if grant.user_id in users]
+    return [users.get(grant.user_id, EntityLink(grant.user_id)) for grant in grants]
+
+
+def _find_grants(page: ConsolePage, ids: Sequence[str]) -> Sequence[UserGrant]:
+    """Those of the project or project grant."""
+    found, key = page.services.storage.user_grants.find_many(ids), page.resource.key
+    grants = [found[identifier] for identifier in ids if identifier in found]
+    in_list = [grant for grant in grants if key.id in (grant.project_id, grant.project_grant_id)]
+    return tuple(page.services.access_control.filter_visible(page.principal, in_list))
+
+
+_BULK_ACTIONS = BulkActions[UserGrant](
+    find=_find_grants,
+    links=_user_links,
+    actions=(
+        deactivation(
+            lambda page, grant: page.services.user_grants.deactivate(grant.id, principal=page.principal),
+            "user_grant.write",
+            lambda n: ngettext_lazy("Deactivate {n} user grant?", "Deactivate {n} user grants?", n),
+            _("The users lose these roles at once. You can reactivate the grants later."),
+        ),
+        reactivation(
+            lambda page, grant: page.services.user_grants.reactivate(grant.id, principal=page.principal),
+            "user_grant.write",
+            lambda n: ngettext_lazy("Reactivate {n} user grant?", "Reactivate {n} user grants?", n),
+            _("The users have these roles again, unless they have ended."),
+        ),
+        BulkAction[UserGrant](
+            path="delete",
+            permission="user_grant.write",
+            label=_("Remove"),
+            title=lambda n: ngettext_lazy("Remove {n} user grant?", "Remove {n} user grants?", n),
+            lead=_("The users lose these roles at once."),
+            submit_label=_("Remove"),
+            done=_("Removed"),
+            run=lambda page, grant, values: page.services.user_grants.remove(grant.id, principal=page.principal),
+            is_destructive=True,
+        ),
+    ),
+)
 
 
 def _can_add_grant(page: ConsolePage) -> bool:
@@ -89,6 +136,7 @@ USER_GRANTS = ResourceList(
     empty_title=_("No user grants yet"),
     empty_text=_("Select a user and choose the roles that applications receive."),
     create="user_grant.write",
+    bulk=_BULK_ACTIONS,
     entity_label=_("user grant"),
     can_create=_can_add_grant,
     all_label=_("All user grants …"),
@@ -241,6 +289,7 @@ _SOURCES: tuple[AnyResourceType, ...] = (PROJECT, PROJECT_GRANT)
 
 ROUTES = (
     *(source.page_route("/user-grants/new", GrantUserPage, "user_grant.write") for source in _SOURCES),
+    *(route for source in _SOURCES for route in selected_rows_routes(USER_GRANTS, source)),
     edit_route(_USER_GRANT, _EDIT, UserGrantEditPage),
     *action_routes(_USER_GRANT, _REMOVE),
 )

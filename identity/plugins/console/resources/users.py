@@ -41,6 +41,7 @@ from identity.plugins.console.resources.legal_holds import legal_hold_badges, le
 from identity.plugins.console.resources.selected_users import USER_BULK_ACTIONS
 from identity.plugins.console.resources.sessions import SESSIONS, connected_applications_section
 from identity.plugins.console.resources.user_credentials import CREDENTIAL_ACTIONS, user_subject
+from identity.plugins.console.selected_rows import selected_rows_routes
 from identity.plugins.console.user_form import UserFormPage
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.users import UserState
@@ -99,8 +100,7 @@ USERS = ResourceList(
     empty_title=_("No users yet"),
     empty_text=_("People who sign in. Create one and hand over the link."),
     create="user.write",
-    bulk="user.write",
-    bulk_actions=USER_BULK_ACTIONS,
+    bulk=USER_BULK_ACTIONS,
     entity_label=_("user"),
     action=lambda page: page.button_link(
         _("Import"), f"{page.request.path}/import", hidden_label=_("Users"), permission="user.write"
@@ -374,4 +374,9 @@ _PAGES = ResourcePages(
     format_value=_format_value,
 )
 
-ROUTES = (list_route(USERS, ORGANIZATION), edit_route(USER, _EDIT, UserEditPage), *_PAGES.routes())
+ROUTES = (
+    list_route(USERS, ORGANIZATION),
+    *selected_rows_routes(USERS, ORGANIZATION),
+    edit_route(USER, _EDIT, UserEditPage),
+    *_PAGES.routes(),
+)
