@@ -130,6 +130,7 @@ class BackgroundJobs:
             with self._transaction(SYSTEM) as services:
                 deleted["signing keys"] = services.signing_keys.remove_unpublished()
                 deleted["figures"] = services.figures.remove_old()
+                deleted["sent mails"] = services.sent_mails.remove_old()
         if failures:
             raise failures[0]
         return {kind: count for kind, count in deleted.items() if count}

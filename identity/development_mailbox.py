@@ -12,7 +12,7 @@ from pathlib import Path
 
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Invalid
-from identity.mailer import Mailer
+from identity.mailer import Mailer, MailReceipt
 from identity.outbound_http import OutboundHttpClient
 from identity.secret_files import secret_file_transaction
 from identity.services.mails import Mail
@@ -50,7 +50,7 @@ class DevelopmentMailbox(Mailer):
         self._folder = settings.data / _FOLDER
         self._page = f"{settings.login_url}{MAILBOX_PATH}"
 
-    def send(self, mail: Mail) -> str:
+    def send(self, mail: Mail) -> MailReceipt:
         """Store the mail. Raises DeliveryFailed if the folder cannot be written."""
         if self.load().server.host:
             return super().send(mail)
@@ -64,7 +64,7 @@ class DevelopmentMailbox(Mailer):
             (self._folder / f"{old}.json").unlink(missing_ok=True)
         # Without address and link, because terminals are shared and their output is kept.
         log.warning("no mail server is set: read the mail that was just made at %s", self._page)
-        return ""
+        return MailReceipt("", "")
 
     def mails(self) -> Iterator[StoredMail]:
         """Newest first."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from identity.domain.mail_server import EffectiveMailServer, MailServer, SmtpSecurity
 from identity.domain.messages import gettext_lazy
+from identity.domain.outbox import OutboxMessage
+from identity.domain.sent_mails import MailOutcome
 from identity.outbound_http import ForbiddenDestination, Network, OutboundHttpClient
 from identity.services.mail_server import merge_mail_server
 from identity.services.mails import MAIL_KIND, Mail, Notification, PasswordResetMail, parse_queued
@@ -22,6 +24,8 @@ from identity.settings_parser import InvalidSetting
 
 if TYPE_CHECKING:
     from email.headerregistry import Address
+
+    from identity.services.container import Services
 
 _TIMEOUT_SECONDS = 10.0
 #: The greeting's code (RFC 5321 §4.3.2).
@@ -97,6 +101,14 @@ class _TlsConnection(smtplib.SMTP_SSL, _SmtpConnection):
     """The same with TLS from the start."""
 
 
+@dataclass(frozen=True, slots=True)
+class MailReceipt:
+    """The server's reply to a mail, and the mail's header Message-ID."""
+
+    reply: str
+    message_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendResult:
     """What became of a mail: the server's own words, or why it said nothing. ``is_private`` if the host has no address
@@ -126,8 +138,8 @@ class Mailer:
         #: The same for password resets of an address: one mail for each spelling of it.
         self.render_password_reset: Callable[[PasswordResetMail], list[Mail]] | None = None
 
-    def send(self, mail: Mail) -> str:
-        """Send the mail; returns the server's reply. Raises DeliveryRejected if the server rejects the address
+    def send(self, mail: Mail) -> MailReceipt:
+        """Send the mail. Raises DeliveryRejected if the server rejects the address
         permanently; DeliveryFailed without a server; OSError, smtplib.SMTPException.
         """
         used = self.load()
@@ -153,12 +165,12 @@ class Mailer:
                 if all(code >= _PERMANENT_FAILURE for code, _ in refused.recipients.values()):
                     raise DeliveryRejected(*map(_format_refusal, refused.recipients.values())) from None
                 raise
-            return server.last_reply
+            return MailReceipt(server.last_reply, str(message["Message-ID"]))
 
     def try_to_send(self, mail: Mail) -> SendResult:
         """Send the mail now and say what the server replied."""
         try:
-            return SendResult(is_sent=True, reply=self.send(mail))
+            return SendResult(is_sent=True, reply=self.send(mail).reply)
         except DeliveryRejected as refused:
             return SendResult(is_sent=False, reply=str(refused))
         except (DeliveryFailed, InvalidSetting) as problem:
@@ -272,6 +284,9 @@ def _failure_reason(problem: Exception) -> str:
     return f"look at identity.smtp.host and identity.smtp.port ({getattr(problem, 'strerror', type(problem).__name__)})"
 
 
+_NO_RECEIPT = MailReceipt("", "")
+
+
 class MailDelivery(Delivery):
     kind = MAIL_KIND
     # Links in mails are valid for an hour at most, so later mails are useless.
@@ -280,19 +295,29 @@ class MailDelivery(Delivery):
 
     def __init__(self, mailer: Mailer) -> None:
         self._mailer = mailer
+        #: Recipient, outcome and receipt of each mail of the message that was sent last.
+        self._ended: list[tuple[str, MailOutcome, MailReceipt]] = []
 
     def send(self, content: bytes) -> None:
         """Send the mail or mails that the message stands for."""
-        refused = None
+        refused, self._ended = None, []
         for mail in self._render_mails(parse_queued(content)):
+            if not mail.to:
+                continue
+            self._ended.append((mail.to, MailOutcome.GIVEN_UP, _NO_RECEIPT))
             try:
-                if mail.to:
-                    self._mailer.send(mail)
+                receipt, outcome = self._mailer.send(mail), MailOutcome.SENT
             except DeliveryRejected as problem:
                 # The remaining mails are sent nevertheless.
-                refused = problem
+                refused, outcome, receipt = problem, MailOutcome.REFUSED, MailReceipt(" ".join(problem.args), "")
+            self._ended[-1] = (mail.to, outcome, receipt)
         if refused is not None:
             raise refused
+
+    def record(self, services: "Services", message: OutboxMessage, given_up: str = "") -> None:
+        for recipient, outcome, receipt in self._ended:
+            reply = _ADDRESS.sub("…", receipt.reply) or given_up
+            services.sent_mails.record(message, recipient, outcome, reply=reply, message_id=receipt.message_id)
 
     def describe_failure(self, problem: Exception) -> str:
         """The server's reply without the address that it repeats."""

@@ -107,6 +107,9 @@ class OutboxSender:
             log.exception("%s: a message in the outbox cannot be opened, and is dropped", kind)
         except DeliveryRejected:
             log.warning("%s: a message was given up: the other side refuses it for good", kind)
+            self._remove(message)
+            self._record(message)
+            return False
         except Exception as problem:
             reason = self._delivery.describe_failure(problem)
             log.warning("%s: a message could not be sent: %s", kind, reason)
@@ -114,6 +117,7 @@ class OutboxSender:
             return False
         else:
             self._remove(message)
+            self._record(message)
             return True
         self._remove(message)
         return False
@@ -123,8 +127,17 @@ class OutboxSender:
         with self._transaction() as services:
             services.outbox.remove(message)
 
+    def _record(self, message: OutboxMessage, given_up: str = "") -> None:
+        """Not with the removal: a failure here must not let the message be sent again."""
+        try:
+            with self._transaction() as services:
+                self._delivery.record(services, message, given_up)
+        except Exception:
+            log.exception("%s: the end of a message could not be recorded", self._delivery.kind)
+
     def _postpone(self, message: OutboxMessage, reason: str) -> None:
         with self._transaction() as services:
             again = services.outbox.postpone(message, reason)
         if not again:
             log.error("%s: a message was given up after %d attempts", self._delivery.kind, message.attempts + 1)
+            self._record(message, reason)

@@ -301,6 +301,9 @@ class Settings:
         "24h",
         at_least="0",
     )
+    sent_mail_retention: timedelta = duration(
+        "How long the log says to whom a mail was sent, and what the mail server replied.", "30d", at_least="0"
+    )
     audit_retention: timedelta | None = setting(
         "How long audit events are kept, at least 30d. With none, they are kept forever. Events under a legal hold"
         " are always kept.",

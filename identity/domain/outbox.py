@@ -8,7 +8,8 @@ from datetime import datetime
 class OutboxMessage:
     """A pending message. ``sealed`` is its encrypted content, which may contain a one-time link. ``kind`` names the
     delivery. It is attempted at ``next_at`` and dropped at ``expires_at``. Organizations take turns; ``bulk``
-    messages, which no user waits for, come last. ``last_answer`` is why the last attempt failed."""
+    messages, which no user waits for, come last. ``last_answer`` is why the last attempt failed. For the log,
+    ``purpose`` says what the message is, ``user_id`` for whom, and ``language`` in which language."""
 
     id: str
     kind: str
@@ -20,6 +21,9 @@ class OutboxMessage:
     organization_id: str | None = None
     bulk: bool = False
     last_answer: str | None = None
+    purpose: str | None = None
+    user_id: str | None = None
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

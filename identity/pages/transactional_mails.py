@@ -208,6 +208,9 @@ class TransactionalMails:
             instead_of=replaces,
             password_reset=forgotten,
             organization_id=None if organization is None else organization.id,
+            template=template,
+            user_id=None if reader is None or not to else reader.user.id,
+            language=translator.language,
         )
         return queued
 

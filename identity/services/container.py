@@ -60,6 +60,7 @@ from identity.services.records import RecordService
 from identity.services.registration import RegistrationService
 from identity.services.remembered_browsers import RememberedBrowserService
 from identity.services.search import SearchService
+from identity.services.sent_mails import SentMailService
 from identity.services.service_users import ServiceUserService
 from identity.services.sessions import SessionService
 from identity.services.sign_ins import SignInService
@@ -370,6 +371,10 @@ class Services:
     @cached_property
     def queued_mails(self) -> QueuedMailService:
         return QueuedMailService(self._state, self.access_control, self.outbox)
+
+    @cached_property
+    def sent_mails(self) -> SentMailService:
+        return SentMailService(self._state, self.access_control)
 
     @cached_property
     def mail_server(self) -> MailServerService:

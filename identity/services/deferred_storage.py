@@ -59,6 +59,7 @@ class DeferredStorage(Storage):
     tokens = _Deferred(lambda storage: storage.tokens)
     signing_keys = _Deferred(lambda storage: storage.signing_keys)
     outbox = _Deferred(lambda storage: storage.outbox)
+    sent_mails = _Deferred(lambda storage: storage.sent_mails)
     audit = _Deferred(lambda storage: storage.audit)
     records = _Deferred(lambda storage: storage.records)
     figures = _Deferred(lambda storage: storage.figures)

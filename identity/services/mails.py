@@ -134,39 +134,62 @@ class MailService(Service):
         instead_of: str = "",
         password_reset: PasswordResetMail | None = None,
         organization_id: str | None = None,
+        template: str = "",
+        user_id: str | None = None,
+        language: str = "",
     ) -> bool:
         """Send the mail once this transaction is committed; False if the address has reached its limit.
 
         Mails are counted by address and reason, so that mails caused by anonymous clients do not use up the limit of
         those that the owner needs. Mails for an account that has proved the address, named by ``verified_by``, are
         counted per account. A mail without an address is counted for ``replaces``, which takes the same work.
-        ``password_reset`` is queued in its place, a few times an hour for one mailbox. Raises ValueError without a
-        mail plugin."""
+        ``password_reset`` is queued in its place, a few times an hour for one mailbox. ``template``, ``user_id`` and
+        ``language`` are for the log. Raises ValueError without a mail plugin."""
         counter = f"{reason}:{verified_by}" if mail.to else "nowhere"
         counted = self._count(counter, mail.to or instead_of, _MORE.get(reason, MAX_MAILS_PER_ADDRESS))
         content = (mail if counted else replace(mail, to="")).content
         if password_reset is not None and self._may_look_up_accounts(password_reset, instead_of) and not mail.to:
             content = password_reset.content
-        self._outbox.queue(MAIL_KIND, content, organization_id=organization_id, bulk=reason in _BULK)
+        self._outbox.queue(
+            MAIL_KIND,
+            content,
+            organization_id=organization_id,
+            bulk=reason in _BULK,
+            purpose=template or reason,
+            user_id=user_id,
+            language=language,
+        )
         return counted
 
-    def queue_notification(self, notice: Notification, *, proved_by: str = "", is_counted: bool = True) -> bool:
+    def queue_notification(
+        self, notice: Notification, *, proved_by: str = "", is_counted: bool = True, user_id: str | None = None
+    ) -> bool:
         """Send the notification once this transaction is committed; False if the address has reached its limit. For an
         account that has proved the address each kind has its own limit, so that none hides another."""
         counter = f"{MailReason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{MailReason.NOTICE}:"
         counted = not is_counted or self._count(counter, notice.to)
         if counted:
-            self._outbox.queue(
-                MAIL_KIND, notice.content, lifetime=_NOTICE_LASTS, organization_id=notice.organization_id, bulk=True
-            )
+            self._queue_notification(notice, user_id, _NOTICE_LASTS)
         return counted
 
-    def queue_invitation(self, invitation: Notification) -> bool:
+    def queue_invitation(self, invitation: Notification, *, user_id: str) -> bool:
         """Send the invitation once this transaction is committed; False if the address has reached its limit."""
         counted = self._count(MailReason.ACCESS, invitation.to)
         if counted:
-            self._outbox.queue(MAIL_KIND, invitation.content, organization_id=invitation.organization_id, bulk=True)
+            self._queue_notification(invitation, user_id)
         return counted
+
+    def _queue_notification(self, notice: Notification, user_id: str | None, lifetime: timedelta | None = None) -> None:
+        self._outbox.queue(
+            MAIL_KIND,
+            notice.content,
+            lifetime=lifetime,
+            organization_id=notice.organization_id,
+            bulk=True,
+            purpose=notice.template,
+            user_id=user_id,
+            language=next(filter(None, notice.languages), ""),
+        )
 
     def count_test(self, address: str) -> bool:
         """Count a mail that tests the mail server; False if the address has reached its limit."""

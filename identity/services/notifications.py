@@ -140,6 +140,7 @@ class NotificationService(Service):
                 organization_id=organization.id,
                 at=event.at.isoformat(),
             ),
+            user_id=person.id,
             # The number of new accounts is unlimited, so welcome mails count against the address.
             proved_by=person.id if event.event != _REGISTERED and _is_proved(person.profile, to) else "",
             # Counted when they start: no other mails may keep this one from the person.

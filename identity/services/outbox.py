@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from identity.crypto.secrets import new_id
 from identity.domain.audit import AuditEvent
 from identity.domain.outbox import OutboxBacklog, OutboxMessage
 from identity.services.base import Service
 from identity.storage.errors import RowNotFound
+
+if TYPE_CHECKING:
+    from identity.services.container import Services
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +68,11 @@ class Delivery(ABC):
         no transaction is open. DeliveryRejected discards the message; after any other exception it is retried later.
         Only the text of DeliveryFailed is logged; of other exceptions, only the class name."""
 
+    def record(self, services: "Services", message: OutboxMessage, given_up: str = "") -> None:  # noqa: B027
+        """Record what became of a message, in a transaction of its own: it was sent, refused, or given up for the
+        reason. Called by the thread that called ``send``; if it raises, the exception is logged. Does nothing unless
+        overridden."""
+
     def describe_failure(self, problem: Exception) -> str:
         """Why an attempt failed, for the log and for managers: no address and no secret."""
         return str(problem) if isinstance(problem, DeliveryFailed) else type(problem).__name__
@@ -90,10 +99,13 @@ class OutboxService(Service):
         lifetime: timedelta | None = None,
         organization_id: str | None = None,
         bulk: bool = False,
+        purpose: str | None = None,
+        user_id: str | None = None,
+        language: str | None = None,
     ) -> None:
         """Send the content after this transaction commits. ``lifetime`` overrides the channel's ``message_lifetime``.
-        Organizations take turns, and ``bulk`` messages come after all others. Raises ValueError if no delivery has this
-        kind."""
+        Organizations take turns, and ``bulk`` messages come after all others. ``purpose``, ``user_id`` and ``language``
+        are for the log and not secret. Raises ValueError if no delivery has this kind."""
         delivery = self._deliveries.get(kind)
         if delivery is None:
             raise ValueError(f"nobody sends messages of the kind {kind}")
@@ -108,6 +120,9 @@ class OutboxService(Service):
                 expires_at=self._now + (lifetime or delivery.message_lifetime),
                 organization_id=organization_id,
                 bulk=bulk,
+                purpose=purpose,
+                user_id=user_id,
+                language=language,
             )
         )
         self._on_queue(kind)

@@ -10,6 +10,7 @@ from identity.domain.enrolments import Enrolment
 from identity.domain.groups import Group, GroupMember
 from identity.domain.managers import Manager
 from identity.domain.projects import UserGrant
+from identity.domain.sent_mails import SentMail
 from identity.domain.sessions import Session
 from identity.domain.tokens import ConnectedApplication
 from identity.domain.users import HumanUser, Subject
@@ -53,6 +54,7 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
         "application_requests": [
             _application_request(request) for request in storage.application_requests.list_for_user(user.id)
         ],
+        "mails": [_mail(mail) for mail in iterate_rows(partial(storage.sent_mails.page, user.id))],
         **plugin_members,
         "activity": (_event(event, user.id) for event in _list_audit_events(services, user.id)),
     }
@@ -161,3 +163,13 @@ def _event(event: AuditEvent, user_id: str) -> dict[str, Any]:
     if event.object_id == user_id:
         values |= {"reason": event.reason, "detail": dict(event.detail)}
     return values
+
+
+def _mail(mail: SentMail) -> dict[str, Any]:
+    return {
+        "kind": mail.kind,
+        "to": mail.recipient,
+        "outcome": mail.outcome.value,
+        "created_at": to_json_value(mail.created_at),
+        "ended_at": to_json_value(mail.ended_at),
+    }

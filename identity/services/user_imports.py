@@ -387,7 +387,8 @@ class UserImportService(Service):
                 languages=(self._users.get(user_id).profile.locale,),
                 organization_id=organization.id,
                 at=self._now.isoformat(),
-            )
+            ),
+            user_id=user_id,
         )
 
     # --- records ---------------------------------------------------------------------------------------------------

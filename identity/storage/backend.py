@@ -34,6 +34,7 @@ from identity.storage.stores.purges import PurgeStore
 from identity.storage.stores.records import RecordStore
 from identity.storage.stores.sealed_values import SealedValueStore
 from identity.storage.stores.search import SearchStore
+from identity.storage.stores.sent_mails import SentMailStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
@@ -74,6 +75,7 @@ class Storage(ABC):
     tokens: TokenStore
     signing_keys: SigningKeyStore
     outbox: OutboxStore
+    sent_mails: SentMailStore
     audit: AuditStore
     records: RecordStore
     figures: FigureStore

@@ -104,6 +104,8 @@ show_page("console-domain-make-primary", f"{ORGANIZATION}/domains/{PROVEN}/prima
 show_page("console-domain-remove", f"{ORGANIZATION}/domains/{PROVEN}/delete", names=True)
 show_page("console-instance", "/instance", names=True)
 show_page("console-mail-server", "/instance/mail-server", main=True)
+show_page("console-sent-mails", "/instance/sent-mails", main=True)
+show_page("console-user-mails", f"{USER}/mails")
 show_page("console-mail-server-change", "/instance/mail-server/edit")
 show_page("console-policy-of-the-instance", "/instance/policy")
 show_page("console-policy-of-the-instance-change", "/instance/policy/edit")

@@ -32,6 +32,7 @@ HANDED_OVER = {
     "managers": {"Manager"},
     "messages": {"Message"},
     "outbound_http": {"OutboundResponse"},
+    "outbox": {"OutboxMessage"},
     "page_branding": {"PageBranding"},
     "paging": {"PageCursor", "PageRequest", "ResultPage", "RowTotal"},
     "permissions": {"ResourceKey"},

@@ -28,7 +28,7 @@ ROUTES = {
     EVERYBODY: "GET /me",
     ANY: "GET /instance; GET /organizations; GET /roles; GET /search",
     "instance.read": "GET /instance/policy; GET /instance/figures; GET /instance/webhooks; GET /instance/plugins;"
-    " GET /instance/system-report",
+    " GET /instance/system-report; GET /instance/sent-mails",
     "instance_manager.read": "GET /instance/managers",
     "instance_manager.write": "POST /instance/managers",
     "signing_key.read": "GET /instance/signing-keys",
@@ -60,7 +60,8 @@ ROUTES = {
     " POST /organizations/{organization}/export",
     "organization_manager.write": "POST /organizations/{organization}/managers",
     "user.read": "GET /organizations/{organization}/users; GET /users/{user};"
-    " GET /organizations/{organization}/token-preview; GET /users/{user}/factors; GET /users/{user}/access",
+    " GET /organizations/{organization}/token-preview; GET /users/{user}/factors; GET /users/{user}/access;"
+    " GET /users/{user}/mails",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
     " POST /users/{user}/unlock; POST /users/{user}/keep; DELETE /users/{user}/factors",

@@ -114,6 +114,7 @@ INSTANCE_SECTIONS = (
         "instance/policy", _("Sign-in policy"), "lock", "instance.read", "how-to/administrators/policies"
     ),
     NavigationSection("instance/mail-server", _("Mail server"), "mail", "instance.write", "how-to/operators/mail"),
+    NavigationSection("instance/sent-mails", _("Sent mails"), "mail", "instance.read", "how-to/operators/mail"),
     NavigationSection(
         "instance/mail-texts", _("Texts of mails"), "mail", "instance.write", "how-to/administrators/mail-texts"
     ),

@@ -30,6 +30,7 @@ from identity.plugins.sql.stores.purges import SqlPurgeStore
 from identity.plugins.sql.stores.records import SqlRecordStore
 from identity.plugins.sql.stores.sealed_values import SqlSealedValueStore
 from identity.plugins.sql.stores.search import SqlSearchStore
+from identity.plugins.sql.stores.sent_mails import SqlSentMailStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
 from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
 from identity.plugins.sql.stores.tokens import SqlTokenStore
@@ -79,6 +80,7 @@ class SqlStorage(Storage):
     tokens = _store(SqlTokenStore)
     signing_keys = _store(SqlSigningKeyStore)
     outbox = _store(SqlOutboxStore)
+    sent_mails = _store(SqlSentMailStore)
     audit = _store(SqlAuditStore)
     records = _store(SqlRecordStore)
     figures = _store(SqlFigureStore)

@@ -46,6 +46,7 @@ from identity.domain.outbox import OutboxMessage
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.records import Record
+from identity.domain.sent_mails import SentMail
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
@@ -519,9 +520,18 @@ outgoing_messages = _create_table(
     Column("organization_id", CodePointText, nullable=True),
     Column("bulk", RawBoolean, nullable=False, server_default=text("false")),
     Column("last_answer", CodePointText, nullable=True),
+    *(Column(name, CodePointText, nullable=True) for name in ("purpose", "user_id", "language")),
     Index(None, "kind", "next_at", "id"),
     Index("ix_outgoing_messages_lanes", "kind", "bulk", "organization_id", "next_at", "id", "expires_at"),
     Index(None, "expires_at"),
+)
+
+sent_mails = _create_table(
+    "sent_mails",
+    SentMail,
+    _foreign_key_column("user_id", "users", nullable=True),
+    Index(None, "created_at", "id"),
+    Index(None, "user_id", "created_at", "id", **_partial_index("user_id IS NOT NULL")),
 )
 
 audit_events = _create_table(

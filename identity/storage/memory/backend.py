@@ -32,6 +32,7 @@ from identity.storage.memory.purges import MemoryPurgeStore
 from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.sealed_values import MemorySealedValueStore
 from identity.storage.memory.search import MemorySearchStore
+from identity.storage.memory.sent_mails import MemorySentMailStore
 from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
 from identity.storage.memory.tables import MemoryTables
@@ -82,6 +83,7 @@ class MemoryStorage(Storage):
         self.audit = MemoryAuditStore(tables)
         self.records = MemoryRecordStore(tables)
         self.figures = MemoryFigureStore(tables)
+        self.sent_mails = MemorySentMailStore(tables)
         self.application_requests = MemoryApplicationRequestStore(tables)
         self.deletion_impact = MemoryDeletionImpactStore(tables)
         self.purges = MemoryPurgeStore(tables)

@@ -27,6 +27,7 @@ from identity.domain.permissions import ManagerLevel
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.records import Record
+from identity.domain.sent_mails import SentMail
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
@@ -279,6 +280,7 @@ class MemoryTables:
     audit_events: MemoryTable[str, AuditEvent] = _table()
     records: MemoryTable[tuple[str, str, bytes], Record] = _table(user_id="users", application_id="applications")
     figures: MemoryTable[FigureKey, int] = _table()
+    sent_mails: MemoryTable[str, SentMail] = _table(user_id="users")
     application_requests: MemoryTable[str, ApplicationRequest] = _table(user_id="users", application_id="applications")
 
     @classmethod

@@ -69,8 +69,9 @@ PAGES = {
         *below(ORGANIZATION, "audit-events"),
         *below(ROBOT, "activity"),
         *below(USER, "activity"),
+        *below(GROUP, "activity"),
     ),
-    "group.read": (*below(ORGANIZATION, "groups"), *below(GROUP, "- grants managers mappings")),
+    "group.read": (*below(ORGANIZATION, "groups"), *below(GROUP, "- grants managers mappings members roles")),
     "group.write": (
         *below(ORGANIZATION, "groups/new"),
         *below(f"{ORGANIZATION}/users/selected", "add-to-group remove-from-group"),
@@ -80,7 +81,7 @@ PAGES = {
         *below(GROUP_GRANT, "delete edit"),
         *below(GROUP_MANAGER, "delete edit"),
     ),
-    "instance.read": below("/instance", "plugins plugins/{plugin} policy webhooks"),
+    "instance.read": below("/instance", "plugins plugins/{plugin} policy sent-mails webhooks"),
     "instance.write": (
         *below(ORGANIZATION, "domains/{domain}/assert"),
         *below("/instance", "mail-server mail-server/edit mail-texts mail-texts/{kind}/{language} policy/edit"),
@@ -99,7 +100,10 @@ PAGES = {
     ),
     "organization.create": below("/organizations", "import new"),
     "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
-    "organization.read": below(ORGANIZATION, "- branding domains/{domain} overview policy"),
+    "organization.read": (
+        *below(ORGANIZATION, "- branding domains/{domain} overview policy"),
+        *below(f"{ORGANIZATION}/overview", "hide-steps show-steps"),
+    ),
     "organization.write": below(
         ORGANIZATION, "branding/edit branding/logo branding/logo-dark edit mail-texts mail-texts/{kind}/{language}"
     ),
@@ -152,7 +156,7 @@ PAGES = {
     ),
     "user.delete": below(USER, "delete"),
     "user.impersonate": below(USER, "impersonate"),
-    "user.read": (*below(ORGANIZATION, "policy/preview token-preview users"), *below(USER, "- access security")),
+    "user.read": (*below(ORGANIZATION, "policy/preview token-preview users"), *below(USER, "- access mails security")),
     "user.write": (
         *below(f"{ORGANIZATION}/users/selected", "deactivate export invite reactivate"),
         *below(

@@ -22,18 +22,18 @@ SCHEMA_NAMES = """
     Expiring ExpiringKind ExportedOrganization Factor FactorList Figures FirstSteps GrantOfProject GrantToUser
     Group GroupGrant GroupGrantList GroupList GroupManager GroupManagerList GroupMapping GroupMappingList
     GroupMember GroupMemberList Held HeldRole HeldRoles HitKind Initial Instance InviteHumanUser InvitedUser
-    KeyFile KeyState LeftOut LegalHold LegalHoldList Level MailKind MailServer MailTexts Manager ManagerList Me
-    NewApplicationSecret NewKey NewPersonalAccessToken NewServiceUserKey NewServiceUserSecret NewWebhook Nothing
-    OneTimePassword Organization OrganizationDocument OrganizationList OrganizationOverview OtherManagers Overview
-    OwnMailText OwnOrganization PasswordLink PersonalAccessToken PersonalAccessTokenList PlaceLegalHold Plugin
-    PluginList Policy PolicyEffect Project ProjectGrant ProjectGrantList ProjectList ProjectRole ProjectRoleList
-    Proof QueuedMail QueuedMailList QueuedMailState Refusal Refused RegisterApplication RegisteredApplication
-    RegistrationRule Result Role RoleList RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit
-    SearchHitList SecondFactor SendResult SendTestMail ServiceUser ServiceUserKey ServiceUserKeyList
-    ServiceUserList ServiceUserSecret ServiceUserSecretList Session SessionList Setting SigningKey SigningKeyList
-    SmtpSecurity Source SystemReport TokenFormat TokenPreview UpstreamAuthentication UpstreamKind UpstreamProvider
-    UpstreamProviderList User UserGrant UserGrantList UserList UserState Way Webhook WebhookDelivery
-    WebhookDeliveryList WebhookList
+    KeyFile KeyState LeftOut LegalHold LegalHoldList Level MailKind MailOutcome MailServer MailTexts Manager
+    ManagerList Me NewApplicationSecret NewKey NewPersonalAccessToken NewServiceUserKey NewServiceUserSecret
+    NewWebhook Nothing OneTimePassword Organization OrganizationDocument OrganizationList OrganizationOverview
+    OtherManagers Overview OwnMailText OwnOrganization PasswordLink PersonalAccessToken PersonalAccessTokenList
+    PlaceLegalHold Plugin PluginList Policy PolicyEffect Project ProjectGrant ProjectGrantList ProjectList
+    ProjectRole ProjectRoleList Proof QueuedMail QueuedMailList QueuedMailState Refusal Refused RegisterApplication
+    RegisteredApplication RegistrationRule Result Role RoleList RotateSigningKey RotateWebhookSecret RuleSource
+    Rules SearchHit SearchHitList SecondFactor SendResult SendTestMail SentMail SentMailList ServiceUser
+    ServiceUserKey ServiceUserKeyList ServiceUserList ServiceUserSecret ServiceUserSecretList Session SessionList
+    Setting SigningKey SigningKeyList SmtpSecurity Source SystemReport TokenFormat TokenPreview
+    UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList UserList
+    UserState Way Webhook WebhookDelivery WebhookDeliveryList WebhookList
 """
 
 

@@ -44,6 +44,7 @@ _MODULES = tuple(
         "pages.token_preview",
         "resources.signing_keys",
         "resources.mail_server",
+        "resources.sent_mails",
         "resources.mail_texts",
         "resources.legal_holds",
         "pages.plugins",

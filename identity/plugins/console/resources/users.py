@@ -39,6 +39,7 @@ from identity.plugins.console.resources.audit_events import user_events_section
 from identity.plugins.console.resources.impersonation import IMPERSONATE
 from identity.plugins.console.resources.legal_holds import legal_hold_badges, legal_hold_section
 from identity.plugins.console.resources.selected_users import USER_BULK_ACTIONS
+from identity.plugins.console.resources.sent_mails import USER_MAILS
 from identity.plugins.console.resources.sessions import SESSIONS, connected_applications_section
 from identity.plugins.console.resources.user_credentials import CREDENTIAL_ACTIONS, user_subject
 from identity.plugins.console.selected_rows import selected_rows_routes
@@ -365,7 +366,7 @@ _PAGES = ResourcePages(
         ResourceTab(label=_("Access"), path=ACCESS_PATH, page=AccessPage),
         ResourceTab(label=_("Security"), path="/security", sections=_security_sections),
         list_tab(SESSIONS, sections=lambda page, user: [connected_applications_section(page, user)]),
-        activity_tab(lambda page, user: [user_events_section(page, user.id)]),
+        activity_tab(lambda page, user: [user_events_section(page, user.id), page.list_section(USER_MAILS)]),
     ),
     avatar=lambda page, user: user.display_name,
     is_person=True,
