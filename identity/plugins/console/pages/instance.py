@@ -8,12 +8,12 @@ from markupsafe import Markup
 from identity import __version__
 from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.permissions import Resource
 from identity.http import route_contexts
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.datetime_formatting import format_relative_time
 from identity.plugins.console.audience_scopes import project_audience_scope
-from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.figure_cards import FigureCards
 from identity.plugins.console.lists import list_section
@@ -45,7 +45,9 @@ class InstancePage(ConsolePage):
             "audience_scope": project_audience_scope(self),
             "settings": identity.settings,
             "figures": None if figures is None else figures.template_variables(),
-            "attention": [*overview.attention, *self._waiting_items()] if figures is not None else (),
+            "attention": [*overview.attention, *self._problem_items(), *self._waiting_items()]
+            if figures is not None
+            else (),
             "checks": self._checks_section() if figures is not None else None,
             "health": self._health() if figures is not None else (),
             "overview": overview.sections,
@@ -71,24 +73,26 @@ class InstancePage(ConsolePage):
                 yield AttentionItem("warn", text, "#health", t(_("Oldest item: {since}"), since=since))
 
     def _checks_section(self) -> TableSection:
-        """What ``identity check`` said in this process. The sentences are for operators, in English."""
+        """What ``identity check`` said in this process: what to fix. The sentences are for operators, in English."""
         report: SystemReport | None = self.request.registry.application.system_monitor.latest()
-        rows: list[tuple[str, Markup, Markup]] = []
-        for name, problem in () if report is None else report.problems.items():
-            badge = Badge(self.translator.gettext("Passed"), "success")
-            if problem is not None:
-                badge = Badge(self.translator.gettext("Failed"), "danger")
-            text = Markup('<span lang="en">{}</span>').format(problem) if problem else Markup()
-            rows.append((name, self.render_badge(badge), text))
-        lead = "" if report is None else self.translator.gettext("Read {when}.", when=self._ago(report.checked_at))
+        problems = {} if report is None else {name: text for name, text in report.problems.items() if text}
         return TableSection(
             "checks",
             _("Checks"),
-            lead,
-            columns=(_("Check"), _("Result"), _("What to fix")),
-            rows=sorted(rows, key=lambda row: not row[2]),
-            empty=_("The checks are running. Reload the page in a moment."),
+            "" if report is None else self.translator.gettext("Read {when}.", when=self._ago(report.checked_at)),
+            columns=(_("Check"), _("What to fix")),
+            rows=[(name, Markup('<span lang="en">{}</span>').format(text)) for name, text in problems.items()],
+            empty=_("The checks are running. Reload the page in a moment.")
+            if report is None
+            else ngettext_lazy("{n} check passed.", "All {n} checks passed.", len(report.problems)),
         )
+
+    def _problem_items(self) -> Iterator[AttentionItem]:
+        report: SystemReport | None = self.request.registry.application.system_monitor.latest()
+        for name, problem in () if report is None else report.problems.items():
+            if problem is not None:
+                text = self.translator.gettext("The check “{name}” failed", name=name)
+                yield AttentionItem("warn", text, "#checks")
 
     def _ago(self, moment: datetime) -> str:
         return str(format_relative_time(moment, self.services.now, self.translator))
