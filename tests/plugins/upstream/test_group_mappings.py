@@ -175,8 +175,7 @@ def test_people_of_other_organizations_are_not_affected(mapped: Mapped) -> None:
     world, foreign_organization = mapped.world, mapped.world.make_organization()
     foreign, claims = world.make_human_user(foreign_organization), {"realm_access": {"roles": ["sales"]}}
     with world.transaction_services() as services:
-        provider = replace(services.upstream_providers.get(mapped.scene.provider.id), everywhere=True)
-        services.group_mappings.apply(Subject(foreign, foreign_organization), provider, claims)
+        services.group_mappings.apply(Subject(foreign, foreign_organization), mapped.scene.provider, claims)
     assert mapped.members() == {}
 
 
