@@ -79,6 +79,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
         "personal_access_token": ("added", "removed", "expiring"),
         "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
         "attribute": ("created", "changed", "removed"),
+        "attribute_mapping": ("added", "changed", "refused", "removed"),
         "upstream_provider": ("created", "changed", "deactivated", "reactivated", "removed"),
         "webhook": (
             *("created", "changed", "deactivated", "reactivated", "removed"),

@@ -128,6 +128,19 @@ _EVENTS = {
         gettext_lazy("Manager roles removed from a group"),
         gettext_lazy("The manager roles are removed."),
     ),
+    "attribute_mapping.added": (
+        gettext_lazy("Attribute mapping added"),
+        gettext_lazy("The attribute mapping is added."),
+    ),
+    "attribute_mapping.changed": (
+        gettext_lazy("Attribute mapping changed"),
+        gettext_lazy("The changes are saved. The attribute mapping acts with your rights."),
+    ),
+    "attribute_mapping.refused": (gettext_lazy("Attribute mapping did not change the person"), ""),
+    "attribute_mapping.removed": (
+        gettext_lazy("Attribute mapping removed"),
+        gettext_lazy("The attribute mapping is removed."),
+    ),
     "group_mapping.added": (gettext_lazy("Group mapping added"), gettext_lazy("The group mapping is added.")),
     "group_mapping.changed": (
         gettext_lazy("Group mapping changed"),
@@ -321,6 +334,7 @@ SUBJECT_LABELS = {
     "group_grant": gettext_lazy("Project roles of a group"),
     "group_manager": gettext_lazy("Manager roles of a group"),
     "group_mapping": gettext_lazy("Group mapping"),
+    "attribute_mapping": gettext_lazy("Attribute mapping"),
     "user": gettext_lazy("User"),
     "user_import": gettext_lazy("Import of users"),
     "password": gettext_lazy("Password"),

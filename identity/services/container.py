@@ -17,6 +17,7 @@ from identity.services.account_deletions import AccountDeletionService
 from identity.services.account_recovery import AccountRecoveryService
 from identity.services.applications import ApplicationService
 from identity.services.attempts import AttemptService
+from identity.services.attribute_mappings import AttributeMappingService
 from identity.services.attributes import AttributeService
 from identity.services.audit import AuditRecorder, AuditTrail
 from identity.services.base import ReadSessionFactory, TransactionState
@@ -249,10 +250,21 @@ class Services:
         return GroupMappingService(
             self._state,
             self.access_control,
-            self.groups,
-            self.group_members,
             self.upstream_providers,
             self._core_records,
+            self.groups,
+            self.group_members,
+        )
+
+    @cached_property
+    def attribute_mappings(self) -> AttributeMappingService:
+        return AttributeMappingService(
+            self._state,
+            self.access_control,
+            self.upstream_providers,
+            self._core_records,
+            self.attributes,
+            self.users,
         )
 
     @cached_property

@@ -47,6 +47,7 @@ class DeferredStorage(Storage):
     group_mappings = _Deferred(lambda storage: storage.group_mappings)
     users = _Deferred(lambda storage: storage.users)
     attributes = _Deferred(lambda storage: storage.attributes)
+    attribute_mappings = _Deferred(lambda storage: storage.attribute_mappings)
     credentials = _Deferred(lambda storage: storage.credentials)
     applications = _Deferred(lambda storage: storage.applications)
     upstream_providers = _Deferred(lambda storage: storage.upstream_providers)

@@ -15,39 +15,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from identity.domain.errors import Denied, Invalid, NotFound
+from identity.domain.errors import Invalid, NotFound
 from identity.domain.group_mappings import MAX_GROUP_MAPPINGS, GroupMapping
-from identity.domain.groups import Group
 from identity.domain.messages import gettext_lazy
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
-from identity.services.access_control import AccessControl, Principal
+from identity.services.access_control import Principal
 from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
-from identity.services.crud import EntityService
 from identity.services.groups import GroupMemberService, GroupService
-from identity.services.records import RecordService
-from identity.services.upstream_providers import UpstreamProviderService
-
-#: Of each person and provider, the versions of the mappings whose refusal is in the audit trail.
-_REFUSALS = "group_mapping_refusals"
+from identity.services.provider_mappings import ProviderMappingService, Refusal
 
 
 @dataclass(eq=False, repr=False)
-class GroupMappingService(EntityService[GroupMapping]):
+class GroupMappingService(ProviderMappingService[GroupMapping]):
     """Values in the claims of identity providers that make people members of groups."""
 
     kind = "group_mapping"
     store = "group_mappings"
 
-    _access: AccessControl
     _groups: GroupService
     _group_members: GroupMemberService
-    _providers: UpstreamProviderService
-    _records: RecordService
-
-    def list_of_provider(self, provider_id: str) -> tuple[GroupMapping, ...]:
-        """The mappings of the identity provider, oldest first."""
-        return self._storage.group_mappings.list_of_provider(provider_id)
 
     def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
         """The mappings that fill the group, oldest first."""
@@ -62,7 +49,6 @@ class GroupMappingService(EntityService[GroupMapping]):
             raise Invalid(
                 {"group_id": gettext_lazy("There is no such group in the organization of the identity provider.")}
             )
-        self._require_saving(provider, group, principal)
         mapping = self._new_entity(
             GroupMapping,
             command,
@@ -70,6 +56,7 @@ class GroupMappingService(EntityService[GroupMapping]):
             organization_id=provider.organization_id,
             editor_id=principal.id,
         )
+        self._require_saving(mapping, principal)
         existing = self.list_of_provider(provider.id)
         if len(existing) >= MAX_GROUP_MAPPINGS:
             raise Invalid(
@@ -90,7 +77,7 @@ class GroupMappingService(EntityService[GroupMapping]):
         """Change claim or value, or only make the principal the editor. Members stay until they sign in. Raises
         NotFound, Invalid, Denied, Conflict."""
         before = self.get(mapping_id)
-        self._require_saving(self._providers.get(before.provider_id), self._groups.get(before.group_id), principal)
+        self._require_saving(before, principal)
         after = self._next_version(before, command, expected_version=expected_version, editor_id=principal.id)
         _refuse_duplicate(after, self.list_of_provider(before.provider_id))
         return self._update("group_mapping.changed", before, after)
@@ -98,11 +85,6 @@ class GroupMappingService(EntityService[GroupMapping]):
     def count_members(self, *mappings: GroupMapping) -> Mapping[str, int]:
         """The number of members that each of these mappings added; those without are left out."""
         return self._storage.group_mappings.count_members([mapping.id for mapping in mappings])
-
-    def acts(self, mapping: GroupMapping) -> bool:
-        """True if the mapping adds members now."""
-        provider = self._providers.find(mapping.provider_id)
-        return provider is not None and self._refusal(mapping, provider, self._groups.get(mapping.group_id)) is None
 
     def apply(self, subject: Subject, provider: UpstreamProvider, claims: Mapping[str, Any]) -> None:
         """Bring the memberships of a person who signs in with the provider in line with these claims, which must all
@@ -114,7 +96,7 @@ class GroupMappingService(EntityService[GroupMapping]):
         matching_ids, mapping_ids = {mapping.id for mapping in matching}, {mapping.id for mapping in mappings}
         groups = self._storage.groups.find_many({mapping.group_id for mapping in matching})
         group_ids: set[str] = set()
-        refused: dict[str, GroupMapping] = {}
+        refused: list[Refusal[GroupMapping]] = []
         with self._audit.acting_as(subject.user.id):
             for _, member in self._groups.list_of_user(subject.user.id):
                 if member.mapping_id in mapping_ids - matching_ids:
@@ -126,64 +108,21 @@ class GroupMappingService(EntityService[GroupMapping]):
             for mapping in matching:
                 if mapping.group_id in group_ids or mapping.group_id not in groups:
                     continue
-                refusal = self._refusal(mapping, provider, groups[mapping.group_id])
-                if refusal is not None:
-                    refused[mapping.id] = mapping
+                reason = self.refusal_reason(mapping)
+                if reason is not None:
+                    refused.append(Refusal(mapping, reason))
                     continue
                 with suppress(NotFound):
                     self._group_members.add_mapped(mapping, groups[mapping.group_id], subject.user.id)
                 group_ids.add(mapping.group_id)
+            # Another mapping may have added the person.
             self._record_refusals(
-                subject, provider, [mapping for mapping in refused.values() if mapping.group_id not in group_ids]
+                subject, provider, [item for item in refused if item.mapping.group_id not in group_ids]
             )
 
-    def _record_refusals(self, subject: Subject, provider: UpstreamProvider, refused: list[GroupMapping]) -> None:
-        """Record each refusal once: again only after the mapping was saved or has added the person."""
-        key, versions = f"{provider.id} {subject.user.id}", {mapping.id: mapping.version for mapping in refused}
-        known = self._records.find(_REFUSALS, key)
-        before = {} if known is None else known.value
-        if versions == before:
-            return
-        if known is not None:
-            self._records.replace(known, versions)
-        elif self._records.add(_REFUSALS, key, versions, user_id=subject.user.id) is not None:
-            # A concurrent sign-in records them.
-            return
-        for mapping in refused:
-            if before.get(mapping.id) != mapping.version:
-                self._audit.record(
-                    "group_mapping.refused",
-                    kind=self.kind,
-                    id=mapping.id,
-                    organization_id=mapping.organization_id,
-                    detail={
-                        "user_id": subject.user.id,
-                        "group_id": mapping.group_id,
-                        "provider_id": mapping.provider_id,
-                        "editor_id": mapping.editor_id,
-                    },
-                    refused=self._refusal(mapping, provider, self._groups.get(mapping.group_id)),
-                )
-
-    def _refusal(self, mapping: GroupMapping, provider: UpstreamProvider, group: Group) -> str | None:
-        """Why the mapping adds nobody at the moment; None if it does."""
-        editor = None if mapping.editor_id is None else self._storage.users.find_subject(mapping.editor_id)
-        if editor is None or not editor.is_active:
-            return "no active user has saved the mapping"
-        try:
-            self._require_saving(provider, group, self._access.load_principal(editor))
-        except (Denied, NotFound):
-            return "its last editor may not save the mapping any more"
-        return None
-
-    def _require_saving(self, provider: UpstreamProvider, group: Group, principal: Principal) -> None:
-        """Raise Denied unless the principal may change the provider and give every role of the group for ever."""
-        self._providers.require_control(provider, principal)
-        self._groups.require_giving(group, principal, None)
-
-    def _authorize(self, mapping: GroupMapping, principal: Principal) -> None:
-        """For removing: it must stay possible for whoever can remove the provider."""
-        self._providers.require_can_change(self._providers.get(mapping.provider_id), principal=principal)
+    def _require_target(self, mapping: GroupMapping, principal: Principal) -> None:
+        """Raise Denied unless the principal may give every role of the group for ever."""
+        self._groups.require_giving(self._groups.get(mapping.group_id), principal, None)
 
 
 def _refuse_duplicate(mapping: GroupMapping, existing: tuple[GroupMapping, ...]) -> None:

@@ -297,11 +297,16 @@ class _Export:
         members = {
             name: value for name, value in dump_fields(provider).items() if name in CreateUpstreamProvider.model_fields
         }
-        mappings = [
+        groups = [
             {"claim": mapping.claim, "value": mapping.value, "group": mapping.group_id}
             for mapping in self._services.group_mappings.list_of_provider(provider.id)
         ]
-        return {"id": provider.id, "active": provider.active, **members, "group_mappings": mappings}
+        attributes = [
+            {"claim": mapping.claim, "attribute": mapping.attribute_id}
+            for mapping in self._services.attribute_mappings.list_of_provider(provider.id)
+        ]
+        mappings = {"group_mappings": groups, "attribute_mappings": attributes}
+        return {"id": provider.id, "active": provider.active, **members, **mappings}
 
     def _webhooks(self) -> Iterable[Webhook]:
         return self._visible(partial(self._storage.webhooks.page, self._organization.id))

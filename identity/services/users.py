@@ -282,6 +282,12 @@ class UserService(DeactivatableEntityService[HumanUser]):
         )
         return self._change(before, after, attributes)
 
+    def change_attributes(self, user_id: str, values: Mapping[str, object]) -> HumanUser:
+        """Store values that an attribute mapping found, whoever may change them. Raises NotFound, Conflict, Invalid."""
+        before = self.get(user_id)
+        attributes = self._attributes.prepare_change(before, values)
+        return self._change(before, self._next_version(before), attributes)
+
     def issue_email_link(self, user_id: str, email: str) -> str:
         """Issue a single-use link that proves that the person reads this address; it becomes theirs when the link is
         used. Raises NotFound."""

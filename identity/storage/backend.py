@@ -12,7 +12,7 @@ from identity.storage.errors import StorageUnavailable
 from identity.storage.stores.application_requests import ApplicationRequestStore
 from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.attempts import AttemptStore
-from identity.storage.stores.attributes import AttributeStore
+from identity.storage.stores.attributes import AttributeMappingStore, AttributeStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
 from identity.storage.stores.credentials import CredentialStore
@@ -63,6 +63,7 @@ class Storage(ABC):
     group_mappings: GroupMappingStore
     users: UserStore
     attributes: AttributeStore
+    attribute_mappings: AttributeMappingStore
     credentials: CredentialStore
     applications: ApplicationStore
     upstream_providers: UpstreamProviderStore

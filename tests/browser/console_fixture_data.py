@@ -18,6 +18,7 @@ from identity.domain.users import HumanUser
 from identity.domain.webhooks import DeliveryProblem
 from identity.services.access_control import Principal
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.attributes import AddAttributeMapping, CreateAttribute
 from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupManager, AddGroupMapping, AddGroupMember
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
@@ -267,6 +268,11 @@ def _groups(
         mapping = AddGroupMapping(claim="realm_access.roles", value="sales", group_id=group.id)
         ids["group_mapping"] = services.group_mappings.add(provider.id, mapping, principal=operator).id
         ids["mapped_provider"] = provider.id
+        attribute = services.attributes.create(
+            organization.id, CreateAttribute(key="office", label="Office"), principal=operator
+        )
+        office = AddAttributeMapping(claim="office", attribute_id=attribute.id)
+        ids["attribute_mapping"] = services.attribute_mappings.add(provider.id, office, principal=operator).id
         idle = services.groups.add(organization.id, AddGroup(name="Old team"), principal=operator)
         services.groups.deactivate(idle.id, principal=operator)
     return {**ids, "idle_group": idle.id}

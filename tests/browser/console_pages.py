@@ -346,6 +346,10 @@ show_page(
 )
 show_page("console-group-mapping-change", "/group-mappings/{e.ids[group_mapping]}/edit", names=True)
 show_page("console-group-mapping-remove", "/group-mappings/{e.ids[group_mapping]}/delete", names=True)
+show_page("console-attribute-mapping-list", f"{MAPPED}/attribute-mappings", names=True)
+show_page("console-attribute-mapping-new", f"{MAPPED}/attribute-mappings/new", names=True)
+show_page("console-attribute-mapping-change", "/attribute-mappings/{e.ids[attribute_mapping]}/edit", names=True)
+show_page("console-attribute-mapping-remove", "/attribute-mappings/{e.ids[attribute_mapping]}/delete", names=True)
 
 # --- webhooks ---------------------------------------------------------------------------------------------------------
 

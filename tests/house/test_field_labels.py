@@ -9,6 +9,7 @@ import pytest
 
 from identity import domain
 from identity.domain.applications import Application
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.branding import Branding
 from identity.domain.entity import entity_fields
@@ -26,6 +27,7 @@ from identity.domain.users import Address, HumanUser, Profile, ServiceUser
 from identity.domain.webhooks import Webhook
 from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.applications import APPLICATION_FIELDS
+from identity.plugins.console.fields.attribute_mappings import ATTRIBUTE_MAPPING_FIELDS
 from identity.plugins.console.fields.attributes import ATTRIBUTE_FIELDS
 from identity.plugins.console.fields.branding import BRANDING_FIELDS
 from identity.plugins.console.fields.group_mappings import GROUP_MAPPING_FIELDS
@@ -55,6 +57,7 @@ LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
     ServiceUser: SERVICE_USER_FIELDS,
     AttributeDefinition: ATTRIBUTE_FIELDS,
     UpstreamProvider: UPSTREAM_PROVIDER_FIELDS,
+    AttributeMapping: ATTRIBUTE_MAPPING_FIELDS,
     Group: GROUP_FIELDS,
     GroupMapping: GROUP_MAPPING_FIELDS,
     Webhook: WEBHOOK_FIELDS,

@@ -18,7 +18,12 @@ from identity.domain.permissions import ManagerLevel, Resource
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
-from identity.services.commands.attributes import ChangeAttribute, CreateAttribute
+from identity.services.commands.attributes import (
+    AddAttributeMapping,
+    ChangeAttribute,
+    ChangeAttributeMapping,
+    CreateAttribute,
+)
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.groups import (
     AddGroup,
@@ -292,6 +297,14 @@ def change_groups(services: Services, user: ServiceUser, project_id: str) -> Non
     mapping = services.group_mappings.add(provider.id, added, principal=operator)
     services.group_mappings.change(mapping.id, ChangeGroupMapping(value="buyers"), principal=operator)
     services.group_mappings.remove(mapping.id, principal=operator)
+    attribute = services.attributes.create(
+        user.organization_id, CreateAttribute(key="office", label="Office"), principal=operator
+    )
+    office = AddAttributeMapping(claim="office", attribute_id=attribute.id)
+    attribute_mapping = services.attribute_mappings.add(provider.id, office, principal=operator)
+    changed = ChangeAttributeMapping(claim="room")
+    services.attribute_mappings.change(attribute_mapping.id, changed, principal=operator)
+    services.attribute_mappings.remove(attribute_mapping.id, principal=operator)
     services.groups.remove(group.id, principal=operator)
 
 
@@ -345,7 +358,7 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         # Recorded by the plugins.
         *("linked_identity.added", "linked_identity.removed"),
         # At a sign-in.
-        "group_mapping.refused",
+        *("group_mapping.refused", "attribute_mapping.refused"),
     }
     assert AuditEvent.NAMES - written == other_events, "\n".join(sorted((AuditEvent.NAMES - written) ^ other_events))
     stored = {event.id for event in services.storage.audit.page().items}

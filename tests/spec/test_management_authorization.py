@@ -119,12 +119,14 @@ ROUTES = {
     " PATCH /group-managers/{group_manager}; DELETE /group-managers/{group_manager}",
     "upstream_provider.read": "GET /organizations/{organization}/upstream-providers;"
     " GET /upstream-providers/{upstream_provider}; GET /upstream-providers/{upstream_provider}/group-mappings;"
-    " GET /group-mappings/{group_mapping}",
+    " GET /group-mappings/{group_mapping}; GET /upstream-providers/{upstream_provider}/attribute-mappings;"
+    " GET /attribute-mappings/{attribute_mapping}",
     "upstream_provider.write": "POST /organizations/{organization}/upstream-providers;"
     " PATCH /upstream-providers/{upstream_provider}; POST /upstream-providers/{upstream_provider}/deactivate;"
     " POST /upstream-providers/{upstream_provider}/reactivate;"
     " POST /upstream-providers/{upstream_provider}/group-mappings; PATCH /group-mappings/{group_mapping};"
-    " DELETE /group-mappings/{group_mapping}",
+    " DELETE /group-mappings/{group_mapping}; POST /upstream-providers/{upstream_provider}/attribute-mappings;"
+    " PATCH /attribute-mappings/{attribute_mapping}; DELETE /attribute-mappings/{attribute_mapping}",
     "upstream_provider.delete": "DELETE /upstream-providers/{upstream_provider}",
     "webhook.read": "GET /organizations/{organization}/webhooks; GET /webhooks/{webhook};"
     " GET /webhooks/{webhook}/deliveries; GET /webhooks/{webhook}/deliveries/{delivery}",

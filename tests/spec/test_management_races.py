@@ -54,6 +54,9 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
         "add_group_member": {"user_id": robot},
         "add_group_grant": {"project_id": world.make_project(estate.organization, roles=[ROLE]).id, "roles": [ROLE]},
         "add_group_manager": {"level": "project", "resource_id": estate.project.id, "roles": ["PROJECT_OWNER_VIEWER"]},
+        "add_attribute_mapping": {
+            "claim": "team", "attribute_id": world.make_attribute(estate.organization, "team").id,
+        },
         "add_group_mapping": {"claim": "groups", "value": "support", "group_id": estate.path_values["group"]},
         "create_service_user": {"user_name": "nightly", "display_name": "Nightly"},
         "create_attribute": {"key": "department", "label": "Department"},

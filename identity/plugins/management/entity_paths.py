@@ -1,6 +1,7 @@
 """Paths of the API that name an entity."""
 
 from identity.domain.applications import Application
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.audit import AuditEvent
 from identity.domain.group_mappings import GroupMapping
@@ -20,6 +21,9 @@ INSTANCE = EntityPath[Instance]("", route_contexts.instance_context)
 CALLER = EntityPath[None]("/me", route_contexts.caller_context)
 APPLICATION = EntityPath[Application]("/applications/{application}", route_contexts.application_context)
 ATTRIBUTE = EntityPath[AttributeDefinition]("/attributes/{attribute}", route_contexts.attribute_context)
+ATTRIBUTE_MAPPING = EntityPath[AttributeMapping](
+    "/attribute-mappings/{attribute_mapping}", route_contexts.attribute_mapping_context
+)
 AUDIT_EVENT = EntityPath[AuditEvent]("/audit-events/{audit_event}", route_contexts.audit_event_context)
 GROUP = EntityPath[Group]("/groups/{group}", route_contexts.group_context)
 GROUP_GRANT = EntityPath[GroupGrant]("/group-grants/{group_grant}", route_contexts.group_grant_context)

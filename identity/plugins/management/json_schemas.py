@@ -20,6 +20,7 @@ _COMPONENT_NAMES: Mapping[str, str] = {
     "AddGrantToUserRequest": "GrantToUser",
     "AddServiceUserKeyRequest": "NewKey",
     "ApplicationSpec": "DescribedApplication",
+    "AttributeMappingSpec": "DescribedAttributeMapping",
     "AttributeSpec": "DescribedAttribute",
     "Caller": "Me",
     "CallerManagerRoles": "HeldRoles",

@@ -7,6 +7,7 @@ from identity.plugins.management.operation import OperationGroup
 from identity.plugins.management.resources import (
     application_log,
     applications,
+    attribute_mappings,
     attributes,
     audit_events,
     branding,
@@ -70,6 +71,7 @@ RESOURCE_MODULES = (
     token_previews,
     upstream_providers,
     group_mappings,
+    attribute_mappings,
     attributes,
     webhooks,
     users,

@@ -8,7 +8,7 @@ from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.stores.application_requests import SqlApplicationRequestStore
 from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore
-from identity.plugins.sql.stores.attributes import SqlAttributeStore
+from identity.plugins.sql.stores.attributes import SqlAttributeMappingStore, SqlAttributeStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
 from identity.plugins.sql.stores.credentials import SqlCredentialStore
@@ -68,6 +68,7 @@ class SqlStorage(Storage):
     group_mappings = _store(SqlGroupMappingStore)
     users = _store(SqlUserStore)
     attributes = _store(SqlAttributeStore)
+    attribute_mappings = _store(SqlAttributeMappingStore)
     credentials = _store(SqlCredentialStore)
     applications = _store(SqlApplicationStore)
     upstream_providers = _store(SqlUpstreamProviderStore)

@@ -32,6 +32,7 @@ from sqlalchemy.schema import SchemaItem
 
 from identity.domain.application_requests import ApplicationRequest
 from identity.domain.applications import Application, ClientSecret
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
@@ -307,6 +308,15 @@ group_members = _create_table(
     Index(None, "user_id"),
     _ending_index(),
     _ending_index("organization_id"),
+)
+
+attribute_mappings = _create_table(
+    "attribute_mappings",
+    AttributeMapping,
+    _foreign_key_column("provider_id", "upstream_providers"),
+    _foreign_key_column("attribute_id", "attribute_definitions"),
+    UniqueConstraint("provider_id", "attribute_id", info={"field": "attribute_id"}),
+    Index(None, "attribute_id"),
 )
 
 # Members are deleted with the mapping that added them.

@@ -4,11 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition, attribute_key_error
 from identity.domain.messages import gettext_lazy
 from identity.services.commands import Command
 from identity.services.commands.entity_fields import field_validator, with_create_fields, with_update_fields
-from identity.services.commands.field_types import Name
+from identity.services.commands.field_types import ClaimPath, Name
 
 
 def _plain_value(value: Any) -> Any:
@@ -35,3 +36,15 @@ class CreateAttribute(Command):
 @with_update_fields(AttributeDefinition)
 class ChangeAttribute(Command):
     """Change the fields that are set; the key stays."""
+
+
+class AddAttributeMapping(Command):
+    """Store the value of a claim of the identity provider in an attribute of the people who sign in with it."""
+
+    claim: ClaimPath
+    attribute_id: str
+
+
+@with_update_fields(AttributeMapping)
+class ChangeAttributeMapping(Command):
+    """Change the fields that are set. From then on the mapping acts with the rights of the caller."""

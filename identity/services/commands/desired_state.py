@@ -54,6 +54,8 @@ UserReference = Annotated[str, Field(min_length=1, max_length=500)]
 ProjectReference = Annotated[str, Field(min_length=1, max_length=500)]
 #: A group by id or name.
 GroupReference = Annotated[str, Field(min_length=1, max_length=500)]
+#: An attribute by id or key.
+AttributeReference = Annotated[str, Field(min_length=1, max_length=500)]
 #: An organization by primary domain, name or id.
 OrganizationReference = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -153,11 +155,20 @@ class GroupMappingSpec(Command):
     group: GroupReference
 
 
+class AttributeMappingSpec(Command):
+    """A claim of an identity provider that is the value of an attribute, by its id or key. What the operator applies
+    acts only after a user has saved it."""
+
+    claim: ClaimPath
+    attribute: AttributeReference
+
+
 class UpstreamProviderSpec(CreateUpstreamProvider):
     """An identity provider; exports leave its secret out."""
 
     id: EntityId | None = None
     group_mappings: tuple[GroupMappingSpec, ...] | None = None
+    attribute_mappings: tuple[AttributeMappingSpec, ...] | None = None
 
 
 class WebhookSpec(CreateWebhook):

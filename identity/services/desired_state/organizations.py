@@ -8,6 +8,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.services.commands.desired_state import OrganizationSpec
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.desired_state.attribute_mappings import ensure_attribute_mappings
 from identity.services.desired_state.attributes import ensure_attributes
 from identity.services.desired_state.branding import ensure_branding
 from identity.services.desired_state.existing_rows import find_organizations_by_name, require_unambiguous
@@ -56,6 +57,7 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
         ensure_managers(build, path, spec.managers, Resource.of_organization(owner.id), owner, owner.primary_domain)
     for owner, (path, provider_spec, provider) in providers:
         ensure_group_mappings(build, path, owner, provider_spec, provider)
+        ensure_attribute_mappings(build, path, owner, provider_spec, provider)
     for item in (*projects, *grants):
         ensure_managers(build, item.path, item.spec.managers, item.resource, item.users_organization, item.name)
     return [organization for _, _, organization in found]

@@ -77,3 +77,19 @@ class AttributeContract(ContractBase):
             with on.transaction() as storage, pytest.raises(RowNotFound):
                 storage.attributes.set_values({user_id: {definition_id: "1"}})
         assert on.read.attributes.count_values(floor.id) == 0
+
+    def test_attribute_mappings_are_unique_and_deleted_with_provider_or_attribute(self, on: StorageHarness) -> None:
+        floor, desk = _define(on, "floor"), _define(on, "desk")
+        provider, other = (on.store_value(make.upstream_provider(on.organization)) for _ in range(2))
+        mapping = on.store_value(make.attribute_mapping(floor, provider))
+        last, another = make.attribute_mapping(desk, provider), make.attribute_mapping(floor, other)
+        on.store(last, another)
+        with on.transaction() as storage, pytest.raises(DuplicateValue) as refusal:
+            storage.attribute_mappings.add(make.attribute_mapping(floor, provider))
+        assert refusal.value.field == "attribute_id"
+        assert set(on.read.attribute_mappings.list_of_provider(provider.id)) == {mapping, last}
+        on.write.attributes.delete(desk.id)
+        assert on.read.attribute_mappings.list_of_provider(provider.id) == (mapping,)
+        on.write.upstream_providers.delete(provider.id)
+        assert on.read.attribute_mappings.list_of_provider(provider.id) == ()
+        assert on.read.attribute_mappings.list_of_provider(other.id) == (another,)

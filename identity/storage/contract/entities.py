@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from identity.domain.applications import Application, ApplicationType
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
@@ -147,6 +148,19 @@ ENTITIES = {
             lambda on: make.group_mapping(None, on.store_value(make.upstream_provider(on.organization))),
         ),
         {"claim": "köstlich.株", "value": "Größe: 🚀", **other_values(GroupMapping)},
+    ),
+    "attribute mapping": EntityCase(
+        lambda storage: storage.attribute_mappings,
+        lambda on, **fields: make.attribute_mapping(
+            on.store_value(make.attribute_definition(on.organization)),
+            on.store_value(make.upstream_provider(on.organization)),
+            **fields,
+        ),
+        (
+            lambda on: make.attribute_mapping(on.store_value(make.attribute_definition(on.organization))),
+            lambda on: make.attribute_mapping(None, on.store_value(make.upstream_provider(on.organization))),
+        ),
+        {"claim": "köstlich.株", **other_values(AttributeMapping)},
     ),
     "attribute definition": EntityCase(
         lambda storage: storage.attributes,

@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Protocol, TypeVar, get_args
 
 from identity.domain.applications import Application, ApplicationType, ClientSecret
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authentication import Proof
@@ -182,6 +183,15 @@ def group_mapping(
     """The value sales of the claim groups, for the group."""
     parents = parent_ids(provider_id=provider)
     return build_value(GroupMapping, overrides, **_of_group(group), **parents, claim="groups", value="sales")
+
+
+def attribute_mapping(
+    attribute: AttributeDefinition | None = None, provider: UpstreamProvider | None = None, **overrides: Any
+) -> AttributeMapping:
+    """The claim department for the attribute."""
+    parents = parent_ids(attribute_id=attribute, provider_id=provider)
+    organization = {} if attribute is None else {"organization_id": attribute.organization_id}
+    return build_value(AttributeMapping, overrides, **organization, **parents, claim="department")
 
 
 def group_grant(

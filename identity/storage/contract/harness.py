@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from identity.domain.applications import Application, ClientSecret
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
@@ -280,6 +281,7 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     PersonalAccessToken: _CREDENTIAL_ACCESS,
     Application: _access_by_id("applications"),
     AttributeDefinition: _access_by_id("attributes"),
+    AttributeMapping: _access_by_id("attribute_mappings"),
     Webhook: _access_by_id("webhooks"),
     WebhookDelivery: _access_by_id("webhook_deliveries"),
     UpstreamProvider: _access_by_id("upstream_providers"),

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Mapping
 
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition, StoredAttribute
-from identity.storage.memory.entity_store import MemoryEntityStore
-from identity.storage.stores.attributes import AttributeStore, StoredValues
+from identity.storage.memory.entity_store import MemoryEntityStore, sort_oldest_first
+from identity.storage.stores.attributes import AttributeMappingStore, AttributeStore, StoredValues
 
 
 class MemoryAttributeStore(MemoryEntityStore[AttributeDefinition], AttributeStore):
@@ -44,3 +45,8 @@ class MemoryAttributeStore(MemoryEntityStore[AttributeDefinition], AttributeStor
 
     def _values(self, definition_id: str) -> list[str]:
         return [row.value for row in self._tables.attribute_values if row.definition_id == definition_id]
+
+
+class MemoryAttributeMappingStore(MemoryEntityStore[AttributeMapping], AttributeMappingStore):
+    def list_of_provider(self, provider_id: str) -> tuple[AttributeMapping, ...]:
+        return sort_oldest_first(row for row in self._rows if row.provider_id == provider_id)

@@ -10,7 +10,7 @@ from identity.storage.errors import StorageUnavailable
 from identity.storage.memory.application_requests import MemoryApplicationRequestStore
 from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.attempts import MemoryAttemptStore
-from identity.storage.memory.attributes import MemoryAttributeStore
+from identity.storage.memory.attributes import MemoryAttributeMappingStore, MemoryAttributeStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
 from identity.storage.memory.credentials import MemoryCredentialStore
@@ -68,6 +68,7 @@ class MemoryStorage(Storage):
         self.group_mappings = MemoryGroupMappingStore(tables, tables.group_mappings)
         self.users = MemoryUserStore(tables, tables.users)
         self.attributes = MemoryAttributeStore(tables, tables.attribute_definitions)
+        self.attribute_mappings = MemoryAttributeMappingStore(tables, tables.attribute_mappings)
         self.credentials = MemoryCredentialStore(tables)
         self.applications = MemoryApplicationStore(tables, tables.applications)
         self.webhooks = MemoryWebhookStore(tables, tables.webhooks)

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from identity.domain.application_requests import ApplicationRequest
 from identity.domain.applications import Application, ClientSecret
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
@@ -239,6 +240,11 @@ class MemoryTables:
         },
     )
     group_mappings: MemoryTable[str, GroupMapping] = _table(group_id="groups", provider_id="upstream_providers")
+    attribute_mappings: MemoryTable[str, AttributeMapping] = _table(
+        provider_id="upstream_providers",
+        attribute_id="attribute_definitions",
+        unique={"attribute_id": attrgetter("provider_id", "attribute_id")},
+    )
     passwords: MemoryTable[str, PasswordHash] = _table(user_id="users")
     service_user_keys: MemoryTable[str, ServiceUserKey] = _table(user_id="users")
     service_user_secrets: MemoryTable[str, ServiceUserSecret] = _table(user_id="users")

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.storage.stores.entity_store import EntityStore
 
@@ -39,3 +40,11 @@ class AttributeStore(EntityStore[AttributeDefinition]):
     @abstractmethod
     def list_distinct_values(self, definition_id: str, limit: int) -> tuple[str, ...]:
         """The first of the different values, in order."""
+
+
+class AttributeMappingStore(EntityStore[AttributeMapping]):
+    """Unique: one mapping per identity provider and attribute (DuplicateValue("attribute_id"))."""
+
+    @abstractmethod
+    def list_of_provider(self, provider_id: str) -> tuple[AttributeMapping, ...]:
+        """The mappings of the identity provider, oldest first."""

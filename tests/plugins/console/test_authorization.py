@@ -138,10 +138,14 @@ PAGES = {
     "signing_key.read": ("/instance/signing-keys",),
     "signing_key.write": ("/instance/signing-keys/rotate", "/instance/signing-keys/{signing_key}/delete"),
     "upstream_provider.delete": below(UPSTREAM, "delete"),
-    "upstream_provider.read": (*below(ORGANIZATION, "upstream-providers"), *below(UPSTREAM, "- group-mappings")),
+    "upstream_provider.read": (
+        *below(ORGANIZATION, "upstream-providers"),
+        *below(UPSTREAM, "- attribute-mappings group-mappings"),
+    ),
     "upstream_provider.write": (
         *below(ORGANIZATION, "upstream-providers/new"),
-        *below(UPSTREAM, "deactivate edit group-mappings/new reactivate test"),
+        *below(UPSTREAM, "attribute-mappings/new deactivate edit group-mappings/new reactivate test"),
+        *below("/attribute-mappings/{attribute_mapping}", "delete edit"),
         *below("/group-mappings/{group_mapping}", "delete edit"),
     ),
     "webhook.delete": below(WEBHOOK, "delete"),

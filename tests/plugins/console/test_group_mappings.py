@@ -47,3 +47,21 @@ def test_mapping_of_the_operator_is_taken_over(world: World, owner: Browser, org
     page = owner.submit(form="page-form")
     assert "The group mapping acts with your rights." in page
     assert "Adds nobody" not in page
+
+
+def test_attribute_mapping_is_added_changed_and_removed(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    provider, attribute = world.make_upstream_provider(organization), world.make_attribute(organization, "team")
+    owner.open(f"/console/upstream-providers/{provider.id}")
+    owner.click("Add attribute mapping")
+    assert "Choose an attribute." in owner.submit({"claim": "team"}, form="page-form")
+    page = owner.submit({"claim": "team", "attribute": attribute.id}, form="page-form")
+    assert "The attribute mapping is added." in page
+    assert "Changes nothing" not in page
+    with world.read_only_services() as services:
+        [mapping] = services.attribute_mappings.list_of_provider(provider.id)
+    owner.open(f"/console/attribute-mappings/{mapping.id}/edit")
+    assert "department" in owner.submit({"claim": "department"}, form="page-form").html.main.text
+    owner.open(f"/console/attribute-mappings/{mapping.id}/delete")
+    assert "No attribute mappings yet" in owner.submit(form="page-form")

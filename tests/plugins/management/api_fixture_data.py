@@ -85,7 +85,8 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         factories.group_grant(group, project, roles=frozenset({ROLE})),
         factories.group_manager(group, roles=frozenset({"ORG_SETTINGS_MANAGER"})),
     )
-    mapping = factories.group_mapping(group, provider)
+    mapping, attribute = factories.group_mapping(group, provider), world.make_attribute(organization, "cost_center")
+    attribute_mapping = factories.attribute_mapping(attribute, provider)
     viewer = world.make_service_user_program(organization)
     managers = {
         "instance": world.assign_manager_role(viewer, "IAM_OWNER_VIEWER", resource=Resource.INSTANCE).id,
@@ -100,6 +101,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         services.storage.group_grants.add(parts[1])
         services.storage.group_managers.add(parts[2])
         services.storage.group_mappings.add(mapping)
+        services.storage.attribute_mappings.add(attribute_mapping)
         command = AddPersonalAccessToken(name="Nightly")
         services.domains.add(organization.id, AddDomain(domain=DOMAIN))
         client = services.applications.find_client(application.client_id)
@@ -142,7 +144,8 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         "group_grant": parts[1].id,
         "group_manager": parts[2].id,
         "group_mapping": mapping.id,
-        "attribute": world.make_attribute(organization, "cost_center").id,
+        "attribute": attribute.id,
+        "attribute_mapping": attribute_mapping.id,
         "upstream_provider": provider.id,
         "webhook": webhook.id,
         "plugin": "management",

@@ -5,17 +5,18 @@ from identity.plugins.management.operation_table import OPERATION_GROUPS
 
 #: Renaming a class must not rename its schema: see _COMPONENT_NAMES in json_schemas.py.
 SCHEMA_NAMES = """
-    AccessEntry AccessEntryList AccessKind AccessProblem Actor ActorKind AddDomain AddGroup AddGroupGrant
-    AddGroupManager AddGroupMapping AddGroupMember AddManager AddPersonalAccessToken AddProjectGrant AddProjectRole
-    AddServiceUserKey Address Application ApplicationList ApplicationRequest ApplicationRequestList
-    ApplicationSecret ApplicationSecretList ApplicationType Attribute AttributeAccess AttributeList AttributeType
-    AuditEvent AuditEventList Branding Carried Carrier ChangeAddress ChangeApplication ChangeAttribute
-    ChangeBranding ChangeGroup ChangeGroupGrant ChangeGroupManager ChangeGroupMapping ChangeGroupMember
-    ChangeHumanUser ChangeMailServer ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject
-    ChangeProjectGrant ChangeProjectRole ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook
-    CheckResult Claim ClientTokens Connection ConnectionList ConsentDefault ConsentRule CreateAttribute
-    CreateOrganization CreateProject CreateServiceUser CreateUpstreamProvider CreateWebhook DailyFigures
-    DatabaseFacts DeliveryProblem DescribedApplication DescribedAttribute DescribedGroup DescribedGroupGrant
+    AccessEntry AccessEntryList AccessKind AccessProblem Actor ActorKind AddAttributeMapping AddDomain AddGroup
+    AddGroupGrant AddGroupManager AddGroupMapping AddGroupMember AddManager AddPersonalAccessToken AddProjectGrant
+    AddProjectRole AddServiceUserKey Address Application ApplicationList ApplicationRequest ApplicationRequestList
+    ApplicationSecret ApplicationSecretList ApplicationType Attribute AttributeAccess AttributeList
+    AttributeMapping AttributeMappingList AttributeType AuditEvent AuditEventList Branding Carried Carrier
+    ChangeAddress ChangeApplication ChangeAttribute ChangeAttributeMapping ChangeBranding ChangeGroup
+    ChangeGroupGrant ChangeGroupManager ChangeGroupMapping ChangeGroupMember ChangeHumanUser ChangeMailServer
+    ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject ChangeProjectGrant
+    ChangeProjectRole ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook CheckResult Claim
+    ClientTokens Connection ConnectionList ConsentDefault ConsentRule CreateAttribute CreateOrganization
+    CreateProject CreateServiceUser CreateUpstreamProvider CreateWebhook DailyFigures DatabaseFacts DeliveryProblem
+    DescribedApplication DescribedAttribute DescribedAttributeMapping DescribedGroup DescribedGroupGrant
     DescribedGroupManager DescribedGroupMapping DescribedGroupMember DescribedKey DescribedManager
     DescribedOrganization DescribedProject DescribedProjectGrant DescribedServiceUser DescribedUpstreamProvider
     DescribedUser DescribedUserGrant DescribedWebhook Domain DomainList EmailVerifier EndingKind EndingRole Error

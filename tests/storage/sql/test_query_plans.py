@@ -61,11 +61,12 @@ GROUP_GRANT = make.group_grant(GROUP, PROJECT)
 GROUP_MANAGER = make.group_manager(GROUP)
 PROVIDER = make.upstream_provider(ORGANIZATION)
 MAPPING = make.group_mapping(GROUP, PROVIDER)
+ATTRIBUTE_MAPPING = make.attribute_mapping(DEFINITION, PROVIDER)
 EVENT = make.audit_event()
 VALUES = (
     ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
     CODE, PENDING, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
-    WEBHOOK, DELIVERY, DEFINITION, GROUP, MEMBER, GROUP_GRANT, GROUP_MANAGER, PROVIDER, MAPPING,
+    WEBHOOK, DELIVERY, DEFINITION, GROUP, MEMBER, GROUP_GRANT, GROUP_MANAGER, PROVIDER, MAPPING, ATTRIBUTE_MAPPING,
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
 LATER = NOW + timedelta(days=100)
@@ -179,6 +180,7 @@ READS: dict[str, Call] = {
     "group mappings of provider": lambda storage: storage.group_mappings.list_of_provider(PROVIDER.id),
     "group mappings of group": lambda storage: storage.group_mappings.list_of_group(GROUP.id),
     "members of group mappings": lambda storage: storage.group_mappings.count_members(SOME_IDS),
+    "attribute mappings of provider": lambda storage: storage.attribute_mappings.list_of_provider(PROVIDER.id),
     "group members ending": lambda storage: storage.group_members.list_ending(NOW, LATER, 10),
     "group grants ending": lambda storage: storage.group_grants.list_ending(NOW, LATER, 10),
     "group managers ending": lambda storage: storage.group_managers.list_ending(None, LATER, 10),

@@ -41,6 +41,7 @@ _MODULES = tuple(
         "resources.group_grants",
         "resources.group_managers",
         "resources.group_mappings",
+        "resources.attribute_mappings",
         "pages.token_preview",
         "resources.signing_keys",
         "resources.mail_server",

@@ -1,6 +1,7 @@
 """Group mappings: of an identity provider, where they are added, changed and removed, and of a group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group
@@ -10,14 +11,16 @@ from identity.domain.upstream_providers import UpstreamProvider
 from identity.http import route_contexts
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge, EntityLink
-from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
+from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.group_mappings import GROUP_MAPPING_FIELDS
 from identity.plugins.console.form_fields import LITERAL_INPUT_ATTRIBUTES, FormField, SelectField
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.resource_types import GROUP, UPSTREAM_PROVIDER, ResourceType
 from identity.plugins.console.user_display import display_user
 from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
+from identity.services.provider_mappings import ProviderMapping, ProviderMappingService
 from identity.storage.paging import PageRequest, ResultPage, SortKeys, iterate_rows, page_in_memory, sortable_timestamp
 
 _ORDERS: SortKeys[GroupMapping] = {"created_at": lambda mapping: sortable_timestamp(mapping.created_at)}
@@ -27,7 +30,29 @@ def mapping_label(mapping: GroupMapping) -> str:
     return f"{mapping.claim} = {mapping.value}"
 
 
-def _provider_of(page: ConsolePage, mapping: GroupMapping) -> UpstreamProvider:
+def editor_cells(
+    page: ConsolePage, service: ProviderMappingService[Any], mappings: Sequence[ProviderMapping], inactive: str
+) -> Mapping[str, object]:
+    """For whom each mapping acts, by its id, with the badge ``inactive`` if it does not."""
+    ids = {mapping.editor_id for mapping in mappings if mapping.editor_id is not None}
+    editors = page.services.storage.users.find_subjects(ids)
+
+    def cell(mapping: ProviderMapping) -> object:
+        subject = editors.get(mapping.editor_id or "")
+        name = page.translate(_("The operator") if mapping.editor_id is None else _("Deleted user"))
+        label = name if subject is None else page.entity_link(display_user(page, subject))
+        if service.refusal_reason(mapping) is None:
+            return label
+        return label + " " + page.render_badge(Badge(page.translator.gettext(inactive), "warning"))
+
+    return {mapping.id: cell(mapping) for mapping in mappings}
+
+
+def provider_breadcrumbs(page: ConsolePage, mapping: ProviderMapping) -> Breadcrumbs:
+    return UPSTREAM_PROVIDER.breadcrumbs(page, _provider_of(page, mapping))
+
+
+def _provider_of(page: ConsolePage, mapping: ProviderMapping) -> UpstreamProvider:
     provider: UpstreamProvider = page.services.upstream_providers.get(mapping.provider_id)
     return provider
 
@@ -37,7 +62,7 @@ def _rows(page: ConsolePage, mappings: Sequence[GroupMapping]) -> Sequence[Cells
     storage, of_group = page.services.storage, isinstance(page.context.entity, Group)
     groups = storage.groups.find_many({mapping.group_id for mapping in mappings})
     counts = page.services.group_mappings.count_members(*mappings)
-    editors = storage.users.find_subjects({mapping.editor_id for mapping in mappings if mapping.editor_id})
+    editors = editor_cells(page, page.services.group_mappings, mappings, _("Adds nobody"))
     may_read = page.has_permission("upstream_provider.read" if of_group else "group.read")
     may_write = page.has_permission("upstream_provider.write")
 
@@ -45,20 +70,12 @@ def _rows(page: ConsolePage, mappings: Sequence[GroupMapping]) -> Sequence[Cells
         found = _provider_of(page, mapping) if of_group else groups[mapping.group_id]
         return EntityLink(found.name, (UPSTREAM_PROVIDER if of_group else GROUP).path_of(found) if may_read else "")
 
-    def editor(mapping: GroupMapping) -> object:
-        subject = editors.get(mapping.editor_id or "")
-        name = page.translate(_("The operator") if mapping.editor_id is None else _("Deleted user"))
-        label = name if subject is None else page.entity_link(display_user(page, subject))
-        if page.services.group_mappings.acts(mapping):
-            return label
-        return label + " " + page.render_badge(Badge(page.translator.gettext("Adds nobody"), "warning"))
-
     return [
         (
             page.template_macros.code(mapping_label(mapping)),
             page.entity_link(other_link(mapping)),
             str(counts.get(mapping.id, 0)),
-            editor(mapping),
+            editors[mapping.id],
             page.row_buttons(_MAPPING.path_of(mapping), mapping_label(mapping), remove=_("Remove …"))
             if may_write
             else "",
@@ -112,8 +129,8 @@ MAPPINGS_OF_GROUP = ResourceList(
 )
 
 
-def _text_field(name: str) -> FormField:
-    label = GROUP_MAPPING_FIELDS[name]
+def text_field(labels: Mapping[str, FieldLabel], name: str) -> FormField:
+    label = labels[name]
     return FormField(
         name,
         label.label,
@@ -129,7 +146,7 @@ def _group_options(page: ConsolePage) -> Sequence[Sequence[object]]:
     return [("", ""), *((group.id, group.name) for group in groups)]
 
 
-_TEXT_FIELDS = (_text_field("claim"), _text_field("value"))
+_TEXT_FIELDS = (text_field(GROUP_MAPPING_FIELDS, "claim"), text_field(GROUP_MAPPING_FIELDS, "value"))
 _GROUP_LABEL = GROUP_MAPPING_FIELDS["group_id"]
 _GROUP_FIELD = SelectField(
     "group",
@@ -167,7 +184,7 @@ _MAPPING = ResourceType(
         "name": mapping_label(mapping),
         "group": page.services.groups.get(mapping.group_id).name,
     },
-    parents=lambda page, mapping: UPSTREAM_PROVIDER.breadcrumbs(page, _provider_of(page, mapping)),
+    parents=provider_breadcrumbs,
     has_page=False,
 )
 

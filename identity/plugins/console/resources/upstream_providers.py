@@ -29,6 +29,7 @@ from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, active_badge
 from identity.plugins.console.resource_types import ORGANIZATION, UPSTREAM_PROVIDER, AnyResourceType, ResourceType
+from identity.plugins.console.resources.attribute_mappings import ATTRIBUTE_MAPPINGS
 from identity.plugins.console.resources.group_mappings import GROUP_MAPPINGS, mapped_members_impact
 from identity.services.commands import CommandT
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
@@ -294,7 +295,7 @@ _PAGES = ResourcePages(
     lead=lambda page, provider: [_("Identity provider"), _kind_label(provider)],
     badges=_badges,
     descriptions=_descriptions,
-    sections=lambda page, provider: [page.list_section(GROUP_MAPPINGS)],
+    sections=lambda page, provider: [page.list_section(GROUP_MAPPINGS), page.list_section(ATTRIBUTE_MAPPINGS)],
     actions=_ACTIONS,
     hidden_fields=("name", "kind", "claims"),
 )

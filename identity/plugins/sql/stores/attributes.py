@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import bindparam, delete, func, select, tuple_
 
+from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
 from identity.plugins.sql.galera_locks import lock_names
@@ -11,11 +12,16 @@ from identity.plugins.sql.row_mapping import MappedTable
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores.organizations import ENTITY_TABLE as ORGANIZATION_TABLE
 from identity.plugins.sql.tables import attribute_definitions as table
+from identity.plugins.sql.tables import attribute_mappings
 from identity.plugins.sql.tables import attribute_values as values_table
-from identity.storage.stores.attributes import AttributeStore, StoredValues
+from identity.storage.stores.attributes import AttributeMappingStore, AttributeStore, StoredValues
 
 ENTITY_TABLE = EntityTable[AttributeDefinition](table)
 _VALUES = MappedTable[StoredAttribute](values_table)
+_MAPPING_TABLE = EntityTable[AttributeMapping](attribute_mappings)
+_MAPPINGS_OF_PROVIDER = _MAPPING_TABLE.select.where(attribute_mappings.c.provider_id == bindparam("provider")).order_by(
+    attribute_mappings.c.created_at, attribute_mappings.c.id
+)
 #: Rows deleted by one statement.
 _AT_ONCE = 400
 
@@ -70,3 +76,10 @@ class SqlAttributeStore(SqlEntityStore[AttributeDefinition], AttributeStore):
         column = values_table.c.value
         rows = select(column).where(values_table.c.definition_id == definition_id).distinct().order_by(column)
         return tuple(row[0] for row in self._fetch_all(rows.limit(limit)))
+
+
+class SqlAttributeMappingStore(SqlEntityStore[AttributeMapping], AttributeMappingStore):
+    entity_table = _MAPPING_TABLE
+
+    def list_of_provider(self, provider_id: str) -> tuple[AttributeMapping, ...]:
+        return self._fetch_values(_MAPPING_TABLE.from_row, _MAPPINGS_OF_PROVIDER, {"provider": provider_id})

@@ -189,6 +189,7 @@ def _complete_sign_in(
             name = services.branding.organization_display_name(subject.organization)
             why = gettext_lazy("{organization} does not allow this sign-in method.", organization=name)
             raise AccountUnavailable(why, "the policy of the organization")
+        subject = services.attribute_mappings.apply(subject, provider, external_user.claims)
         services.group_mappings.apply(subject, provider, external_user.claims)
     except IdentityNotLinked as nobody:
         Outcome.REFUSED.record_sign_in(provider_selection.SIGN_IN_METHOD)
