@@ -105,7 +105,7 @@ INSTANCE_SECTIONS = (
     NavigationSection("organizations", _("Organizations"), "organization", "organization.read"),
     NavigationSection(
         "instance",
-        _("Instance administrators"),
+        _("Instance overview"),
         "users",
         "instance_manager.read",
         "how-to/administrators/managers-and-roles",

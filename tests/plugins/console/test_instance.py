@@ -44,8 +44,8 @@ def test_instance_administrators_page_has_consistent_titles(instance_owner: Brow
     instance_owner.open("/console/instance")
     page = instance_owner.page.html
     [item] = page.select(".rail__item[aria-current]")[:1]
-    assert item.get_text(strip=True) == page.h1.get_text(strip=True) == "Instance administrators"
-    assert page.title.get_text().startswith("Instance administrators")
+    assert item.get_text(strip=True) == page.h1.get_text(strip=True) == "Instance overview"
+    assert page.title.get_text().startswith("Instance overview")
 
 
 def test_instance_page_shows_what_the_checks_say(world: World, instance_owner: Browser) -> None:

@@ -30,7 +30,7 @@ class InstancePage(ConsolePage):
     template = "console/instance.html"
     section = "instance"
     is_instance_page = True
-    title = _("Instance administrators")
+    title = _("Instance overview")
 
     def template_variables(self) -> Mapping[str, object]:
         identity = self.request.registry.application
