@@ -29,6 +29,7 @@ from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, ResourceKey
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.records import Record
+from identity.domain.sent_mails import MailOutcome, SentMail
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.sessions import PendingAuthorization, Session
@@ -332,6 +333,21 @@ def record(user: User | None = None, application: Application | None = None, **o
     owners = parent_ids(user_id=user, application_id=application)
     defaults = {"plugin": "sample", "kind": "thing", "value": {"name": "Ada"}}
     return build_value(Record, overrides, **owners, **defaults, expires_at=NOW + timedelta(hours=1))
+
+
+def sent_mail(**members: Any) -> SentMail:
+    return SentMail(
+        **{
+            "id": make_id(),
+            "kind": "invitation",
+            "recipient": "ada@acme.example",
+            "outcome": MailOutcome.SENT,
+            "created_at": NOW,
+            "ended_at": NOW + SECOND,
+            "attempts": 1,
+            **members,
+        }
+    )
 
 
 def outbox_message(**overrides: Any) -> OutboxMessage:

@@ -145,6 +145,7 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
         storage.attempts.reserve("ada", reserved_at=NOW, user_id=queries.PERSON.id)
         storage.audit.append(queries.EVENT)
         storage.attributes.set_values({queries.PERSON.id: {queries.DEFINITION.id: "Sales"}})
+        storage.sent_mails.add(make.sent_mail(user_id=queries.PERSON.id))
         requested = ApplicationRequest(
             id=make_id(), application_id=queries.APPLICATION.id, at=NOW, endpoint="token", user_id=queries.PERSON.id
         )
