@@ -5,7 +5,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from identity.domain.errors import DomainError, Invalid
 from identity.settings_parser import InvalidSetting
@@ -102,6 +103,16 @@ def find_organization(services: "Services", name: str) -> "Organization":
     if organization is None:
         raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
     return organization
+
+
+def open_document(path: Path | str) -> IO[bytes]:
+    """Raises CommandError."""
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise CommandError(f"There is no file {path}.") from None
+    except OSError as problem:
+        raise CommandError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
 def print_field(label: str, value: object, *, width: int = 18) -> None:

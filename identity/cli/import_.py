@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application, open_document
 from identity.cli.progress import ProgressReporter
 from identity.extension_points import CliCommand
 
@@ -37,7 +37,7 @@ def run(arguments: Namespace) -> int:
     """Read and check all of it, then create the organization in one transaction."""
     with (
         open_application(arguments) as identity,
-        _open_document(arguments.file) as file,
+        open_document(arguments.file) as file,
         ProgressReporter() as progress,
     ):
         from identity.domain.errors import Invalid
@@ -57,15 +57,6 @@ def run(arguments: Namespace) -> int:
                 print(f"{path}{lines.get(path, '')}: {sentence}", file=sys.stderr)
             raise CommandError(f"{arguments.file} was not imported; nothing is changed.") from None
     return 0
-
-
-def _open_document(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        raise CommandError(f"There is no file {path}.") from None
-    except OSError as problem:
-        raise CommandError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
 def _line_numbers(path: Path, paths: Collection[str]) -> dict[str, str]:

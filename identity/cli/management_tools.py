@@ -70,7 +70,7 @@ class ManagementTools:
         described: Document = {key: entry[key] for key in ("method", "path", "summary", "description") if key in entry}
         described |= {"permission": entry["x-permission"], "parameters": parameters}
         if "requestBody" in entry:
-            (content,) = entry["requestBody"]["content"].values()
+            content = entry["requestBody"]["content"]["application/json"]
             described["body"] = self._expand(content["schema"])
         return described
 

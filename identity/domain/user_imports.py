@@ -38,6 +38,22 @@ class UserImportState(StrEnum):
     STOPPED = "stopped"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportDefaults:
+    """What the lines of a file get besides their own values. A column ``invite`` wins over ``invite``; ``roles`` and
+    ``groups`` are added to those of the line."""
+
+    invite: bool = False
+    roles: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def apply(self, values: Mapping[str, str]) -> Mapping[str, str]:
+        """The values of a line with the defaults."""
+        added = {"roles": "|".join(self.roles), "groups": "|".join(self.groups)}
+        joined = {name: "|".join(filter(None, (values.get(name), text))) for name, text in added.items() if text}
+        return {"invite": "yes" if self.invite else "no", **values, **joined}
+
+
 class LineOutcome(StrEnum):
     """What happened to a line, or would happen."""
 

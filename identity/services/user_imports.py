@@ -23,6 +23,7 @@ from identity.domain.permissions import Resource
 from identity.domain.records import Record
 from identity.domain.user_imports import (
     ATTRIBUTE_COLUMN_PREFIX,
+    ImportDefaults,
     ImportLine,
     LineOutcome,
     UserImportState,
@@ -132,15 +133,27 @@ class UserImportService(Service):
 
     # --- for managers ----------------------------------------------------------------------------------------------
 
-    def start(self, organization_id: str, file: IO[bytes], *, principal: Principal) -> UserImport:
-        """Store the file's lines; the background job then checks them. Raises NotFound, Denied; Invalid for ``file``;
-        Conflict if too many imports of the caller are waiting."""
+    def start(
+        self,
+        organization_id: str,
+        file: IO[bytes],
+        *,
+        principal: Principal,
+        defaults: ImportDefaults | None = None,
+        is_dry_run: bool = True,
+    ) -> UserImport:
+        """Store the file's lines; the background job then checks them, or imports them at once unless it
+        ``is_dry_run``. Raises NotFound, Denied; Invalid for ``file``; Conflict if too many imports of the caller are
+        waiting."""
         starter = self._require_starter(principal)
         self._access.require(principal, "user.write", Resource.of_organization(organization_id))
         if sum(item.is_pending for item in self._list_by_starter(starter)) >= _MAX_PENDING:
             raise Conflict(gettext_lazy("{n} imports of yours are waiting. Let one finish first.", n=_MAX_PENDING))
         import_id, line_count, number = new_id(), 0, 0
-        for number, lines in enumerate(_split(read_import_lines(file)), 1):
+        lines_read = read_import_lines(file)
+        if defaults is not None:
+            lines_read = (replace(line, values=defaults.apply(line.values)) for line in lines_read)
+        for number, lines in enumerate(_split(lines_read), 1):
             self._add(
                 _LINES_KIND, f"{import_id}/{number - 1}", {"lines": [_dump_line(line) for line in lines]}, starter
             )
@@ -151,13 +164,15 @@ class UserImportService(Service):
             id=import_id,
             organization_id=organization_id,
             started_by=starter,
-            state=UserImportState.CHECKING,
+            state=UserImportState.CHECKING if is_dry_run else UserImportState.RUNNING,
             line_count=line_count,
             batch_count=number,
             created_at=self._now,
         )
         self._add(_KIND, import_id, _dump(user_import), starter, seal=False)
         self._queue(import_id)
+        if not is_dry_run:
+            self._record("user_import.started", user_import, {"lines": line_count})
         return user_import
 
     def get(self, import_id: str, organization_id: str) -> UserImport:
@@ -185,6 +200,15 @@ class UserImportService(Service):
         self._queue(import_id)
         self._record("user_import.started", after, {"lines": after.line_count})
         return after
+
+    def cancel(self, import_id: str, organization_id: str, *, principal: Principal) -> UserImport:
+        """End an import; people that it created stay, and so does its report. Raises NotFound, Denied; Conflict if it
+        has ended."""
+        found = self.get(import_id, organization_id)
+        self._access.require(principal, "user.write", Resource.of_organization(organization_id))
+        if found.state in (UserImportState.FINISHED, UserImportState.STOPPED):
+            raise Conflict(gettext_lazy("This import has ended."))
+        return self._stop(found, gettext_lazy("This import was cancelled."))
 
     def discard(self, import_id: str, organization_id: str, *, principal: Principal) -> None:
         """Delete the import with its report; people that it created stay. Raises NotFound, Denied."""
@@ -293,12 +317,16 @@ class UserImportService(Service):
     def stop(self, import_id: str, problem: str) -> None:
         """End an import that cannot go on, because its starter lost their rights. Its lines are deleted."""
         found = self._find(import_id)
-        if found is None or not found.is_pending:
-            return
+        if found is not None and found.is_pending:
+            self._stop(found, problem)
+
+    def _stop(self, found: UserImport, problem: str) -> UserImport:
         if found.state is UserImportState.RUNNING:
             self._record("user_import.finished", found, dict(found.outcomes))
         self._delete_lines(found)
-        self._replace(replace(found, state=UserImportState.STOPPED, problem=problem))
+        after = replace(found, state=UserImportState.STOPPED, problem=problem)
+        self._replace(after)
+        return after
 
     # --- lines -----------------------------------------------------------------------------------------------------
 

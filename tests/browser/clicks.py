@@ -1,5 +1,7 @@
 """Counts the clicks of a walk through pages."""
 
+from pathlib import Path
+
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser.tab import Tab
@@ -27,6 +29,10 @@ class Clicks:
     def choose(self, name: str, value: str) -> None:
         self.count += 1
         self.tab.fill(**{name: value})
+
+    def choose_file(self, name: str, file: Path) -> None:
+        self.count += 1
+        self.tab.field(name).send_keys(str(file))
 
     def send(self, **values: str) -> None:
         """Fill text fields and press the primary button."""

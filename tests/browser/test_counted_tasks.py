@@ -1,6 +1,7 @@
 """Everyday tasks in the console, from its start page, within a number of clicks."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -9,9 +10,10 @@ from identity.domain.authentication import Proof
 from identity.domain.organizations import Organization
 from identity.domain.policies import SecondFactorRule
 from identity.domain.sessions import SignedInAccount
-from identity.domain.users import Subject
+from identity.domain.users import HumanUser, Subject
 from identity.services.access_control import Principal
 from identity.services.commands.projects import ChangeProject
+from identity.services.users import UserState
 from identity.testing.world import BrowserSession
 from tests.browser.chromium import ChromiumProfile
 from tests.browser.clicks import Clicks
@@ -172,3 +174,32 @@ def test_company_sign_in_with_own_looks(site: ExampleCompany, clicks: Clicks, or
     assert [provider.name for provider in providers] == ["Northwind"]
     assert branding.accent == "#006b5e"
     assert clicks.count <= 9
+
+
+class TestWithMailServer:
+    @pytest.fixture
+    def site(self, mailing_site: ExampleCompany) -> ExampleCompany:
+        return mailing_site
+
+    def test_invite_50_people(
+        self, site: ExampleCompany, clicks: Clicks, organization: Organization, tmp_path: Path
+    ) -> None:
+        lines = [f"person{n},Pat,Person{n},person{n}@example.org,yes" for n in range(50)]
+        file = tmp_path / "people.csv"
+        file.write_text("\n".join(["user_name,given_name,family_name,email,invite", *lines]))
+        clicks.follow("Users", inside=".rail")
+        clicks.follow("Import", inside="main")
+        clicks.choose_file("file", file)
+        clicks.send()
+        site.world.identity.background_jobs.user_importer.run()
+        clicks.follow("Refresh")
+        clicks.press("Import 50 people")
+        site.world.identity.background_jobs.user_importer.run()
+        with site.world.read_only_services() as services:
+            names = [f"person{n}" for n in range(50)]
+            people = [services.storage.users.find_by_name(organization.id, name) for name in names]
+            states = services.users.user_states([person for person in people if isinstance(person, HumanUser)])
+            mails = services.queued_mails.list_newest(principal=Principal.OPERATOR)
+        assert list(states.values()) == [UserState.INVITED] * 50
+        assert len(mails) >= 50
+        assert clicks.count <= 6

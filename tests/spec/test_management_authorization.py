@@ -64,7 +64,13 @@ ROUTES = {
     " GET /users/{user}/mails",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
-    " POST /users/{user}/unlock; POST /users/{user}/keep; DELETE /users/{user}/factors",
+    " POST /users/{user}/unlock; POST /users/{user}/keep; DELETE /users/{user}/factors;"
+    " GET /organizations/{organization}/user-imports; POST /organizations/{organization}/user-imports;"
+    " GET /organizations/{organization}/user-imports/{user_import};"
+    " DELETE /organizations/{organization}/user-imports/{user_import};"
+    " GET /organizations/{organization}/user-imports/{user_import}/report;"
+    " POST /organizations/{organization}/user-imports/{user_import}/run;"
+    " POST /organizations/{organization}/user-imports/{user_import}/cancel",
     "user.delete": "DELETE /users/{user}",
     "session.read": "GET /users/{user}/sessions; GET /users/{user}/connections",
     "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session};"

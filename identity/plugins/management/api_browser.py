@@ -16,8 +16,8 @@ from identity.http.language_negotiation import RequestLanguage
 from identity.plugins.management import conditional_requests
 from identity.plugins.management.json_schemas import JsonObject
 from identity.plugins.management.openapi import build_document
-from identity.plugins.management.operation import OperationGroup
-from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX, ROUTE_NAME_PREFIX
+from identity.plugins.management.operation import JSON_MEDIA_TYPE, OperationGroup
+from identity.plugins.management.operation_views import PATH_PREFIX, ROUTE_NAME_PREFIX
 
 #: The page on the login host that tries an operation is below it.
 TRY_PATH = "/console/api"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack
+from typing import IO, Any, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from identity.plugins.management.operation import EmptyCommand, EntityPath, EntityT, Operation, OperationCall
 from identity.plugins.management.representation import Representation
@@ -26,6 +26,7 @@ class OperationOptions(TypedDict, total=False):
     description: str
     representation: type[Representation] | None
     filters: type[Command]
+    file_handler: Callable[[OperationCall[Any], IO[bytes]], Any]
     is_read_only: bool
 
 
@@ -96,8 +97,12 @@ class ApiResource(Generic[ValueT]):
         location: str = "",
         **options: Unpack[OperationOptions],
     ) -> Operation:
-        """``location`` is the path of the new entity, by default its id below the path of the list."""
+        """``location`` is the path of the new entity, by default its id below the path of the list. ``file_handler``
+        makes one of a file."""
         members = self._members(name, "write", options)
+        make_from_file = options.get("file_handler")
+        if make_from_file is not None:
+            members["file_handler"] = lambda call, file: self._represent(call, make_from_file(call, file))
         return self._operation("POST", at, summary, command, make, members, location or f"{at.template}/{{id}}")
 
     def change(

@@ -13,8 +13,15 @@ from identity.plugins.management.json_schemas import (
     input_schema,
     schema_reference,
 )
-from identity.plugins.management.operation import Operation, OperationGroup, one_time_members, readable_representations
-from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX
+from identity.plugins.management.operation import (
+    CSV_MEDIA_TYPE,
+    JSON_MEDIA_TYPE,
+    Operation,
+    OperationGroup,
+    one_time_members,
+    readable_representations,
+)
+from identity.plugins.management.operation_views import PATH_PREFIX
 from identity.plugins.management.representation import Representation
 from identity.storage.paging import MAX_COUNTED_ROWS
 
@@ -127,7 +134,9 @@ def _operation_object(operation: Operation, tag: str, readable: Collection[type[
         document["x-shown-once"] = once
     if operation.method in ("POST", "PATCH"):
         required = bool(input_schema(operation.command).get("required"))
-        content = {JSON_MEDIA_TYPE: {"schema": schema_reference(operation.command)}}
+        content: JsonObject = {JSON_MEDIA_TYPE: {"schema": schema_reference(operation.command)}}
+        if operation.file_handler is not None:
+            content[CSV_MEDIA_TYPE] = {"schema": {"type": "string"}}
         document["requestBody"] = {"required": required, "content": content}
     return document
 
@@ -193,6 +202,8 @@ def _responses(operation: Operation) -> JsonObject:
 
 
 def _success_response(operation: Operation) -> JsonObject:
+    if operation.media_type != JSON_MEDIA_TYPE:
+        return {"description": "The file.", "content": {operation.media_type: {"schema": {"type": "string"}}}}
     if operation.representation is None:
         return {"description": "Done."}
     schema = schema_reference(operation.representation)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import IO, Any, Generic, Literal, TypeVar
 
 from pyramid.request import Request
 
@@ -25,6 +25,8 @@ from identity.services.access_control import Principal, VisibleEntityT
 from identity.services.commands import Command
 from identity.services.container import Services
 from identity.storage.paging import PageRequest, ResultPage
+
+JSON_MEDIA_TYPE, CSV_MEDIA_TYPE = "application/json", "text/csv"
 
 ChildT = TypeVar("ChildT")
 EntityT = TypeVar("EntityT")
@@ -129,7 +131,8 @@ class Operation:
     ``returns_list``, None for an empty response, or the response itself if it ``is_streamed``. A list can be
     ``is_paged``, ``has_states`` to choose from, and be searched and sorted by ``orders``, the default first.
     ``location`` is the path of the created entity, with member names in braces. If it ``accepts_stream``, the body
-    is read as a stream into an organization's document. If it ``is_read_only``, it is safe to repeat.
+    is read as a stream into an organization's document. ``file_handler`` takes a body of CSV_MEDIA_TYPE instead of the
+    command, as a file. ``media_type`` is that of a streamed response. If it ``is_read_only``, it is safe to repeat.
     """
 
     name: str
@@ -146,6 +149,8 @@ class Operation:
     orders: Collection[str] = ()
     is_streamed: bool = False
     accepts_stream: bool = False
+    file_handler: Callable[[OperationCall[Any], IO[bytes]], object] | None = None
+    media_type: str = JSON_MEDIA_TYPE
     command: type[Command] = EmptyCommand
     filters: type[Command] | None = None
     location: str | None = None
@@ -155,6 +160,8 @@ class Operation:
     @property
     def status(self) -> int:
         """The status of a success response."""
+        if self.media_type != JSON_MEDIA_TYPE:
+            return 200
         if self.representation is None:
             return 204
         return 200 if self.location is None else 201

@@ -17,7 +17,8 @@ from identity.http.request import IdentityRequest
 from identity.http.request_ids import REQUEST_ID_KEY
 from identity.http.security_policy import SecurityPolicy
 from identity.plugins.management.openapi import documented_path
-from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX, ROUTE_NAME_PREFIX, OperationView
+from identity.plugins.management.operation import JSON_MEDIA_TYPE
+from identity.plugins.management.operation_views import PATH_PREFIX, ROUTE_NAME_PREFIX, OperationView
 
 #: Who sends the request, for limits and the audit trail.
 _CLIENT_KEYS = ("REMOTE_ADDR", PEER_KEY, REQUEST_ID_KEY)

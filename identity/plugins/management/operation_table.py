@@ -45,6 +45,7 @@ from identity.plugins.management.resources import (
     upstream_providers,
     user_factors,
     user_grants,
+    user_imports,
     users,
     webhooks,
 )
@@ -75,6 +76,7 @@ RESOURCE_MODULES = (
     attributes,
     webhooks,
     users,
+    user_imports,
     effective_access,
     user_factors,
     sessions,

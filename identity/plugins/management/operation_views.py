@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import IO, Any
 from urllib.parse import quote
 
 from pyramid.config import Configurator
@@ -30,6 +31,8 @@ from identity.http.strict_json import parse_json_object
 from identity.plugins.management import conditional_requests
 from identity.plugins.management.json_body import decode_command, find_type_errors
 from identity.plugins.management.operation import (
+    CSV_MEDIA_TYPE,
+    JSON_MEDIA_TYPE,
     EmptyCommand,
     Operation,
     OperationCall,
@@ -38,12 +41,10 @@ from identity.plugins.management.operation import (
 )
 from identity.plugins.management.representation import Representation
 from identity.provider.errors import RequestTooLarge
-from identity.services.commands import Command
 from identity.services.organization_transfer import StreamedOrganizationImport
 from identity.storage.paging import FIRST_PAGE, ResultPage
 
 ROUTE_NAME_PREFIX = "management."
-JSON_MEDIA_TYPE = "application/json"
 
 _SEND_JSON = f"Send the body as {JSON_MEDIA_TYPE}."
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}\Z")
@@ -100,6 +101,8 @@ class OperationView:
         self._validate_query(request)
         if self.operation.accepts_stream:
             return self._import(context, request)
+        if self.operation.file_handler is not None and request.content_type == CSV_MEDIA_TYPE:
+            return self._upload(context, request, self.operation.file_handler)
         body = _read_body(request)
         call = self._build_call(context, request)
         if self.operation.method == "GET":
@@ -130,13 +133,27 @@ class OperationView:
             document = incoming.document(
                 parse_json_stream(body, incoming.list_consumers) if request.content_length else {}
             )
-            # A repeated request is recognized by its digest; the whole body is too large to compare.
-            body.seek(0)
-            digest = hashlib.file_digest(body, "sha256").digest()  # type: ignore[arg-type]
+            digest = _body_digest(body)
             return self._replay(call, key, digest) or self._create_once(call, document, key)
 
-    def _create_once(self, call: OperationCall[object], command: Command, key: str | None) -> Response:
-        answer = self._build_response(call, command)
+    def _upload(
+        self, context: RouteContext, request: Request, handler: Callable[[OperationCall[Any], IO[bytes]], object]
+    ) -> Response:
+        """The response to a file, which the handler reads as a stream."""
+        key, body = _idempotency_key(request), read_uploaded_document(request)
+        call = self._build_call(context, request)
+        stored = self._replay(call, key, _body_digest(body))
+        body.seek(0)
+        return stored or self._create_once(call, body, key, lambda call, file: handler(call, file))
+
+    def _create_once(
+        self,
+        call: OperationCall[object],
+        sent: Any,
+        key: str | None,
+        handler: Callable[[OperationCall[Any], Any], object] | None = None,
+    ) -> Response:
+        answer = self._to_api_response(call, (handler or self.operation.handler)(call, sent))
         if key is not None:
             again = replace(answer, body="") if self._has_one_time_secret(answer) else answer
             # The services of the current transaction: the operation may have committed meanwhile.
@@ -180,7 +197,10 @@ class OperationView:
         )
 
     def _read(self, call: OperationCall[object]) -> Response:
-        answer = self._build_response(call, EmptyCommand())
+        result = self.operation.handler(call, EmptyCommand())
+        if isinstance(result, Response):
+            return result
+        answer = self._to_api_response(call, result)
         known, representation = call.request.environ.get("HTTP_IF_NONE_MATCH"), self.operation.representation
         if known is None or answer.tag is None or not conditional_requests.matches_if_none_match(known, answer.tag):
             return answer.to_response()
@@ -199,8 +219,8 @@ class OperationView:
             raise PreconditionFailed("This was changed in the meantime. Read it again, then repeat your request.")
         return replace(call, expected_version=getattr(present, "version", None))
 
-    def _build_response(self, call: OperationCall[object], command: Command) -> ApiResponse:
-        operation, result = self.operation, self.operation.handler(call, command)
+    def _to_api_response(self, call: OperationCall[object], result: object) -> ApiResponse:
+        operation = self.operation
         if isinstance(result, ResultPage):
             items = [item.model_dump(mode="json") for item in result]
             total = ListParameters.total(call.request, result)
@@ -282,6 +302,12 @@ def add_operation_routes(config: Configurator, views: Iterable[OperationView]) -
             factory=operation.context_factory,
         )
         config.add_view(view, route_name=name, permission=operation.permission)
+
+
+def _body_digest(body: IO[bytes]) -> bytes:
+    """By which a repeated request is recognized; the whole body is too large to compare."""
+    body.seek(0)
+    return hashlib.file_digest(body, "sha256").digest()  # type: ignore[arg-type]
 
 
 def _read_body(request: Request) -> bytes:

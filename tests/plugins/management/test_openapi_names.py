@@ -32,9 +32,10 @@ SCHEMA_NAMES = """
     RegisteredApplication RegistrationRule Result Role RoleList RotateSigningKey RotateWebhookSecret RuleSource
     Rules SearchHit SearchHitList SecondFactor SendResult SendTestMail SentMail SentMailList ServiceUser
     ServiceUserKey ServiceUserKeyList ServiceUserList ServiceUserSecret ServiceUserSecretList Session SessionList
-    Setting SigningKey SigningKeyList SmtpSecurity Source SystemReport TokenFormat TokenPreview
-    UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList UserList
-    UserState Way Webhook WebhookDelivery WebhookDeliveryList WebhookList
+    Setting SigningKey SigningKeyList SmtpSecurity Source StartUserImport SystemReport TokenFormat TokenPreview
+    UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList
+    UserImport UserImportList UserImportState UserList UserState Way Webhook WebhookDelivery WebhookDeliveryList
+    WebhookList
 """
 
 
