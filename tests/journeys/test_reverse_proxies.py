@@ -274,6 +274,11 @@ def test_proxy_accepts_large_import_documents(proxied: Proxied) -> None:
     created = json.loads(answer.content)
     answer = proxied.ask(host, f"/management/v1/organizations/{created['id']}/export", method="POST", **headers)
     assert len(json.loads(answer.content)["organization"]["users"]) == 8000
+    lines = "".join(f"v{number},{'A' * 100},{'B' * 100}\n" for number in range(8000))
+    csv = f"user_name,given_name,family_name\n{lines}".encode()
+    path_of_people = f"/management/v1/organizations/{created['id']}/user-imports?dry_run=true"
+    answer = proxied.ask(host, path_of_people, method="POST", body=csv, **headers | {"Content-Type": "text/csv"})
+    assert answer.status == 201, answer.content
     # All of it is sent: Caddy responds once a read of the body succeeds.
     refused = proxied.ask(host, path, method="POST", body=bytes(100_000_000))
     assert refused.status == 401

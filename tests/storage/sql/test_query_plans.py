@@ -132,8 +132,8 @@ READS: dict[str, Call] = {
         *THIS_RECORD[:2], user_id=PERSON.id, application_id=APPLICATION.id
     ),
     "messages waiting": lambda storage: storage.outbox.list_pending("mail", NOW, 10),
-    "sent mails": lambda storage: storage.sent_mails.page(None, AFTER),
-    "sent mails of user": lambda storage: storage.sent_mails.page(PERSON.id, AFTER),
+    "sent mails": lambda storage: storage.sent_mails.page(None, NEWER),
+    "sent mails of user": lambda storage: storage.sent_mails.page(PERSON.id, NEWER),
     "messages backlog": lambda storage: storage.outbox.get_backlog("mail", NOW),
     "is_origin": lambda storage: storage.applications.is_registered_origin("https://shop.example"),
     "find_by_email": lambda storage: storage.users.find_by_email(ORGANIZATION.id, "ada@acme.example"),
