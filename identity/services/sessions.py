@@ -173,12 +173,10 @@ class SessionService(Service):
         tokens with offline_access stay valid. Pending sign-ins with proofs of the same person start over, at all
         browsers."""
         self._storage.authorization_requests.reset_for_user(account.subject.user.id)
-        if not self._storage.sessions.end(account.session.id, self._now):
-            return
         if account.session.is_impersonated:
-            self._record(AuditEvent.IMPERSONATION_ENDED, account, client_id)
-        else:
-            self._storage.sessions.end_for_impersonator(account.subject.user.id, self._now)
+            self._end_impersonation(account, client_id)
+        elif self._storage.sessions.end(account.session.id, self._now):
+            self._end_impersonations_by(account.subject.user.id)
             self._record("session.ended", account, client_id)
 
     def list_by_user(self, user_id: str) -> tuple[Session, ...]:
@@ -202,18 +200,32 @@ class SessionService(Service):
         start over. ``except_session`` is the id of a session or pending sign-in to keep."""
         # First, so that a sign-in that finishes concurrently has started its session by now.
         self._storage.authorization_requests.reset_for_user(subject.user.id, except_id=except_session)
+        self.end_impersonations(subject.user.id)
         ended = self._storage.sessions.end_for_user(subject.user.id, self._now, except_id=except_session)
-        self._storage.sessions.end_for_impersonator(subject.user.id, self._now)
         if ended:
             self._record_about("session.ended", subject, {"sessions": ended})
         return ended
 
     def end_impersonations(self, user_id: str) -> None:
         """End the sessions in which the user is signed in as another, or another as the user: their rights change."""
+        self._end_impersonations_by(user_id)
+        sessions = self._storage.sessions.list_for_user(user_id, self._now)
+        impersonated = [session for session in sessions if session.is_impersonated]
+        subject = self._storage.users.find_subject(user_id) if impersonated else None
+        if subject is not None:
+            for session in impersonated:
+                self._end_impersonation(SignedInAccount(session, subject))
+
+    def _end_impersonations_by(self, user_id: str) -> None:
+        for account in self._storage.sessions.list_for_impersonator(user_id):
+            self._end_impersonation(account)
+        # Whatever could not be read ends, too.
         self._storage.sessions.end_for_impersonator(user_id, self._now)
-        for session in self._storage.sessions.list_for_user(user_id, self._now):
-            if session.is_impersonated:
-                self._storage.sessions.end(session.id, self._now)
+
+    def _end_impersonation(self, account: SignedInAccount, client_id: str | None = None) -> None:
+        """The end is recorded once, by the request or process that ends the session."""
+        if self._storage.sessions.end(account.session.id, self._now):
+            self._record(AuditEvent.IMPERSONATION_ENDED, account, client_id)
 
     def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> None:
         """End everything opened as this person: sessions and sign-ins as ``end_all`` does, one-time links, and with

@@ -210,6 +210,7 @@ def test_session_and_its_tokens_end_at_once_with_the_right_to_it(
     assert is_impersonating(browser, ada)
     change(world, manager, ada)
     assert not is_impersonating(browser, ada)
+    assert [event.event for event in events(world, ada)].count("user.impersonation_ended") == 1
     with world.read_only_services() as services:
         assert services.tokens.find_live_access_token(tokens.access_token) is None
 

@@ -192,6 +192,7 @@ class SessionContract(ContractBase):
             make.session(on.human_user, impersonator_id="x"),
         )
         on.store(manager, impersonated, ended, *unaffected)
+        assert [account.session for account in on.read.sessions.list_for_impersonator(manager.id)] == [impersonated]
         with on.transaction() as storage:
             assert storage.sessions.end_for_impersonator(manager.id, NOW) == 1
             assert storage.sessions.end_for_impersonator(manager.id, NOW) == 0

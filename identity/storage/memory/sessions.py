@@ -35,6 +35,10 @@ class MemorySessionStore(MemoryStore, SessionStore):
         accounts = (self._account(session) for session in self._open() if now < session.ends_at)
         return tuple(item for item in accounts if organization_id in (None, item.subject.organization.id))[:limit]
 
+    def list_for_impersonator(self, impersonator_id: str) -> tuple[SignedInAccount, ...]:
+        found = (session for session in self._open() if session.impersonator_id == impersonator_id)
+        return tuple(self._account(session) for session in found)
+
     def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         found = (session for session in self._open() if session.is_impersonated and session.ends_at <= now)
         return tuple(self._account(session) for session in islice(found, limit))

@@ -39,6 +39,11 @@ class SessionStore(ABC):
         ``now``, with user and organization, by id; at most ``limit``."""
 
     @abstractmethod
+    def list_for_impersonator(self, impersonator_id: str) -> tuple[SignedInAccount, ...]:
+        """Sessions in which this user is signed in as another and that nobody has ended, also past their absolute end,
+        with user and organization, by id."""
+
+    @abstractmethod
     def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         """Impersonated sessions that nobody ended before their absolute end, with user and organization, by id; at most
         ``limit``."""

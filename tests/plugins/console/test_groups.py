@@ -1,9 +1,11 @@
 """Groups in the console: list, members, roles and their ends."""
 
+from datetime import timedelta
+
 from identity.domain.groups import Group, GroupMember
 from identity.domain.organizations import Organization
 from identity.services.access_control import Principal
-from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupMember
+from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupMember, ChangeGroupMember
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
@@ -126,14 +128,16 @@ def test_activity_has_what_happened_to_the_group_its_members_and_roles(
             member_id = services.group_members.add(at.id, member, principal=Principal.OPERATOR).id
             grant = AddGroupGrant(project_id=project.id, roles=frozenset({"reader"}))
             services.group_grants.add(at.id, grant, principal=Principal.OPERATOR)
+        change = ChangeGroupMember(until=world.clock() + timedelta(days=9))
+        services.group_members.change(member_id, change, principal=Principal.OPERATOR)
         services.group_members.remove(member_id, principal=Principal.OPERATOR)
     path = f"/console/groups/{group.id}/activity"
     entries = [entry.get_text(" ", strip=True) for entry in owner.open(path).html.select(".timeline li")]
     assert len(entries) == 3
     assert person.display_name in " ".join(entries)
     assert len(owner.open(f"{path}?kind=members").html.select(".timeline li")) == 1
-    # Of a removed membership, too, and the person's own page names the group.
-    assert len(owner.open(f"/console/groups/{other.id}/activity?kind=members").html.select(".timeline li")) == 2
+    # Of a changed and removed membership, too, and the person's own page names the group.
+    assert len(owner.open(f"/console/groups/{other.id}/activity?kind=members").html.select(".timeline li")) == 3
     assert "Other" in owner.open(f"/console/users/{person.id}/activity").html.find(id="activity").text
     manager = sign_in("ORG_USER_MANAGER")
     assert manager.open(path).status_int == 403

@@ -121,6 +121,7 @@ READS: dict[str, Call] = {
     "sessions open": lambda storage: storage.sessions.list_open(ORGANIZATION.id, NOW, 10),
     "sessions open, all": lambda storage: storage.sessions.list_open(None, NOW, 10),
     "sessions of_user": lambda storage: storage.sessions.list_for_user(PERSON.id, NOW),
+    "impersonations by user": lambda storage: storage.sessions.list_for_impersonator(PERSON.id),
     "impersonations expired": lambda storage: storage.sessions.list_expired_impersonations(NOW, 10),
     "find pending": lambda storage: storage.authorization_requests.find(PENDING.id),
     "find record": lambda storage: storage.records.find(*THIS_RECORD),

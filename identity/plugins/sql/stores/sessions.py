@@ -43,6 +43,9 @@ _OPEN_SESSIONS = (
     .limit(bindparam("most"))
 )
 _OPEN_SESSIONS_IN_ORGANIZATION = _OPEN_SESSIONS.where(users_table.c.organization_id == bindparam("organization"))
+_LIST_FOR_IMPERSONATOR = (
+    _SIGNED_IN_ACCOUNTS.where(table.c.impersonator_id == bindparam("impersonator")).order_by(None).order_by(table.c.id)
+)
 _EXPIRED_IMPERSONATIONS = (
     _SIGNED_IN_ACCOUNTS.where(table.c.impersonator_id.is_not(None), table.c.ends_at <= bindparam("at"))
     .order_by(None)
@@ -92,6 +95,9 @@ class SqlSessionStore(SqlStore, SessionStore):
         return self._fetch_values(
             _read_signed_in_account, _OPEN_SESSIONS_IN_ORGANIZATION, {**values, "organization": organization_id}
         )
+
+    def list_for_impersonator(self, impersonator_id: str) -> tuple[SignedInAccount, ...]:
+        return self._fetch_values(_read_signed_in_account, _LIST_FOR_IMPERSONATOR, {"impersonator": impersonator_id})
 
     def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         values = {"at": seconds_from_datetime(now), "most": limit}
