@@ -41,7 +41,7 @@ TOUR_PAGES = {
     "user-activity": f"{USER}/activity",
     "user-import": f"{ORGANIZATION}/users/import/{{e.ids[import]}}",
     "impersonate": f"{USER}/impersonate",
-    "group-roles": f"{GROUP}/grants",
+    "group": GROUP,
     "service-user-connect": f"{SERVICE_USER}/connect",
     "application-connect": f"{APPLICATION}/connect",
     "application-try-it": (

@@ -10,6 +10,7 @@ import pytest
 from identity.domain.projects import Project
 from identity.http.route_contexts import RouteContext
 from identity.plugins.console.actions import Action
+from identity.plugins.console.bulk_actions import BulkAction
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm
 from identity.plugins.console.lists import ResourceList
@@ -43,7 +44,11 @@ def test_permissions_of_actions_are_those_of_their_routes() -> None:
     checked = 0
     for route in routes:
         action, kind = route.page.keywords.get("action"), route.page.keywords.get("resource_type")
-        if action is not None:
+        if isinstance(action, BulkAction):
+            assert route.permission == action.permission, route.path
+            assert route.path.endswith(f"/selected/{action.path}")
+            checked += 1
+        elif action is not None:
             assert route.permission == kind.permission(action.permission), route.path
             assert route.path == f"{kind.path}{action.path}"
             checked += 1
