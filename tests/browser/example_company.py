@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -245,6 +245,19 @@ class ExampleCompany:
         assert self.post is not None
         self._delivered(self.post)
         self.post.received_messages.clear()
+
+    def take_all_mail(self) -> Sequence[EmailMessage]:
+        """Send all waiting mails; returns and removes them."""
+        assert self.post is not None
+        waiting = True
+        while waiting:
+            self.world.identity.senders["mail"].send_due()
+            with self.world.read_only_services() as services:
+                # The service's background thread may be sending the last one.
+                waiting = bool(services.queued_mails.list_newest(principal=Principal.OPERATOR))
+        mails = list(self.post.received_messages)
+        self.post.received_messages.clear()
+        return mails
 
     def _delivered(self, post: ReceivingMailServer) -> None:
         """Deliver waiting mails; the service's background thread may be sending them already."""

@@ -199,7 +199,6 @@ class TestWithMailServer:
             names = [f"person{n}" for n in range(50)]
             people = [services.storage.users.find_by_name(organization.id, name) for name in names]
             states = services.users.user_states([person for person in people if isinstance(person, HumanUser)])
-            mails = services.queued_mails.list_newest(principal=Principal.OPERATOR)
         assert list(states.values()) == [UserState.INVITED] * 50
-        assert len(mails) >= 50
+        assert len(site.take_all_mail()) == 50
         assert clicks.count <= 6

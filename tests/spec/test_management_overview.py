@@ -13,7 +13,7 @@ def test_overview_lists_expiring_refused_and_missing(world: World, owner: Servic
     )
     world.clock.reset()
     found = api.get(f"/organizations/{owner.organization.id}/overview")
-    assert set(found) == {"expiring", "refused", "first_steps"}
+    assert set(found) == {"expiring", "ending", "refused", "first_steps"}
     assert found["first_steps"] == {
         "project": False,
         "application": False,
@@ -36,7 +36,7 @@ def test_instance_overview(world: World) -> None:
     found = ApiClient.for_user(world.make_manager_program("IAM_OWNER_VIEWER", resource=Resource.INSTANCE)).get(
         "/instance/overview"
     )
-    assert set(found) == {"expiring", "refused"}
+    assert set(found) == {"expiring", "ending", "refused"}
 
 
 def test_token_preview_matches_service_user_token(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:

@@ -24,6 +24,8 @@ UNSURE = {
     "import_organization": {409, 422, 503},
     "assert_domain": {409, 422},
     "verify_domain": {409, 422, 503},
+    # Only who started the import can run it.
+    "run_user_import": {403},
     # Concurrent exports per organization are limited.
     "export_organization": {503},
 }
@@ -74,6 +76,7 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
         "add_user_grant": {"project_id": world.make_project(estate.organization, roles=[ROLE]).id, "roles": [ROLE]},
         "add_service_user_grant": {"project_id": estate.project.id, "roles": [ROLE]},
         "place_legal_hold": {"kind": "user", "held_id": person, "reason": "Case 12"},
+        "start_user_import": {"csv": "user_name,given_name,family_name\nlise,Lise,Meitner\n", "dry_run": True},
         "add_project_user_grant": {"user_id": robot, "roles": [ROLE]},
         "add_project_grant_user_grant": {"user_id": world.make_human_user(estate.holder).id, "roles": [ROLE]},
     }  # fmt: skip

@@ -110,7 +110,10 @@ def value_of(name: str, annotation: Any) -> st.SearchStrategy[Any] | None:
 
 
 #: Fields that these commands do not describe, or that the test sets itself.
-OTHER_FIELDS = {"id", "active", "address", "attributes", "user_name", "type", "key", "roles"}
+OTHER_FIELDS = {
+    *("id", "active", "address", "attributes", "user_name", "type", "key", "roles"),
+    *("group_mappings", "attribute_mappings"),
+}
 
 
 def members_of(command: type[Command], *required: str, without: frozenset[str] = frozenset()) -> Any:
@@ -235,6 +238,14 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
     for person_members in people:
         known = {key: ATTRIBUTES[key][1] for key in attributes}
         person_members["attributes"] = draw(st.fixed_dictionaries({}, optional=known))
+    groups = draw(st.sampled_from([[], [GROUP], [{**GROUP, "active": False, "members": []}]]))
+    providers = draw(numbered(provider, "name", "Provider ")) if domain.startswith("acme") else []
+    for provider_members in providers:
+        to_group = [{"claim": "groups", "value": value, "group": "Sales"} for value in ("sales", "Sales")]
+        to_attribute = [{"claim": "realm.team", "attribute": key} for key in attributes]
+        if groups:
+            provider_members["group_mappings"] = draw(st.lists(st.sampled_from(to_group), max_size=2, unique_by=str))
+        provider_members["attribute_mappings"] = draw(st.sampled_from([[], to_attribute]))
     further = {"registration": st.booleans(), "branding": branding, "policy": members_of(ChangePolicy)}
     organization_fields = st.fixed_dictionaries({}, optional=further)
     return {
@@ -245,8 +256,8 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
         "users": [{**item, "user_name": f"anna{number}"} for number, item in enumerate(people)],
         "service_users": [{**item, "user_name": f"robot{number}"} for number, item in enumerate(robots)],
         "projects": draw(numbered(projects(), "name", "Project ")) if domain.startswith("acme") else [],
-        "groups": draw(st.sampled_from([[], [GROUP], [{**GROUP, "active": False, "members": []}]])),
-        "upstream_providers": draw(numbered(provider, "name", "Provider ")) if domain.startswith("acme") else [],
+        "groups": groups,
+        "upstream_providers": providers,
         "webhooks": draw(numbered(webhook, "name", "Webhook ")) if domain.startswith("acme") else [],
         "managers": draw(st.sampled_from([[], [{"user": "anna0", "roles": ["ORG_OWNER"]}]])),
     }
