@@ -122,6 +122,7 @@ class PageRenderer:
             "t": translator.gettext,
             "tn": translator.ngettext,
             "listed": translator.format_list,
+            "number": translator.format_number,
             "lang": translator.language,
             "language_line": _language_links(request),
             "distance": lambda moment: format_relative_time(moment, identity.clock(), translator),

@@ -71,7 +71,15 @@ class Translator:
             if found is not None
             else (plural if _english_plural_form(n) else singular)
         )
-        return _interpolate(text, values)
+        return _interpolate(text, {**values, "n": self.format_number(n)})
+
+    def format_number(self, number: int) -> str:
+        """With the separators of the language."""
+        if -1000 < number < 1000:
+            return str(number)
+        from babel.numbers import get_group_symbol
+
+        return f"{number:,}".replace(",", get_group_symbol(self.language))
 
     def format_list(self, parts: Iterable[str]) -> Markup:
         return Markup(_COMMAS.get(self.language, ", ")).join(parts)  # noqa: S704 - a constant

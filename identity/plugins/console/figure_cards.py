@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import date
 
 from babel.dates import format_skeleton
-from babel.numbers import get_group_symbol
 
 from identity.domain.applications import Application
 from identity.domain.messages import gettext_lazy as _
@@ -61,8 +60,7 @@ class FigureCards:
     def __init__(self, page: ConsolePage, organization_id: str | None, links: Mapping[str, str]) -> None:
         """``links`` are the targets of the tiles by name; a tile without one leads to the chart."""
         self._page, self._organization_id, self._links = page, organization_id, links
-        self._language = page.translator.language
-        self._group_symbol = get_group_symbol(self._language)
+        self._language, self._number = page.translator.language, page.translator.format_number
         self._month: Sequence[DailyFigures] = page.services.figures.list_daily(organization_id, _MONTH)
 
     @property
@@ -82,16 +80,12 @@ class FigureCards:
             "day_labels": self._day_labels(period),
             "peak": self._peak(period),
             "day_rows": [
-                (self._day(day.day), self.number(day.sign_ins), self.number(day.refused_sign_ins))
+                (self._day(day.day), self._number(day.sign_ins), self._number(day.refused_sign_ins))
                 for day in reversed(period)
             ],
             "clients": self._client_rows(sum(day.tokens for day in period)),
             "factor": self._second_factor(),
         }
-
-    def number(self, value: int) -> str:
-        """With the separators of the reader's language."""
-        return f"{value:,}".replace(",", self._group_symbol)
 
     def tiles(self) -> Sequence[Tile]:
         t = self._page.translator.gettext
@@ -103,15 +97,15 @@ class FigureCards:
         return (
             Tile(
                 t(_("Sign-ins, 7 days")),
-                self.number(sign_ins),
+                self._number(sign_ins),
                 self._link("sign_ins"),
                 *_change(sign_ins, earlier_sign_ins, more_is="ok"),
-                note=t(_("{number} the week before"), number=self.number(earlier_sign_ins)),
+                note=t(_("{number} the week before"), number=self._number(earlier_sign_ins)),
                 trend=self._trend(lambda day: day.sign_ins),
             ),
             Tile(
                 t(_("Refused, 7 days")),
-                self.number(refused),
+                self._number(refused),
                 self._link("refused"),
                 *_change(refused, earlier_refused, more_is="bad"),
                 note=t(_("{percent} % of all"), percent=share(refused, sign_ins + refused)),
@@ -120,18 +114,18 @@ class FigureCards:
             ),
             Tile(
                 t(_("New people, 7 days")),
-                self.number(new_people),
+                self._number(new_people),
                 self._link("people"),
                 *_change(new_people, earlier_people, more_is="ok"),
-                note=t(_("{number} the week before"), number=self.number(earlier_people)),
+                note=t(_("{number} the week before"), number=self._number(earlier_people)),
                 trend=self._trend(lambda day: day.new_people),
             ),
             Tile(
                 t(_("Active people")),
-                self.number(active),
+                self._number(active),
                 self._link("people"),
                 f"{share(active, people)} %" if people else "",
-                note=t(_("of {number}, last 30 days"), number=self.number(people))
+                note=t(_("of {number}, last 30 days"), number=self._number(people))
                 if level is not None
                 else t(_("Not counted yet")),
                 trend=trend_path([day.active_people for day in self._month if day.active_people is not None]),
@@ -150,7 +144,7 @@ class FigureCards:
 
     def _plot(self, values: Sequence[int], lines: int) -> Plot:
         maximum = axis_maximum(values)
-        axis = [self.number(round(maximum * index / (lines - 1))) for index in reversed(range(lines))]
+        axis = [self._number(round(maximum * index / (lines - 1))) for index in reversed(range(lines))]
         return Plot(bars_path(values, maximum), grid_path(lines), axis)
 
     def _day(self, day: date) -> str:
@@ -168,7 +162,7 @@ class FigureCards:
             return ""
         text = _("Most on {day}: {number}")
         return str(
-            self._page.translator.gettext(text, day=self._day(peak.day), number=self.number(peak.refused_sign_ins))
+            self._page.translator.gettext(text, day=self._day(peak.day), number=self._number(peak.refused_sign_ins))
         )
 
     def _periods(self) -> Sequence[NavigationItem]:
@@ -191,7 +185,9 @@ class FigureCards:
         remaining = all_tokens - sum(client.tokens for client in largest_clients)
         if rows and remaining > 0:
             width = min(100, share(remaining, largest))
-            rows.append(ClientRow(str(t(_("Others"))), "", self.number(remaining), width, share(remaining, all_tokens)))
+            rows.append(
+                ClientRow(str(t(_("Others"))), "", self._number(remaining), width, share(remaining, all_tokens))
+            )
         return rows
 
     def _client_row(self, client: ClientTokens, largest: int, all_tokens: int) -> ClientRow:
@@ -199,7 +195,7 @@ class FigureCards:
         return ClientRow(
             client.name,
             f"{CONSOLE_PATH}/{kind}/{client.client_id}",
-            self.number(client.tokens),
+            self._number(client.tokens),
             share(client.tokens, largest),
             share(client.tokens, all_tokens),
         )
@@ -212,8 +208,8 @@ class FigureCards:
         protected = level.people_with_second_factor or 0
         return {
             "percent": share(protected, level.people),
-            "protected": self.number(protected),
-            "unprotected": self.number(level.people - protected),
+            "protected": self._number(protected),
+            "unprotected": self._number(level.people - protected),
         }
 
 

@@ -5,6 +5,7 @@ import pytest
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
+from identity.storage.contract import factories as make
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.pages.html_checks import check_page
@@ -52,8 +53,12 @@ def test_attribute_is_created_changed_and_deleted(
     assert page.status_int == 200
     [definition] = definitions(world, organization)
     assert (definition.label, definition.choices, definition.required) == ("Size", ("S", "M"), True)
+    provider = world.make_upstream_provider(organization)
+    with world.transaction_services() as services:
+        services.storage.attribute_mappings.add(make.attribute_mapping(definition, provider))
     page = owner.open(f"/console/attributes/{definition.id}/delete")
     assert "1 user loses the value." in page.text
+    assert "1 attribute mapping is removed." in page.text
     page = owner.submit(form="page-form")
     assert "Attribute deleted, with the values of all users." in page.text
     assert definitions(world, organization) == []

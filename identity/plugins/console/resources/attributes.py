@@ -1,6 +1,7 @@
 """Attributes that an organization defines for its people: list, create, change, delete."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from markupsafe import Markup
 
@@ -18,7 +19,7 @@ from identity.plugins.console.form_fields import change_field, form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.resource_types import ATTRIBUTE, ORGANIZATION
 from identity.services.commands.attributes import ChangeAttribute, CreateAttribute
-from identity.storage.paging import PageCursor, PageRequest, ResultPage, RowTotal, build_page
+from identity.storage.paging import PageCursor, PageRequest, ResultPage, RowTotal, build_page, iterate_rows
 
 _TYPE_LABELS = ATTRIBUTE_FIELDS["type"].value_labels
 
@@ -111,7 +112,20 @@ def _impact(page: ConsolePage, definition: AttributeDefinition) -> Sequence[str]
         lines = [ngettext_lazy("{n} user loses the value.", "{n} users lose their values.", count)]
     if definition.in_tokens:
         lines.append(_("Applications no longer get it."))
+    mappings = _count_mappings(page, definition)
+    if mappings:
+        lines.append(
+            ngettext_lazy("{n} attribute mapping is removed.", "{n} attribute mappings are removed.", mappings)
+        )
     return [*lines, _("This cannot be undone.")]
+
+
+def _count_mappings(page: ConsolePage, definition: AttributeDefinition) -> int:
+    """Those of the organization's identity providers, which are few."""
+    services = page.services
+    providers = iterate_rows(partial(services.storage.upstream_providers.page, definition.organization_id))
+    mappings = (item for provider in providers for item in services.attribute_mappings.list_of_provider(provider.id))
+    return sum(item.attribute_id == definition.id for item in mappings)
 
 
 _DELETE = Action[AttributeDefinition](
