@@ -215,7 +215,9 @@ def test_catalog_update_keeps_and_drops_translations(tmp_path: Path, monkeypatch
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TRANSLATED_LANGUAGES)
 
 
-@pytest.mark.parametrize(("language", "text"), [("en", "1,000 in all"), ("de", "1.000 insgesamt"), ("zh", "共 1,000 项")])
+@pytest.mark.parametrize(
+    ("language", "text"), [("en", "1,000 in all"), ("de", "1.000 insgesamt"), ("zh", "共 1,000 项")]
+)
 def test_numbers_have_the_separators_of_the_language(language: str, text: str) -> None:
     translator = MessageCatalogs().translator(language)
     assert translator.ngettext("{n} in all", "{n} in all", 1000) == text

@@ -34,7 +34,7 @@ OPERATOR = Principal.OPERATOR
 
 
 @dataclass(frozen=True)
-class Estate:
+class MappingEstate:
     """An organization with a group and an identity provider."""
 
     world: World
@@ -66,15 +66,15 @@ class Estate:
 
 
 @pytest.fixture
-def estate(world: World) -> Estate:
+def estate(world: World) -> MappingEstate:
     return make_estate(world)
 
 
-def make_estate(world: World) -> Estate:
+def make_estate(world: World) -> MappingEstate:
     organization = world.make_organization()
     with world.transaction_services() as services:
         group = services.groups.add(organization.id, AddGroup(name="Sales"), principal=OPERATOR)
-    return Estate(world, organization, group, world.make_upstream_provider(organization))
+    return MappingEstate(world, organization, group, world.make_upstream_provider(organization))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_claim_is_found_by_its_path(path: str, found: object) -> None:
     assert find_claim(claims, path) == found
 
 
-def test_mapping_is_saved_by_who_may_change_the_provider_and_give_every_role(estate: Estate) -> None:
+def test_mapping_is_saved_by_who_may_change_the_provider_and_give_every_role(estate: MappingEstate) -> None:
     with pytest.raises(Denied, match=r"upstream_provider\.write"):
         estate.map(principal=estate.principal("ORG_USER_MANAGER"))
     mapping = estate.map(principal=estate.principal("ORG_OWNER"))
@@ -117,7 +117,7 @@ def test_mapping_is_saved_by_who_may_change_the_provider_and_give_every_role(est
         services.group_mappings.remove(mapping.id, principal=leaving)
 
 
-def test_mapping_of_a_provider_of_the_instance_takes_the_instance(estate: Estate) -> None:
+def test_mapping_of_a_provider_of_the_instance_takes_the_instance(estate: MappingEstate) -> None:
     with estate.world.transaction_services() as services:
         change = ChangeUpstreamProvider(everywhere=True)
         services.upstream_providers.change(estate.provider.id, change, principal=OPERATOR)
@@ -125,7 +125,7 @@ def test_mapping_of_a_provider_of_the_instance_takes_the_instance(estate: Estate
         estate.map(principal=estate.principal("ORG_OWNER"))
 
 
-def test_changing_a_mapped_provider_takes_the_rights_over_its_groups(estate: Estate) -> None:
+def test_changing_a_mapped_provider_takes_the_rights_over_its_groups(estate: MappingEstate) -> None:
     estate.make_group_owner()
     leaving = estate.principal("ORG_OWNER", ends=True)
     change = ChangeUpstreamProvider(issuer="https://login.mallory.example")
@@ -141,7 +141,7 @@ def test_changing_a_mapped_provider_takes_the_rights_over_its_groups(estate: Est
             providers.reactivate(estate.provider.id, principal=leaving)
 
 
-def test_roles_of_a_mapped_group_are_added_by_who_may_change_the_provider(estate: Estate) -> None:
+def test_roles_of_a_mapped_group_are_added_by_who_may_change_the_provider(estate: MappingEstate) -> None:
     world, manager = estate.world, estate.principal("ORG_USER_MANAGER")
     project = world.make_project(estate.organization, roles=["buyer", "seller"])
     command = AddGroupGrant(project_id=project.id, roles=frozenset({"buyer"}))
@@ -160,7 +160,7 @@ def test_roles_of_a_mapped_group_are_added_by_who_may_change_the_provider(estate
             services.groups.reactivate(estate.group.id, principal=manager)
 
 
-def test_group_is_of_the_organization_of_the_provider(estate: Estate) -> None:
+def test_group_is_of_the_organization_of_the_provider(estate: MappingEstate) -> None:
     foreign_organization = estate.world.make_organization()
     with estate.world.transaction_services() as services:
         foreign = services.groups.add(foreign_organization.id, AddGroup(name="Sales"), principal=OPERATOR)
@@ -170,7 +170,9 @@ def test_group_is_of_the_organization_of_the_provider(estate: Estate) -> None:
                 services.group_mappings.add(estate.provider.id, command, principal=OPERATOR)
 
 
-def test_mappings_of_a_provider_are_distinct_and_limited(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mappings_of_a_provider_are_distinct_and_limited(
+    estate: MappingEstate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     estate.map()
     with pytest.raises(Invalid, match="already has this mapping"):
         estate.map()
