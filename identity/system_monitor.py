@@ -22,8 +22,8 @@ class SystemReport:
 
 
 class SystemMonitor:
-    """Checks take long and connect to other servers, so they run in the background, and only if somebody has asked
-    within the last minutes. A page shows the latest report."""
+    """Checks take long and connect to other servers, so they run in the background, and only on request. A page shows
+    the latest report."""
 
     def __init__(
         self,

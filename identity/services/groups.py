@@ -2,8 +2,8 @@
 
 A group gives no more than its organization has: roles of its projects and of those granted to it, and manager roles
 there. Who changes a group changes the roles of its members, so they need the rights to give or take each of these
-roles, besides ``group.write``. Whoever controls an identity provider that fills the group decides who has the roles, so
-who adds a role needs the rights over these providers, too.
+roles, besides ``group.write``. A manager who controls an identity provider that fills the group decides who has the
+roles, so who adds a role needs the rights over these providers, too.
 """
 
 from collections.abc import Iterable, Iterator

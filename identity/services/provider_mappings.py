@@ -61,7 +61,7 @@ class ProviderMappingService(EntityService[MappingT]):
         raise NotImplementedError
 
     def _authorize(self, mapping: MappingT, principal: Principal) -> None:
-        """For removing: it must stay possible for whoever can remove the provider."""
+        """For removing: a manager who can remove the provider must be able to."""
         self._providers.require_can_change(self._providers.get(mapping.provider_id), principal=principal)
 
     def _record_refusals(self, subject: Subject, provider: UpstreamProvider, refused: list[Refusal[MappingT]]) -> None:

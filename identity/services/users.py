@@ -283,7 +283,8 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._change(before, after, attributes)
 
     def change_attributes(self, user_id: str, values: Mapping[str, object]) -> HumanUser:
-        """Store values that an attribute mapping found, whoever may change them. Raises NotFound, Conflict, Invalid."""
+        """Store values that an attribute mapping found; rules about who may change them do not apply. Raises NotFound,
+        Conflict, Invalid."""
         before = self.get(user_id)
         attributes = self._attributes.prepare_change(before, values)
         return self._change(before, self._next_version(before), attributes)
