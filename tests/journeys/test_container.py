@@ -151,10 +151,11 @@ def built(bare: Path) -> Iterator[Stage]:
     path.mkdir()
     try:
         assert run("tar", "--create", "--file", base, "--directory", bare, ".").returncode == 0
-        buildah("import", base, next(rest for instruction, rest in lines() if instruction == "FROM").partition(" ")[0])
+        buildah("import", base, "localhost/base")
         # The command in the file's first line, with the local base image.
         arguments = shlex.split(FILE.read_text().splitlines()[0].partition(": podman ")[2])
-        buildah(*arguments[:-1], "--pull=never", "--isolation=chroot", "--layers=false", ROOT)
+        base_image = "--build-arg=BASE=localhost/base"
+        buildah(*arguments[:-1], base_image, "--pull=never", "--isolation=chroot", "--layers=false", ROOT)
         [image] = json.loads(buildah("image", "inspect", "identity"))
         subprocess.run(["cp", "--archive", buildah("image", "mount", "identity").strip(), root], check=True)
         buildah("image", "unmount", "identity")
@@ -190,7 +191,7 @@ def by_hand(bare: Path) -> Iterator[Stage]:
             elif instruction == "HEALTHCHECK":
                 stage.healthy = json.loads(rest.removeprefix("CMD "))
             else:
-                assert instruction in ("EXPOSE", "VOLUME"), instruction
+                assert instruction in ("ARG", "EXPOSE", "VOLUME"), instruction
         yield stage
     finally:
         for item in stages.values():
