@@ -7,11 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+import yaml
 
 from identity.plugins.console.snippets import APPLICATION_FRAMEWORKS, SERVICE_USER_FRAMEWORKS
 from tests.browser.chromium import Chromium
@@ -28,6 +31,7 @@ pytestmark = pytest.mark.thorough
 NODE_PACKAGES = ("express@5.3.0", "express-session@1.19.0", "openid-client@6.9.0")
 NEXT_PACKAGES = ("next@16.4.6", "react@19.3.1", "react-dom@19.3.1", "next-auth@4.24.15")
 REACT_PACKAGES = ("react@19.3.1", "react-dom@19.3.1", "react-oidc-context@3.3.1", "oidc-client-ts@3.5.0", "vite@8.4.0")
+SPRING_BOOT = "4.0.7"
 GO_MODULES = ("github.com/coreos/go-oidc/v3@v3.21.0", "golang.org/x/oauth2@v0.38.0")
 
 
@@ -116,7 +120,7 @@ def install(tool: str, arguments: list[str], folder: Path, **variables: str) -> 
 def write(files: dict[str, str], folder: Path) -> None:
     """Save the files, without the boxes with commands."""
     for name, text in files.items():
-        if name.endswith((".py", ".mjs", ".sh", ".go", ".js", ".jsx")):
+        if name.endswith((".py", ".mjs", ".sh", ".go", ".js", ".jsx", ".java", ".yaml")):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text + "\n")
 
@@ -287,6 +291,66 @@ def test_go(service: RunningService, console: Console, estate: dict[str, str], t
         assert browser.get(f"{home}/callback?code=stolen&state=foreign", timeout=30).status_code == 400
 
 
+@pytest.mark.exhaustive
+def test_go_api(service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path) -> None:
+    client_id = estate["api"]
+    write(console.connect(f"/console/applications/{client_id}", "go"), tmp_path)
+    install("go", ["build", "-o", "program", "main.go"], tmp_path)
+    variables = {"CLIENT_SECRET": estate[f"secret of {client_id}"]}
+    with started(["./program"], "http://localhost:8000/none", tmp_path / "log", tmp_path, **variables):
+        check_api(service, estate, "http://localhost:8000")
+
+
+#: A project as start.spring.io makes it, but for Maven, which is easier to install than Gradle.
+POM = f"""
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <parent>
+    <groupId>org.springframework.boot</groupId>
+    <artifactId>spring-boot-starter-parent</artifactId>
+    <version>{SPRING_BOOT}</version>
+  </parent>
+  <groupId>com.example</groupId>
+  <artifactId>program</artifactId>
+  <version>1</version>
+  <properties><java.version>17</java.version></properties>
+  <dependencies>{{}}</dependencies>
+  <build>
+    <plugins>
+      <plugin>
+        <groupId>org.springframework.boot</groupId>
+        <artifactId>spring-boot-maven-plugin</artifactId>
+      </plugin>
+    </plugins>
+  </build>
+</project>
+"""
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId></dependency>"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["web", "api"])
+def test_spring(service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path, kind: str) -> None:
+    home, client_id = f"http://localhost:{free_port()}", estate[kind]
+    files = console.connect(f"/console/applications/{client_id}", "spring", "" if kind == "api" else home)
+    write(files, tmp_path)
+    dependencies = re.findall(r"implementation '([^:]+):([^']+)'", "".join(files.values()))
+    assert len(dependencies) == 2
+    (tmp_path / "pom.xml").write_text(POM.format("".join(DEPENDENCY.format(*names) for names in dependencies)))
+    install("mvn", ["--quiet", "--batch-mode", "package"], tmp_path)
+    command = ["java", "-jar", "target/program-1.jar", f"--server.port={urlsplit(home).port}"]
+    variables = {"CLIENT_SECRET": estate[f"secret of {client_id}"]}
+    with started(command, f"{home}/none", tmp_path / "log", tmp_path, **variables), requests.Session() as browser:
+        if kind == "api":
+            check_api(service, estate, home)
+            return
+        response = submitted(browser, browser.get(home, timeout=30), login_name=service.login_name)
+        response = submitted(browser, response, password=NEW_PASSWORD)
+        assert response.text == "Hello First Owner."
+        address = f"{home}/login/oauth2/code/identity?code=stolen&state=foreign"
+        assert "Hello" not in requests.get(address, timeout=30).text
+
+
 @pytest.mark.parametrize("kind", ["web", "browser"])
 def test_curl_signs_in(
     service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path, kind: str
@@ -347,18 +411,75 @@ def test_service_user_gets_a_token(
 def test_service_user_calls_an_api_from_python(
     service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path
 ) -> None:
-    port, api = free_port(), tmp_path / "api"
-    home, secret = f"http://localhost:{port}", estate[f"secret of {estate['api']}"]
-    api.mkdir()
-    write(console.connect(f"/console/applications/{estate['api']}", "fastapi"), api)
     write(console.connect(f"/console/service-users/{estate['robot']}", "python"), tmp_path)
     shutil.copy(estate["key_file"], tmp_path / "key.json")
-    command = [BIN / "python", *PYTHON["fastapi", "api"].format(port).split()]
-    with started(command, f"{home}/none", tmp_path / "log", api, CLIENT_SECRET=secret):
-        variables = os.environ | {"PROJECT_ID": estate["project"], "API": home}
+    with api_of_the_estate(service, console, estate, tmp_path / "api") as address:
+        variables = os.environ | {"PROJECT_ID": estate["project"], "API": address}
         done = subprocess.run(
             [sys.executable, "call.py"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
         )
+    assert json.loads(done.stdout) == {"user": estate["robot"], "roles": ["reader"]}
+
+
+@contextmanager
+def api_of_the_estate(service: RunningService, console: Console, estate: dict[str, str], folder: Path) -> Iterator[str]:
+    """The address of the FastAPI example, which answers with the user and its roles."""
+    port = free_port()
+    folder.mkdir()
+    write(console.connect(f"/console/applications/{estate['api']}", "fastapi"), folder)
+    command = [BIN / "python", *PYTHON["fastapi", "api"].format(port).split()]
+    secret = estate[f"secret of {estate['api']}"]
+    with started(command, f"http://localhost:{port}/none", folder / "log", folder, CLIENT_SECRET=secret):
+        yield f"http://localhost:{port}"
+
+
+def test_github_actions_calls_an_api(
+    service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path
+) -> None:
+    """Each step runs as a runner runs it: in bash with -e and pipefail, with what steps before added to GITHUB_ENV."""
+    for name in ("jq", "openssl", "curl"):
+        program(name, name, missing="what judges examples is not installed", option="IDENTITY_EXAMPLE_TESTS")
+    files = console.connect(f"/console/service-users/{estate['robot']}", "github-actions")
+    (job,) = yaml.safe_load(files[".github/workflows/call-the-api.yaml"])["jobs"].values()
+    added, secret = tmp_path / "env", Path(estate["key_file"]).read_text()
+    added.touch()
+    with api_of_the_estate(service, console, estate, tmp_path / "api") as address:
+        variables = job["env"] | {"PROJECT_ID": estate["project"], "API": address, "GITHUB_ENV": str(added)}
+        for step in job["steps"]:
+            variables |= dict(line.split("=", 1) for line in added.read_text().splitlines())
+            variables |= {
+                name: value.replace("${{ secrets.SERVICE_USER_KEY }}", secret)
+                for name, value in step.get("env", {}).items()
+            }
+            command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+            done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"user": estate["robot"], "roles": ["reader"]}
+
+
+def test_kubernetes_gives_the_program_all_that_it_needs(
+    service: RunningService, console: Console, estate: dict[str, str], tmp_path: Path
+) -> None:
+    """The container's program, here the one in Python, runs in the folder and with the variables of the manifest."""
+    path = f"/console/service-users/{estate['robot']}"
+    files = console.connect(path, "kubernetes")
+    pod = yaml.safe_load(files["call-the-api.yaml"])["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,), (volume,) = pod["containers"], pod["volumes"]
+    (mount,) = container["volumeMounts"]
+    assert (mount["name"], mount["mountPath"]) == (volume["name"], container["workingDir"])
+    secret = volume["secret"]["secretName"]
+    assert f"kubectl create secret generic {secret} --from-file=key.json" in files["call-the-api.yaml"]
+    write(console.connect(path, "python"), tmp_path)
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    shutil.copy(estate["key_file"], mounted / "key.json")
+    with api_of_the_estate(service, console, estate, tmp_path / "api") as address:
+        variables = {variable["name"]: variable["value"] for variable in container["env"]}
+        assert variables.pop("ISSUER") == service.issuer
+        assert variables.keys() == {"PROJECT_ID", "API"}
+        variables = os.environ | {"PROJECT_ID": estate["project"], "API": address}
+        command = [sys.executable, str(tmp_path / "call.py")]
+        done = subprocess.run(command, cwd=mounted, env=variables, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"user": estate["robot"], "roles": ["reader"]}
 
 

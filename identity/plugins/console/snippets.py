@@ -17,6 +17,10 @@ _WEB, _NATIVE, _BROWSER, _API = (
     for kind in (ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER, ApplicationType.API)
 )
 _KIT = 'pip install "identity-iam-client[{}]"'
+_STARTERS = (
+    "# build.gradle: implementation 'org.springframework.boot:spring-boot-starter-webmvc'\n"
+    "# build.gradle: implementation 'org.springframework.boot:spring-boot-starter-security-oauth2-{}'"
+)
 _SET_SECRET = "export CLIENT_SECRET=…"  # noqa: S105 - to be filled in
 #: The scheme of the redirect URI of native applications, a reversed domain name (RFC 8252 §7.1).
 _NATIVE_CALLBACK = "com.example.app:/callback"
@@ -113,7 +117,7 @@ APPLICATION_FRAMEWORKS = (
         key="spring",
         label="Spring Boot",
         types=_WEB,
-        install="# build.gradle: implementation 'org.springframework.boot:spring-boot-starter-oauth2-client'",
+        install=_STARTERS.format("client"),
         files=[
             SnippetFile("src/main/resources/application.yaml", "spring_web"),
             SnippetFile("src/main/java/com/example/Application.java", "spring_web_java"),
@@ -235,8 +239,11 @@ APPLICATION_FRAMEWORKS = (
         key="spring",
         label="Spring Boot",
         types=_API,
-        install="# build.gradle: implementation 'org.springframework.boot:spring-boot-starter-oauth2-resource-server'",
-        files=[SnippetFile("src/main/resources/application.yaml", "spring_api")],
+        install=_STARTERS.format("resource-server"),
+        files=[
+            SnippetFile("src/main/resources/application.yaml", "spring_api"),
+            SnippetFile("src/main/java/com/example/Application.java", "spring_api_java"),
+        ],
         run="./gradlew bootRun",
     ),
     Framework(key="go", label="Go", types=_API, files=[SnippetFile("main.go", "go_api")], run="go run main.go"),
