@@ -106,7 +106,7 @@ INSTANCE_SECTIONS = (
     NavigationSection(
         "instance",
         _("Instance overview"),
-        "users",
+        "overview",
         "instance_manager.read",
         "how-to/administrators/managers-and-roles",
     ),

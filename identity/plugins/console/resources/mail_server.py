@@ -96,7 +96,7 @@ class MailServerPage(ConsolePage, FormPage):
         server, ui = effective.server, self.template_macros
 
         def described(name: str, value: object) -> Markup:
-            text = self.translate(str(value)) if value not in ("", None) else self.render_placeholder(_("None"))
+            text = self.translate(str(value)) if value not in ("", None) else self.render_placeholder(_("Not set"))
             if name not in effective.configured:
                 return text
             return Markup("{} {}").format(text, ui.badge(self.translator.gettext("From the ini file")))
