@@ -118,6 +118,19 @@ class SendResult:
     reply: str = ""
     problem: str = ""
     is_private: bool = False
+    message_id: str = ""
+
+    def record(self, services: "Services", mail: Mail, *, language: str = "", user_id: str | None = None) -> None:
+        """Record the test mail in the log of sent mails. Nobody tries it again, so without a reply it is given up."""
+        outcome = MailOutcome.REFUSED if self.reply else MailOutcome.GIVEN_UP
+        services.sent_mails.record_test(
+            mail.to,
+            MailOutcome.SENT if self.is_sent else outcome,
+            reply=_ADDRESS.sub("…", self.reply or self.problem),
+            message_id=self.message_id,
+            language=language,
+            user_id=user_id,
+        )
 
 
 class Mailer:
@@ -170,7 +183,8 @@ class Mailer:
     def try_to_send(self, mail: Mail) -> SendResult:
         """Send the mail now and say what the server replied."""
         try:
-            return SendResult(is_sent=True, reply=self.send(mail).reply)
+            receipt = self.send(mail)
+            return SendResult(is_sent=True, reply=receipt.reply, message_id=receipt.message_id)
         except DeliveryRejected as refused:
             return SendResult(is_sent=False, reply=str(refused))
         except (DeliveryFailed, InvalidSetting) as problem:

@@ -9,6 +9,7 @@ from identity.domain.permissions import Resource
 from identity.domain.sent_mails import MailOutcome, SentMail
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import Service
+from identity.services.mails import MailReason
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
 
@@ -40,6 +41,29 @@ class SentMailService(Service):
                 language=message.language or "",
                 user_id=None if user is None else user.id,
                 organization_id=message.organization_id,
+            )
+        )
+
+    def record_test(
+        self, recipient: str, outcome: MailOutcome, *, reply: str, message_id: str, language: str, user_id: str | None
+    ) -> None:
+        """Record the result of a test mail, which waits for nothing."""
+        # The user may have been deleted while the mail server replied.
+        subject = None if user_id is None else self._storage.users.find_subject(user_id)
+        self._storage.sent_mails.add(
+            SentMail(
+                id=new_id(),
+                kind=MailReason.TEST,
+                recipient=recipient,
+                outcome=outcome,
+                created_at=self._now,
+                ended_at=self._now,
+                attempts=1,
+                reply=reply,
+                message_id=message_id,
+                language=language,
+                user_id=None if subject is None else subject.user.id,
+                organization_id=None if subject is None else subject.organization.id,
             )
         )
 

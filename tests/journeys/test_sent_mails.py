@@ -99,3 +99,32 @@ def test_log_is_deleted_after_its_retention(world: World, post: ReceivingMailSer
     world.clock.advance(days=2)
     with world.transaction_services() as services:
         assert services.sent_mails.remove_old() >= 1
+
+
+def test_test_mails_are_logged_with_their_result(world: World, post: ReceivingMailServer) -> None:
+    manager = world.make_human_user(world.make_organization())
+    with world.transaction_services() as services:
+        services.users.change_profile(manager.id, ChangeProfile(email=ADDRESS))
+    world.assign_manager_role(manager, "IAM_OWNER", resource=Resource.INSTANCE)
+    browser = Browser(world)
+    browser.start_session(manager)
+    browser.open("/console/instance/mail-server")
+    browser.submit(button=("action", "test"))
+    message = post.pop_only_message()
+    token = world.make_manager_program("IAM_OWNER", resource=Resource.INSTANCE).management_token()
+    for reply in (f"550 5.1.1 <{ADDRESS}> is unknown here", "451 later"):
+        post.rcpt_response = reply
+        answer = world.client.call_management_api("/instance/mail-server/test", token, "POST", {"to": ADDRESS})
+        assert answer.json["reply"] == reply
+    mails = read_log(world, "/instance/sent-mails", "IAM_OWNER_VIEWER", Resource.INSTANCE).json["items"][:3]
+    later, refused, sent = mails
+    assert {(mail["kind"], mail["recipient"], mail["attempts"]) for mail in mails} == {("test", ADDRESS, 1)}
+    assert (sent["outcome"], sent["reply"], sent["user_id"]) == ("sent", "250 OK", manager.id)
+    assert sent["message_id"] == message["Message-ID"]
+    assert (refused["outcome"], refused["reply"], refused["user_id"]) == (
+        "refused",
+        "550 5.1.1 … is unknown here",
+        None,
+    )
+    assert (later["outcome"], later["reply"]) == ("refused", "451 later")
+    assert "Test mail" in browser.open("/console/instance/sent-mails").html.main.text

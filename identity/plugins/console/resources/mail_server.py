@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 from pyramid.response import Response
@@ -45,7 +46,7 @@ class MailServerPage(ConsolePage, FormPage):
     title = _("Mail server")
     fields = (_ACTION_FIELD,)
     #: The answer to a test mail that this request sent.
-    result: object = None
+    result: Any = None
 
     def template_variables(self) -> Mapping[str, object]:
         effective = self.services.mail_server.effective()
@@ -83,7 +84,8 @@ class MailServerPage(ConsolePage, FormPage):
         mail = type(plain)(to=address, subject=t(plain.subject), text=t(plain.text))
         # Hold no lock while the mail server answers.
         self.request.commit()
-        self.result = self.request.registry.application.mailer.try_to_send(mail)
+        self.result = result = self.request.registry.application.mailer.try_to_send(mail)
+        result.record(self.services, mail, language=self.language, user_id=self.principal.id)
         return self.get()
 
     @property

@@ -14,6 +14,7 @@ from identity.plugins.console.fields.mail_texts import MAIL_LABELS
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.resource_types import INSTANCE, USER
 from identity.plugins.console.user_display import display_user
+from identity.services.mails import MailReason
 
 _SECTION = "instance/sent-mails"
 
@@ -24,7 +25,9 @@ _OUTCOMES = {
     MailOutcome.GIVEN_UP: (_("Given up"), "danger"),
 }
 #: Kinds are not only those of texts: mails of older versions have none.
-_KIND_LABELS: Mapping[str, str] = {str(kind): label for kind, label in MAIL_LABELS.items()}
+_KIND_LABELS: Mapping[str, str] = {str(kind): label for kind, label in MAIL_LABELS.items()} | {
+    MailReason.TEST: _("Test mail")
+}
 _COLUMNS = (_("Mail"), _("Recipient"), _("State"), _("Last answer"), _("Ended"))
 
 

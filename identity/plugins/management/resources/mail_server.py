@@ -79,7 +79,9 @@ def _send_test(call: OperationCall[Instance], command: SendTestMail) -> SendResu
         raise Conflict(gettext_lazy("This address has got several test mails. Try again in an hour."))
     # Hold no lock while the mail server answers.
     call.request.commit()
-    result = call.request.registry.application.mailer.try_to_send(make_test_mail(command.to))
+    mail = make_test_mail(command.to)
+    result = call.request.registry.application.mailer.try_to_send(mail)
+    result.record(call.services, mail)
     return SendResultRepresentation.from_value(result)
 
 
