@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: Objects of each kind that are counted.
+MAX_COUNTED_OBJECTS = 1000
+
 
 class DeletionTarget(StrEnum):
     """Objects whose deletion or deactivation affects others."""
@@ -24,7 +27,8 @@ class DeletionTarget(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionImpact:
     """Numbers of affected objects; of those that expire (sessions, tokens) only live ones count. Of a group, its roles
-    in a project count as the group."""
+    in a project count as the group. Without ``is_exact`` there are too many to count all, and every number is a lower
+    bound."""
 
     users: int = 0
     service_users: int = 0
@@ -40,3 +44,4 @@ class DeletionImpact:
     personal_access_tokens: int = 0
     sessions: int = 0
     live_tokens: int = 0
+    is_exact: bool = True

@@ -1,7 +1,7 @@
 """Action: a change with a confirmation page, such as deactivating or deleting. ActionPage is that page."""
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
@@ -180,7 +180,10 @@ class Deletion(Action[IdentifiedT]):
 
     def sentences(self, page: ResourcePage[IdentifiedT], entity: IdentifiedT) -> Sequence[str]:
         impact = page.services.deletion_impact(self.target, entity.id)
-        return [*super().sentences(page, entity), *_impact_labels(impact)]
+        labels: Iterable[str] = _impact_labels(impact)
+        if not impact.is_exact:
+            labels = [_("at least {counted}", counted=page.translate(label)) for label in labels]
+        return [*super().sentences(page, entity), *labels]
 
 
 def _impact_labels(effects: DeletionImpact) -> list[Message]:

@@ -395,4 +395,5 @@ def _text(value: Any) -> str:
 
 def _format_impact(effects: DeletionImpact) -> str:
     numbers = {field.name.replace("_", " "): getattr(effects, field.name) for field in fields(effects)}
-    return ", ".join(f"{name}: {number}" for name, number in numbers.items() if number)
+    at_least = "" if numbers.pop("is exact") else "at least "
+    return ", ".join(f"{name}: {at_least}{number}" for name, number in numbers.items() if number)

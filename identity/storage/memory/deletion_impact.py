@@ -43,7 +43,8 @@ class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
         name, count_own = _TABLES_BY_TARGET[target]
         if id not in getattr(self._tables, name):
             return DeletionImpact()
-        effects = replace(self._without(name, id, now), **dict.fromkeys(count_own, 0))
+        none: dict[str, Any] = dict.fromkeys(count_own, 0)
+        effects = replace(self._without(name, id, now), **none)
         if target in (DeletionTarget.PROJECT, DeletionTarget.PROJECT_GRANT):
             grants = (row for row in self._tables.group_grants if id in (row.project_id, row.project_grant_id))
             effects = replace(effects, groups=len({grant.group_id for grant in grants}))
@@ -69,7 +70,9 @@ class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
             left = getattr(without, table)
             return [row for key, row in getattr(self._tables, table).rows.items() if key not in left]
 
-        counts = {count: sum(len(missing(table)) for table in tables) for count, tables in _TABLES_BY_COUNT.items()}
+        counts: dict[str, Any] = {
+            count: sum(len(missing(table)) for table in tables) for count, tables in _TABLES_BY_COUNT.items()
+        }
         people = sum(isinstance(user, HumanUser) for user in missing("users"))
         return DeletionImpact(
             **counts,

@@ -8,7 +8,8 @@ from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 
 class DeletionImpactStore(ABC):
     """Counts what ``delete`` of the other stores removes besides the entity itself. ``now`` decides which sessions and
-    access tokens are live: those not ended, expired or revoked by then. All counts are zero for an unknown entity."""
+    access tokens are live: those not ended, expired or revoked by then. All counts are zero for an unknown entity, and
+    exact up to 1,000 objects of each kind; beyond, a backend may count less (``is_exact``)."""
 
     @abstractmethod
     def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:

@@ -1,7 +1,11 @@
 """Organizations in the console: visibility and impact of deletion (pages.md §5.2)."""
 
+import pytest
+
+from identity.domain.deletion_impact import DeletionImpact
 from identity.domain.organizations import Organization
 from identity.domain.permissions import project_resource
+from identity.services.container import Services
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
@@ -117,3 +121,12 @@ def test_instance_organization_cannot_be_deleted(world: World, instance_owner: B
     page = instance_owner.submit(form="page-form")
     assert page.status_int == 409
     assert "The instance's own organization holds the service itself" in page.html.text
+
+
+def test_deletion_of_too_many_objects_to_count_says_at_least(
+    owner: Browser, organization: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = DeletionImpact(users=1000, sessions=1, is_exact=False)
+    monkeypatch.setattr(Services, "deletion_impact", lambda *_: some)
+    lines = [item.text for item in owner.open(_page(organization, "/delete")).html.select("#page-form li")]
+    assert lines[-2:] == ["at least 1,000 users", "at least 1 session"]

@@ -1,5 +1,6 @@
 """Behaviour specific to SQLite."""
 
+import itertools
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
+from identity.domain.organizations import Organization
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.engines import open_migration_engine
 from identity.plugins.sql.migrations import REVISIONS
@@ -17,6 +20,7 @@ from identity.plugins.sql.migrations.runner import upgrade
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
 from identity.storage.contract import factories as make
+from identity.storage.contract.factories import NOW
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
 from identity.storage.stores.purges import PurgeKind
@@ -157,3 +161,28 @@ def test_row_count_is_estimated(backend: SqlBackend) -> None:
             storage.audit.append(make.audit_event())
     with backend.read_session() as storage:
         assert [storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, limit) for limit in (2, 31)] == [30, 30]
+
+
+def test_deletion_impact_reads_a_limited_number_of_rows(backend: SqlBackend) -> None:
+    small, large = (make.organization(name=name, primary_domain=f"{name}.localhost") for name in ("small", "large"))
+
+    def count(organization: Organization) -> tuple[DeletionImpact, int]:
+        """The counts, and how many hundreds of steps SQLite took."""
+        steps = itertools.count()
+        with backend.read_session() as storage:
+            driver = storage.connection.core.connection.driver_connection  # type: ignore[attr-defined]
+            driver.set_progress_handler(lambda: next(steps) < 0, 100)
+            found = storage.deletion_impact.count(DeletionTarget.ORGANIZATION, organization.id, NOW)
+            driver.set_progress_handler(None, 0)
+        return found, next(steps)
+
+    for organization, size in ((small, 1000), (large, 4000)):
+        with committed_transaction(backend, ContractTransactionManager()) as storage:
+            storage.organizations.add(organization)
+            people = [make.human_user(organization, user_name=f"u{number:04}") for number in range(size)]
+            storage.users.add_many(people)
+            storage.sessions.add(make.session(people[0]))
+    (exact, few), (estimate, many) = count(small), count(large)
+    assert exact == DeletionImpact(users=1000, sessions=1)
+    assert estimate == DeletionImpact(users=1000, sessions=1, is_exact=False)
+    assert many < few * 1.2

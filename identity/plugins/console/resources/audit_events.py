@@ -15,6 +15,8 @@ from identity.domain.audit import ERASED, OTHER_ORGANIZATION, AuditEvent, AuditF
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
+from identity.domain.search import PrefixQuery
+from identity.domain.users import User
 from identity.http import route_contexts
 from identity.http.endpoint_routes import request_context
 from identity.http.list_parameters import MAX_QUERY_LENGTH
@@ -29,6 +31,7 @@ from identity.plugins.console.query_page import QueryPage
 from identity.plugins.console.resource_pages import ResourcePages, Sections
 from identity.plugins.console.resource_types import INSTANCE, ORGANIZATION, AnyResourceType, ResourceType
 from identity.storage.paging import PageRequest, ResultPage
+from identity.storage.stores.search import SearchedKind, SearchScope
 
 SECTION = "audit-events"
 FROM_FIELD, TO_FIELD, EVENT_FIELD, RESULT_FIELD = "from", "to", "event", "result"
@@ -141,13 +144,24 @@ class AuditEventListPage(QueryPage, ListPage):
             return str(subject.user.id)
         if not self.has_permission("user.read") or len(text) > MAX_QUERY_LENGTH or not text.isprintable():
             return text
-        found_by_name = users.page(self.organization_id, None, PageRequest(limit=_MAX_NAME_MATCHES, query=text)).items
+        found_by_name = self._users_by_name(text)
         exact = [item for item in found_by_name if name_key(text) in map(name_key, (item.display_name, item.user_name))]
         meant = exact or found_by_name
         if len(meant) > 1:
             self.problems[field] = _("Several users have this name. Enter the login name.")
         # Other kinds of objects, and deleted ones, are found by id only.
         return meant[0].id if len(meant) == 1 else text
+
+    def _users_by_name(self, text: str) -> Sequence[User]:
+        """By the index of words, since a search by parts of words would read all users."""
+        storage, organization_id = self.services.storage, self.organization_id
+        scope = SearchScope(None if organization_id is None else frozenset({organization_id}))
+        ids = [
+            id_
+            for kind in (SearchedKind.USER, SearchedKind.SERVICE_USER)
+            for id_ in storage.search.find_ids(kind, PrefixQuery.parse(text), scope, _MAX_NAME_MATCHES)
+        ]
+        return [subject.user for subject in storage.users.find_subjects(ids).values()]
 
 
 def _rows(page: ConsolePage, events: Sequence[AuditEvent]) -> Sequence[Cells]:

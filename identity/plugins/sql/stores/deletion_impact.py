@@ -1,12 +1,13 @@
 """Deletion impact in SQL: follows each foreign key as a deletion would."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Select, Table, and_, bindparam, func, select, true, union
 
-from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
+from identity.domain.deletion_impact import MAX_COUNTED_OBJECTS, DeletionImpact, DeletionTarget
 from identity.plugins.sql.column_codecs import parse_set, seconds_from_datetime
 from identity.plugins.sql.row_mapping import row_reader, skip_unreadable
 from identity.plugins.sql.sql_store import SqlStore
@@ -80,9 +81,14 @@ _COUNT_CONDITIONS = {
 _CREDENTIALS = (service_user_keys, service_user_secrets, personal_access_tokens, client_secrets)
 
 
+def _first_rows(rows: Select[Any]) -> Select[Any]:
+    """One more than is counted. A subquery, because MariaDB takes no limit inside of IN, nor SQLite inside of UNION."""
+    return rows.limit(MAX_COUNTED_OBJECTS + 1).subquery().select()
+
+
 def _cascade_conditions(table: Table, target: Table) -> Iterator[ColumnElement[bool]]:
     """Conditions for the rows of ``table`` that are deleted with the row of ``target``, one for each path of foreign
-    keys between them: each is an index lookup."""
+    keys between them: index lookups for a limited number of rows between them."""
     for column in table.c:
         for key in column.foreign_keys:
             parent = key.column.table
@@ -90,17 +96,29 @@ def _cascade_conditions(table: Table, target: Table) -> Iterator[ColumnElement[b
                 yield column == _ID_PARAM
             elif parent not in _CREDENTIALS:
                 for condition in _cascade_conditions(parent, target):
-                    yield column.in_(select(key.column).where(condition))
+                    yield column.in_(_first_rows(select(key.column).where(condition)))
 
 
-def _deleted_rows(name: str, target: Table) -> list[Select[Any]]:
+def _parent_tables(table: Table, target: Table) -> Iterator[Table]:
+    """The tables between them, on any path."""
+    for parent in {key.column.table for key in table.foreign_keys} - {target, *_CREDENTIALS}:
+        if any(True for _ in _cascade_conditions(parent, target)):
+            yield from (parent, *_parent_tables(parent, target))
+
+
+def _deleted_rows(tables: Iterable[Table], target: Table, counted: ColumnElement[bool]) -> list[Select[Any]]:
     """Selects of the counted rows; rows found by several of them count once."""
-    counted = _COUNT_CONDITIONS.get(name, true())
     return [
-        select(*table.primary_key).where(condition, counted)
-        for table in _TABLES_BY_COUNT[name]
+        _first_rows(select(*table.primary_key).where(condition, counted))
+        for table in tables
         for condition in _cascade_conditions(table, target)
     ]
+
+
+def _users_of_kind(target: Table, kind: ColumnElement[bool]) -> list[Select[Any]]:
+    """Those among the first users of both kinds: few of one kind are not looked for among many of the other."""
+    found = [_first_rows(select(users.c.id).where(condition)) for condition in _cascade_conditions(users, target)]
+    return [select(users.c.id).where(users.c.id.in_(rows), kind) for rows in found]
 
 
 #: Where project roles of groups refer to what is deleted.
@@ -111,13 +129,21 @@ _PROJECT_COLUMNS = {
 
 
 def _count_select(target: DeletionTarget) -> Select[Any]:
-    """One row of counts."""
-    deleted = {name: _deleted_rows(name, _TABLES_BY_TARGET[target]) for name in _TABLES_BY_COUNT}
+    """One row of counts. The last ones say whether rows between the target and what is counted were left out."""
+    above = _TABLES_BY_TARGET[target]
+    deleted = {
+        name: _deleted_rows(tables, above, _COUNT_CONDITIONS.get(name, true()))
+        for name, tables in _TABLES_BY_COUNT.items()
+    }
+    deleted |= {name: _users_of_kind(above, _COUNT_CONDITIONS[name]) for name in ("users", "service_users")}
     if target in _PROJECT_COLUMNS:
         deleted["groups"] = [select(group_grants.c.group_id).where(_PROJECT_COLUMNS[target] == _ID_PARAM).distinct()]
     if target is DeletionTarget.PROJECT_GRANT:
         holders = select(user_grants.c.user_id).where(user_grants.c.project_grant_id == _ID_PARAM)
         deleted["users"] = [holders.distinct()]
+    counted_tables = chain.from_iterable(_TABLES_BY_COUNT.values())
+    parents = {parent for table in counted_tables for parent in _parent_tables(table, above)}
+    deleted |= {f"all_{parent.name}": _deleted_rows([parent], above, true()) for parent in parents}
     return select(
         *(
             select(func.count())
@@ -149,10 +175,12 @@ class SqlDeletionImpactStore(SqlStore, DeletionImpactStore):
     def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:
         counted, parameters = _STATEMENTS_BY_TARGET[target], {"key": id, "at": seconds_from_datetime(now)}
         row = self._fetch_one(counted, parameters)
-        return (
-            DeletionImpact()
-            if row is None
-            else DeletionImpact(**dict(zip(counted.selected_columns.keys(), row, strict=True)))
+        if row is None:
+            return DeletionImpact()
+        numbers = dict(zip(counted.selected_columns.keys(), row, strict=True))
+        return DeletionImpact(
+            **{name: min(numbers[name], MAX_COUNTED_OBJECTS) for name in _TABLES_BY_COUNT.keys() & numbers.keys()},
+            is_exact=all(number <= MAX_COUNTED_OBJECTS for number in numbers.values()),
         )
 
     def count_role_grants(self, project_id: str, key: str) -> DeletionImpact:
