@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Denied, NotFound
-from identity.domain.groups import GroupMember
+from identity.domain.groups import GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager, ManagerRole
 from identity.domain.messages import gettext_lazy
@@ -42,6 +42,8 @@ VisibleEntity = (
     | UserGrant
     | Manager
     | GroupMember
+    | GroupGrant
+    | GroupManager
     | Subject
     | Webhook
     | AuditEvent
@@ -262,7 +264,7 @@ class AccessControl:
                 return "user_grant.read", self.get_resource(ResourceKey(level, row.project_grant_id or row.project_id))
             case Manager():
                 return f"{row.resource.level}_manager.read", self.get_resource(row.resource)
-            case GroupMember():
+            case GroupMember() | GroupGrant() | GroupManager():
                 return "group.read", Resource.of_organization(row.organization_id)
             case Webhook(organization_id=str(owner_id)):
                 return "webhook.read", Resource.of_organization(owner_id)

@@ -9,7 +9,7 @@ from typing import Any
 
 from identity.crypto.secrets import token_digest
 from identity.domain.audit import Actor, AuditFilter, Result
-from identity.domain.groups import GroupMember
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
@@ -46,6 +46,12 @@ class EndingKind(StrEnum):
     PROJECT_GRANT = "project_grant"
     MANAGER = "manager"
     GROUP_MEMBER = "group_member"
+    GROUP_GRANT = "group_grant"
+    GROUP_MANAGER = "group_manager"
+
+
+EndingEntity = UserGrant | ProjectGrant | Manager | GroupMember | GroupGrant | GroupManager
+RoleHolder = Subject | Organization | Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,11 @@ class ExpiringCredential:
 @dataclass(frozen=True, slots=True)
 class EndingRole:
     """Roles, a project grant or a membership that end soon. ``holder`` is who has them: of a project grant the
-    organization."""
+    organization, of the roles of a group the group."""
 
     kind: EndingKind
-    entity: UserGrant | ProjectGrant | Manager | GroupMember
-    holder: Subject | Organization
+    entity: EndingEntity
+    holder: RoleHolder
     ends_at: datetime
 
 
@@ -127,14 +133,17 @@ class OverviewService(Service):
     def list_ending(self, organization_id: str | None, *, principal: Principal) -> tuple[EndingRole, ...]:
         """Roles, project grants and memberships that end within 30 days, soonest first, at most 20 of each kind. Each
         needs the permission to read it where it applies, so a manager of users does not learn who manages the
-        organization; a manager at a project grant is listed only for the side that the principal sees."""
+        organization; the roles of a group need ``group.read``, as on its page. A manager at a project grant is listed
+        only for the side that the principal sees."""
         storage, until = self._storage, self._now + _AHEAD
-        found: list[tuple[EndingKind, UserGrant | ProjectGrant | Manager | GroupMember]] = []
+        found: list[tuple[EndingKind, EndingEntity]] = []
         for kind, store in (
             (EndingKind.USER_GRANT, storage.user_grants),
             (EndingKind.PROJECT_GRANT, storage.project_grants),
             (EndingKind.MANAGER, storage.managers),
             (EndingKind.GROUP_MEMBER, storage.group_members),
+            (EndingKind.GROUP_GRANT, storage.group_grants),
+            (EndingKind.GROUP_MANAGER, storage.group_managers),
         ):
             rows: Sequence[Any] = store.list_ending(self._now, until, _MOST_ENDING, organization_id=organization_id)
             found += [(kind, row) for row in self._access.filter_permitted(principal, rows)]
@@ -144,16 +153,24 @@ class OverviewService(Service):
         organizations = storage.organizations.find_many(
             {row.organization_id for _, row in found if isinstance(row, ProjectGrant)}
         )
+        groups = storage.groups.find_many(
+            {row.group_id for _, row in found if isinstance(row, (GroupGrant, GroupManager))}
+        )
         ending = []
         for kind, row in found:
-            holder = (
-                organizations.get(row.organization_id) if isinstance(row, ProjectGrant) else subjects.get(row.user_id)
-            )
+            holder: RoleHolder | None
+            match row:
+                case ProjectGrant():
+                    holder = organizations.get(row.organization_id)
+                case GroupGrant() | GroupManager():
+                    holder = groups.get(row.group_id)
+                case _:
+                    holder = subjects.get(row.user_id)
             if holder is not None and row.until is not None and self._is_holder_visible(row, holder, principal):
                 ending.append(EndingRole(kind, row, holder, row.until))
         return tuple(sorted(ending, key=lambda item: item.ends_at))
 
-    def _is_holder_visible(self, row: object, holder: Subject | Organization, principal: Principal) -> bool:
+    def _is_holder_visible(self, row: object, holder: RoleHolder, principal: Principal) -> bool:
         if not isinstance(row, Manager) or not isinstance(holder, Subject):
             return True
         sides = self._access.visible_manager_organizations(principal, self._access.get_resource(row.resource))

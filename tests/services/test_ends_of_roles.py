@@ -1,5 +1,6 @@
 """Roles that end by themselves: who may give them until when, and what counts after the end."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -8,8 +9,9 @@ import pytest
 
 from identity.application import IdentityApplication
 from identity.domain.audit import ActorKind, AuditFilter
+from identity.domain.effective_access import AccessEntry
 from identity.domain.errors import Conflict, Denied, Invalid
-from identity.domain.expirations import MAX_TERM
+from identity.domain.expirations import MAX_TERM, TimeLimited
 from identity.domain.permissions import Resource
 from identity.services.access_control import Principal
 from identity.services.commands.managers import AddManager, ChangeManager
@@ -17,6 +19,7 @@ from identity.services.commands.projects import AddProjectGrant, ChangeProjectGr
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.instance_bootstrap import ensure_roles
 from identity.services.managers import refuse_last_owner
+from identity.storage.contract import factories as make
 from identity.testing.clock import FakeClock
 from tests.services.factories import make_service_user, subject_of
 from tests.services.test_access_control import House
@@ -249,3 +252,54 @@ def test_recovered_owner_has_no_end(identity: IdentityApplication, clock: FakeCl
         assert manager.until is None
         principal = services.access_control.load_principal(subject_of(services, robot))
         assert services.access_control.is_permitted(principal, "instance.write", Resource.INSTANCE)
+
+
+@pytest.mark.parametrize(
+    "kind", sorted({kind.__name__ for kind in TimeLimited.__subclasses__()} - {AccessEntry.__name__})
+)
+def test_everything_with_an_end_is_listed_announced_and_ends(
+    kind: str, identity: IdentityApplication, clock: FakeClock
+) -> None:
+    name = re.sub("(?<!^)(?=[A-Z])", "_", kind).lower()
+    with identity.transaction() as services:
+        shop = Shop(services)
+        until = {kind: services.now + 7 * DAY}
+        anna, team = shop.person(shop.other), make.group(shop.other)
+        stranger = shop.manager("ORG_OWNER", Resource.of_organization(shop.third.id))
+        at = Resource.of_organization(shop.other.id)
+        grant = make.group_grant(team, shop.project, project_grant_id=shop.grant.id, until=until.get("GroupGrant"))
+        manager = make.group_manager(team, roles=frozenset({"ORG_OWNER"}), until=until.get("GroupManager"))
+        services.storage.groups.add(team)
+        services.storage.group_members.add(make.group_member(team, anna, until=until.get("GroupMember")))
+        services.storage.group_grants.add(replace(grant, roles=frozenset({"reader"})))
+        services.storage.group_managers.add(manager)
+        if not kind.startswith("Group"):
+            services.storage.groups.delete(team.id)
+            user_grant = shop.give(anna, "reader")
+            services.user_grants.change(
+                user_grant.id, ChangeUserGrant(until=until.get("UserGrant")), principal=OPERATOR
+            )
+            change = ChangeProjectGrant(until=until.get("ProjectGrant"))
+            services.project_grants.change(shop.grant.id, change, principal=OPERATOR)
+            add = AddManager(user_id=anna.id, roles=frozenset({"ORG_OWNER"}), until=until.get("Manager"))
+            services.managers.add(at, add, principal=OPERATOR)
+
+    def has_roles() -> tuple[bool, bool]:
+        with identity.transaction() as services:
+            principal = services.access_control.load_principal(subject_of(services, anna))
+            project_roles = services.lookup.list_project_roles(anna.id, shop.project.id)
+            return bool(project_roles), services.access_control.is_permitted(principal, "organization.write", at)
+
+    with identity.transaction() as services:
+        for organization_id in (shop.other.id, None):
+            [listed] = services.overview.list_ending(organization_id, principal=OPERATOR)
+            assert (listed.kind, type(listed.entity).__name__, listed.ends_at) == (name, kind, services.now + 7 * DAY)
+        assert services.overview.list_ending(None, principal=stranger) == ()
+    identity.background_jobs.tidy_ended_roles()
+    with identity.transaction() as services:
+        assert services.storage.audit.page(filter=AuditFilter(event=f"{name}.ending")).items
+    clock.advance(days=7, seconds=-1)
+    assert has_roles() == (True, True)
+    clock.advance(1)
+    gives_project_roles, gives_manager_roles = "Manager" not in kind, "Grant" not in kind
+    assert has_roles() == (not gives_project_roles, not gives_manager_roles)

@@ -181,6 +181,5 @@ class GroupContract(ContractBase):
             assert read(NOW, NOW + 7 * DAY, 10) == (soon, late)
             assert read(NOW, NOW + 6 * DAY, 10) == (soon,)
             assert read(None, NOW + 7 * DAY, 2) == (past, soon)
-        read = on.read.group_members.list_ending
-        assert len(read(NOW, NOW + 7 * DAY, 10, organization_id=on.organization.id)) == 2
-        assert read(NOW, NOW + 7 * DAY, 10, organization_id=on.other_organization.id) == ()
+            assert len(read(NOW, NOW + 7 * DAY, 10, organization_id=on.organization.id)) == 2
+            assert read(NOW, NOW + 7 * DAY, 10, organization_id=on.other_organization.id) == ()

@@ -64,16 +64,20 @@ class MemoryGroupGrantStore(MemoryEntityStore[GroupGrant], GroupGrantStore):
             (row for row in grants if matches_query(request.query, projects.get(row.project_id))), request
         )
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupGrant, ...]:
-        return list_ending(self._rows, after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupGrant, ...]:
+        return list_ending(self._rows, after, until, limit, lambda row: organization_id in (None, row.organization_id))
 
 
 class MemoryGroupManagerStore(MemoryEntityStore[GroupManager], GroupManagerStore):
     def page(self, group_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[GroupManager]:
         return page_newest_first((row for row in self._rows if row.group_id == group_id), request)
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupManager, ...]:
-        return list_ending(self._rows, after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupManager, ...]:
+        return list_ending(self._rows, after, until, limit, lambda row: organization_id in (None, row.organization_id))
 
 
 class MemoryGroupMappingStore(MemoryEntityStore[GroupMapping], GroupMappingStore):

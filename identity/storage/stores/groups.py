@@ -57,8 +57,11 @@ class GroupGrantStore(EntityStore[GroupGrant]):
         """The group's project roles, newest first; a search matches the projects."""
 
     @abstractmethod
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupGrant, ...]:
-        """The grants that end at ``until`` at the latest and after ``after``, soonest first."""
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupGrant, ...]:
+        """The grants that end at ``until`` at the latest and after ``after``, soonest first. With an organization,
+        those of its groups."""
 
 
 class GroupManagerStore(EntityStore[GroupManager]):
@@ -69,8 +72,11 @@ class GroupManagerStore(EntityStore[GroupManager]):
         """The group's manager roles, newest first."""
 
     @abstractmethod
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupManager, ...]:
-        """The rows whose roles end at ``until`` at the latest and after ``after``, soonest first."""
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupManager, ...]:
+        """The rows whose roles end at ``until`` at the latest and after ``after``, soonest first. With an organization,
+        those of its groups."""
 
 
 class GroupMappingStore(EntityStore[GroupMapping]):

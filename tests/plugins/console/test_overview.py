@@ -9,11 +9,18 @@ from identity.services.access_control import Principal
 from identity.services.commands.groups import AddGroup, AddGroupMember
 from identity.services.commands.managers import AddManager
 from identity.services.commands.user_grants import AddUserGrant
+from identity.storage.contract import factories as make
 from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.plugins.console.conftest import SignIn
 
-_ENDING_KINDS = ("Group membership", "User grant", "Manager role")
+_ENDING_KINDS = (
+    "Group membership",
+    "User grant",
+    "Manager role",
+    "Project roles of a group",
+    "Manager roles of a group",
+)
 
 
 def overview(browser: Browser, organization: Organization) -> Any:
@@ -106,13 +113,17 @@ def test_ends_of_roles_are_listed_with_what_and_whose(
         services.user_grants.add(grant, principal=Principal.OPERATOR)
         manager = AddManager(user_id=person.id, roles=frozenset({"ORG_OWNER_VIEWER"}), until=soon + timedelta(days=2))
         services.managers.add(resource, manager, principal=Principal.OPERATOR)
+        values: dict[str, Any] = {"roles": frozenset({"reader"}), "until": soon + timedelta(days=3)}
+        services.storage.group_grants.add(make.group_grant(group, project, **values))
+        services.storage.group_managers.add(make.group_manager(group, until=soon + timedelta(days=4)))
     rows = [row.get_text(" ", strip=True) for row in overview(owner, organization).html.select("#expiring tbody tr")]
-    assert [row.startswith(kind) for row, kind in zip(rows, _ENDING_KINDS, strict=True)] == [True] * 3
+    assert [row.startswith(kind) for row, kind in zip(rows, _ENDING_KINDS, strict=True)] == [True] * len(rows)
     assert "Night shift" in rows[0]
     assert "Ends in 3 days" in rows[0]
-    # Who manages the organization is not for managers of users.
+    assert all("Night shift" in row for row in rows[3:])
+    # Who manages the organization is not for managers of users; what a group has is on its page.
     readable = overview(sign_in("ORG_USER_MANAGER"), organization).html.select("#expiring tbody tr")
-    assert len(readable) == 2
+    assert len(readable) == 4
 
 
 def test_expiring_keys_need_service_user_read(world: World, sign_in: SignIn, organization: Organization) -> None:

@@ -163,7 +163,7 @@ READS: dict[str, Call] = {
         f"{store} ending of organization": lambda storage, store=store: getattr(storage, store).list_ending(
             NOW, LATER, 10, organization_id=ORGANIZATION.id
         )
-        for store in ("managers", "user_grants", "project_grants", "group_members")
+        for store in ("managers", "user_grants", "project_grants", "group_members", "group_grants", "group_managers")
     },
     "managers page": lambda storage: storage.managers.page(MANAGER.resource, NEWER),
     "effective": lambda storage: storage.user_grants.list_effective(PERSON.id, frozenset({PROJECT.id}), NOW),

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 
 from identity.domain.audit import AuditEvent, Result
-from identity.domain.groups import GroupMember
+from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.managers import Manager
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
@@ -95,6 +95,8 @@ _ENDING_LABELS = {
     EndingKind.PROJECT_GRANT: _("Project grant"),
     EndingKind.MANAGER: _("Manager role"),
     EndingKind.GROUP_MEMBER: _("Group membership"),
+    EndingKind.GROUP_GRANT: _("Project roles of a group"),
+    EndingKind.GROUP_MANAGER: _("Manager roles of a group"),
 }
 
 #: What expires within this time is pointed out, and what expires within a day is urgent.
@@ -251,6 +253,8 @@ def _ending_rows(page: ConsolePage, ending: Sequence[EndingRole]) -> Iterator[tu
         holder = (
             page.entity_link(display_user(page, item.holder))
             if isinstance(item.holder, Subject)
+            else ui.link(item.holder.name, GROUP.path_of(item.holder))
+            if isinstance(item.holder, Group)
             else escape(item.holder.name)
         )
         name = ui.named(t(_ENDING_LABELS[item.kind]), target.href, target.name)
@@ -258,15 +262,15 @@ def _ending_rows(page: ConsolePage, ending: Sequence[EndingRole]) -> Iterator[tu
 
 
 def _resource_key(ending: EndingRole) -> ResourceKey | None:
-    """Where the roles are; None for a group."""
+    """Where the roles are; None for a membership."""
     match ending.entity:
-        case UserGrant(project_grant_id=str(grant_id)):
+        case UserGrant(project_grant_id=str(grant_id)) | GroupGrant(project_grant_id=str(grant_id)):
             return ResourceKey(ManagerLevel.PROJECT_GRANT, grant_id)
-        case UserGrant(project_id=project_id):
+        case UserGrant(project_id=project_id) | GroupGrant(project_id=project_id):
             return ResourceKey(ManagerLevel.PROJECT, project_id)
         case ProjectGrant(id=grant_id):
             return ResourceKey(ManagerLevel.PROJECT_GRANT, grant_id)
-        case Manager(resource=resource):
+        case Manager(resource=resource) | GroupManager(resource=resource):
             return resource
         case _:
             return None

@@ -23,13 +23,15 @@ class ExpiringCredentialRepresentation(Representation):
 
 
 class EndingRoleRepresentation(Representation):
-    """A user grant, project grant, manager role or group membership that ends within 30 days. `user_id` is null for a
-    project grant, whose organization is `organization_id`."""
+    """A user grant, project grant, manager role, group membership, or project roles or manager roles of a group, which
+    end within 30 days. `organization_id` is set for a project grant, `group_id` for what is of a group, `user_id` for
+    what one user has."""
 
     kind: EndingKind
     id: str
     user_id: str | None
     organization_id: str | None
+    group_id: str | None
     ends_at: DateTime
 
 
@@ -89,7 +91,8 @@ def _represent_ending(call: OperationCall[Any], organization_id: str | None) -> 
             ending,
             id=ending.entity.id,
             user_id=ending.holder.user.id if isinstance(ending.holder, Subject) else None,
-            organization_id=None if isinstance(ending.holder, Subject) else ending.holder.id,
+            organization_id=ending.holder.id if isinstance(ending.holder, Organization) else None,
+            group_id=getattr(ending.entity, "group_id", None),
         )
         for ending in call.services.overview.list_ending(organization_id, principal=call.principal)
     ]

@@ -115,8 +115,12 @@ class SqlGroupGrantStore(SqlEntityStore[GroupGrant], GroupGrantStore):
         rows = GRANT_TABLE.select.where(group_grants.c.group_id == group_id)
         return self._page_newest_first(GRANT_TABLE, rows, request, search_column=group_grants.c.project_id)
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupGrant, ...]:
-        return self._list_ending(after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupGrant, ...]:
+        # Few groups have roles with an end: those of all organizations are read.
+        scopes = () if organization_id is None else (group_grants.c.organization_id == organization_id,)
+        return self._list_ending(after, until, limit, *scopes)
 
 
 #: The column with the foreign key that cascades from the resource, and its target. Those of the organization are
@@ -142,8 +146,12 @@ class SqlGroupManagerStore(SqlEntityStore[GroupManager], GroupManagerStore):
         rows = MANAGER_TABLE.select.where(group_managers.c.group_id == group_id)
         return self._page_newest_first(MANAGER_TABLE, rows, request)
 
-    def list_ending(self, after: datetime | None, until: datetime, limit: int) -> tuple[GroupManager, ...]:
-        return self._list_ending(after, until, limit)
+    def list_ending(
+        self, after: datetime | None, until: datetime, limit: int, *, organization_id: str | None = None
+    ) -> tuple[GroupManager, ...]:
+        # Few groups have roles with an end: those of all organizations are read.
+        scopes = () if organization_id is None else (group_managers.c.organization_id == organization_id,)
+        return self._list_ending(after, until, limit, *scopes)
 
 
 class SqlGroupMappingStore(SqlEntityStore[GroupMapping], GroupMappingStore):
