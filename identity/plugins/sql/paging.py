@@ -14,6 +14,10 @@ from identity.storage.paging import MAX_COUNTED_ROWS, PageCursor, PageRequest, R
 ValueT = TypeVar("ValueT")
 SortColumns = Mapping[str, ColumnElement[Any]]
 
+#: Matches of a search that are sorted after they are found. Sorting this many costs less than looking for frequent ones
+#: in the order of the list, if they come late in it.
+_MAX_SORTED_MATCHES = 2 * MAX_COUNTED_ROWS
+
 _LAST_CODE_POINT = "\U0010ffff"
 
 
@@ -41,10 +45,10 @@ class PagedSqlStore(SqlStore):
         total = None
         if request.query and (search_column is not None or "search_text" in table.c):
             statement, total = self._filter_by_search(
-                statement, table, table.c.id if search_column is None else search_column, request.query
+                rows, statement, table.c.id if search_column is None else search_column, request.query
             )
         elif request.with_total:
-            total = RowTotal.from_count(len(self._first_ids(statement, table)))
+            total = RowTotal.from_count(len(self._first_ids(statement, table, MAX_COUNTED_ROWS)))
         order = (orders[sort.key], table.c.id)
         if request.cursor is not None:
             after_cursor = _cursor_condition(order, request.cursor)
@@ -73,17 +77,21 @@ class PagedSqlStore(SqlStore):
         return self._page(rows, statement, request, orders, usual=newest_first, search_column=search_column)
 
     def _filter_by_search(
-        self, statement: Select[Any], table: Table, search_column: ColumnElement[Any], query: str
+        self, rows: MappedTable[ValueT], statement: Select[Any], search_column: ColumnElement[Any], query: str
     ) -> tuple[Select[Any], RowTotal]:
         """The statement filtered by the query, and the number of matches. Rare matches come from the index with the
         texts. Frequent ones turn up soon enough in the index of the sort key."""
         searched = statement.where(_matches_referenced_search(search_column, query))
-        ids = self._first_ids(searched, table)
-        few = len(ids) <= MAX_COUNTED_ROWS
-        return (statement.where(table.c.id.in_(ids)) if few else searched), RowTotal.from_count(len(ids))
+        ids = self._first_ids(searched, rows.table, _MAX_SORTED_MATCHES)
+        total = RowTotal.from_count(len(ids))
+        if len(ids) > _MAX_SORTED_MATCHES:
+            return searched, total
+        # Only by id: with the other conditions, SQLite would read all rows that they select, in the list's order.
+        return rows.select.where(rows.table.c.id.in_(ids)), total
 
-    def _first_ids(self, statement: Select[Any], table: Table) -> Sequence[str]:
-        return [row[0] for row in self._fetch_all(statement.with_only_columns(table.c.id).limit(MAX_COUNTED_ROWS + 1))]
+    def _first_ids(self, statement: Select[Any], table: Table, limit: int) -> Sequence[str]:
+        """One more than the limit if there are more."""
+        return [row[0] for row in self._fetch_all(statement.with_only_columns(table.c.id).limit(limit + 1))]
 
 
 def _matches_referenced_search(column: ColumnElement[Any], query: str) -> ColumnElement[bool]:

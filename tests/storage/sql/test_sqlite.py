@@ -3,16 +3,18 @@
 import itertools
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.organizations import Organization
+from identity.domain.users import User
 from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.engines import open_migration_engine
 from identity.plugins.sql.migrations import REVISIONS
@@ -23,7 +25,11 @@ from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
+from identity.storage.paging import PageRequest, ResultPage, RowTotal
 from identity.storage.stores.purges import PurgeKind
+from identity.storage.stores.users import UserKind
+
+ValueT = TypeVar("ValueT")
 
 
 @pytest.fixture
@@ -163,26 +169,53 @@ def test_row_count_is_estimated(backend: SqlBackend) -> None:
         assert [storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, limit) for limit in (2, 31)] == [30, 30]
 
 
+def _count_steps(storage: Storage, call: Callable[[], ValueT]) -> tuple[ValueT, int]:
+    """The result, and how many hundreds of steps SQLite took for it."""
+    steps = itertools.count()
+    driver = storage.connection.core.connection.driver_connection  # type: ignore[attr-defined]
+    driver.set_progress_handler(lambda: next(steps) < 0, 100)
+    found = call()
+    driver.set_progress_handler(None, 0)
+    return found, next(steps)
+
+
+def _add_people(backend: SqlBackend, size: int, name: str) -> Organization:
+    organization = make.organization(name=name, primary_domain=f"{name}.localhost")
+    people = [make.human_user(organization, user_name=f"u{number:04}") for number in range(size)]
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(organization)
+        storage.users.add_many(people)
+        storage.sessions.add(make.session(people[0]))
+    return organization
+
+
 def test_deletion_impact_reads_a_limited_number_of_rows(backend: SqlBackend) -> None:
-    small, large = (make.organization(name=name, primary_domain=f"{name}.localhost") for name in ("small", "large"))
+    small, large = (_add_people(backend, size, name) for size, name in ((1000, "small"), (4000, "large")))
 
     def count(organization: Organization) -> tuple[DeletionImpact, int]:
-        """The counts, and how many hundreds of steps SQLite took."""
-        steps = itertools.count()
         with backend.read_session() as storage:
-            driver = storage.connection.core.connection.driver_connection  # type: ignore[attr-defined]
-            driver.set_progress_handler(lambda: next(steps) < 0, 100)
-            found = storage.deletion_impact.count(DeletionTarget.ORGANIZATION, organization.id, NOW)
-            driver.set_progress_handler(None, 0)
-        return found, next(steps)
+            target = partial(storage.deletion_impact.count, DeletionTarget.ORGANIZATION, organization.id, NOW)
+            return _count_steps(storage, target)
 
-    for organization, size in ((small, 1000), (large, 4000)):
-        with committed_transaction(backend, ContractTransactionManager()) as storage:
-            storage.organizations.add(organization)
-            people = [make.human_user(organization, user_name=f"u{number:04}") for number in range(size)]
-            storage.users.add_many(people)
-            storage.sessions.add(make.session(people[0]))
     (exact, few), (estimate, many) = count(small), count(large)
     assert exact == DeletionImpact(users=1000, sessions=1)
     assert estimate == DeletionImpact(users=1000, sessions=1, is_exact=False)
     assert many < few * 1.2
+
+
+def test_search_reads_the_users_of_an_organization_once(backend: SqlBackend) -> None:
+    """However late the matches come in the order of the list."""
+    organization = _add_people(backend, 2000, "acme")
+    with backend.read_session() as storage:
+
+        def page(query: str) -> Callable[[], ResultPage[User]]:
+            request = PageRequest(query=query, with_total=True)
+            return partial(storage.users.page, organization.id, UserKind.HUMAN, request)
+
+        scan = "SELECT count(*) FROM users WHERE organization_id = ? AND kind = 'human' AND search_text LIKE ?"
+        connection = storage.connection.core  # type: ignore[attr-defined]
+        _, once = _count_steps(storage, partial(connection.exec_driver_sql, scan, (organization.id, "%nobody%")))
+        for query, found in (("nobody", 0), ("u1999", 1)):
+            result, steps = _count_steps(storage, page(query))
+            assert result.total == RowTotal(found)
+            assert steps < once * 1.3
