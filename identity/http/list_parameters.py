@@ -18,6 +18,7 @@ DESCENDING_PREFIX = "-"
 DEFAULT_PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
 MAX_QUERY_LENGTH = 200
+_MAX_OFFSET_DIGITS = 9
 
 _STATES = {"": None, "active": True, "deactivated": False}
 
@@ -34,7 +35,9 @@ def parse_sort(text: str) -> SortOrder:
 def cursor_scope(request: Request) -> str:
     """What a cursor is bound to: the list's path with its filters."""
     filters = sorted(
-        (name, value) for name, value in request.GET.items() if name not in (ListParameters.CURSOR, LIMIT_PARAM)
+        (name, value)
+        for name, value in request.GET.items()
+        if name not in (ListParameters.CURSOR, ListParameters.OFFSET, LIMIT_PARAM)
     )
     return "&".join([request.path, *(f"{name}={value}" for name, value in filters)])
 
@@ -51,6 +54,8 @@ class ListParameters:
     """The parameters of a request, as the page of a list that they ask for, and what leads to the next one."""
 
     CURSOR = "cursor"
+    #: Beside a cursor, on pages: how many rows come before.
+    OFFSET = "offset"
 
     @staticmethod
     def read(request: Request, *, usual: int = DEFAULT_PAGE_SIZE, orders: Collection[str] = ()) -> PageRequest:
@@ -83,6 +88,15 @@ class ListParameters:
         if page.total is None and page.next_cursor is None and ListParameters.CURSOR not in request.GET:
             return RowTotal(len(page))
         return page.total
+
+    @staticmethod
+    def offset(request: Request) -> int | None:
+        """The number of rows on the pages before, as the link to this page says. It is only displayed; None if it is
+        missing or malformed."""
+        if ListParameters.CURSOR not in request.GET:
+            return 0
+        text = request.GET.get(ListParameters.OFFSET, "")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_OFFSET_DIGITS else None
 
     @staticmethod
     def next_cursor(request: Request, cursor: PageCursor | None) -> str | None:

@@ -29,7 +29,7 @@ MAX_SELECTED_ROWS = 200
 
 #: Cells in the order of the columns; the first one names the row, the last one holds the buttons, if there are any.
 Cells = Sequence[object]
-_OF_ONE_PAGE = frozenset({ListParameters.CURSOR, SELECTION_PARAM})
+_OF_ONE_PAGE = frozenset({ListParameters.CURSOR, ListParameters.OFFSET, SELECTION_PARAM})
 RowT = TypeVar("RowT")
 
 
@@ -158,7 +158,7 @@ class ListView(Generic[RowT]):
         found = resource_list.fetch(page, page_request)
         parameters = {name: value for name, value in request.GET.items() if name not in _OF_ONE_PAGE}
         columns = list(self._columns(page_request.sort, parameters))
-        cursor = ListParameters.next_cursor(request, found.next_cursor)
+        cursor, offset = ListParameters.next_cursor(request, found.next_cursor), ListParameters.offset(request)
         rows, bulk = resource_list.rows(page, found.items), self._bulk_actions()
         if bulk:
             rows = self._selectable(found.items, rows)
@@ -188,7 +188,8 @@ class ListView(Generic[RowT]):
             "new": "" if resource_list.is_created_from_section else resource_list.create_button(page, self.path),
             "beside": resource_list.action(page),
             "first": self._path_with(parameters) if page_request.cursor is not None else "",
-            "next": "" if cursor is None else self._path_with({**parameters, ListParameters.CURSOR: cursor}),
+            "offset": offset,
+            "next": "" if cursor is None else self._path_with({**parameters, **_next_page(cursor, offset, len(found))}),
         }
 
     def _bulk_actions(self) -> Sequence[tuple[str, str]]:
@@ -236,9 +237,15 @@ class ListView(Generic[RowT]):
     def _path_with(self, parameters: Mapping[str, str], present: Mapping[str, str] = MappingProxyType({})) -> str:
         """The list with these parameters, at the page that those ``present`` name."""
         path: str = self.page.request.path
-        if ListParameters.CURSOR in present:
-            parameters = {**parameters, ListParameters.CURSOR: present[ListParameters.CURSOR]}
+        place = (ListParameters.CURSOR, ListParameters.OFFSET)
+        parameters = {**parameters, **{name: present[name] for name in place if name in present}}
         return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def _next_page(cursor: str, offset: int | None, count: int) -> Mapping[str, str]:
+    """The parameters that lead there from a page with ``count`` rows."""
+    position = {} if offset is None else {ListParameters.OFFSET: str(offset + count)}
+    return {ListParameters.CURSOR: cursor, **position}
 
 
 def list_section(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -14,6 +15,7 @@ from identity.pages.layout import NavigationItem
 from identity.plugins.console.user_sections import UserSection, UserSectionRow
 from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
+from identity.storage import paging
 from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
@@ -104,8 +106,31 @@ def test_user_list_search_and_total(world: World, owner: Browser, organization: 
     assert found(f"grace%40{organization.primary_domain}") == ["Grace Hopper"]
     assert found("nobody") == []
     assert "4 in all" in users(owner, organization)
-    assert "2 on this page, 4 in all" in users(owner, organization, "?limit=2")
+    assert "1–2 of 4" in users(owner, organization, "?limit=2")
     assert "1 in all" in users(owner, organization, "?q=hopp")
+
+
+def test_list_says_which_of_how_many_rows_it_shows(
+    world: World, owner: Browser, organization: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_people(world, organization)
+
+    def shown_rows(href: str) -> str:
+        text: str = owner.open(href).html.select_one(".pagination p").get_text()
+        return text
+
+    path = f"/console/organizations/{organization.id}/users?limit=3"
+    assert shown_rows(path) == "1–3 of 4"
+    following = owner.click("Next page").request.path_qs
+    assert shown_rows(following) == "4 of 4"
+    assert shown_rows(following.replace("limit=3", "limit=1")) == "4 of 4"
+    # The number is only displayed, so the page does not depend on it.
+    for offset in ("", "-1", "9", "1e3", "٣", "9" * 10):
+        assert shown_rows(re.sub(r"offset=\d+", f"offset={quote(offset)}", following)) == "1 on this page"
+    monkeypatch.setattr(paging, "MAX_COUNTED_ROWS", 2)
+    assert shown_rows(path) == "1–3 of more than 3"
+    assert shown_rows(f"{path}&limit=1".replace("limit=3&", "")) == "1 of more than 2"
+    assert shown_rows(following) == "4 of 4"
 
 
 def test_user_list_sort_by_heading_persists_over_pages(
