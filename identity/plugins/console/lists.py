@@ -237,8 +237,8 @@ class ListView(Generic[RowT]):
     def _path_with(self, parameters: Mapping[str, str], present: Mapping[str, str] = MappingProxyType({})) -> str:
         """The list with these parameters, at the page that those ``present`` name."""
         path: str = self.page.request.path
-        place = (ListParameters.CURSOR, ListParameters.OFFSET)
-        parameters = {**parameters, **{name: present[name] for name in place if name in present}}
+        position = (ListParameters.CURSOR, ListParameters.OFFSET)
+        parameters = {**parameters, **{name: present[name] for name in position if name in present}}
         return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
