@@ -9,6 +9,7 @@ from identity import instrumentation
 from identity.http.cookies import cookie_headers
 from identity.http.cors import cors_headers, preflight_response
 from identity.http.request_services import RequestServices
+from identity.http.security_policy import IMPERSONATION_DENIAL, ImpersonationDenied
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import MethodNotAllowed, OAuthError, RequestTooLarge
@@ -53,7 +54,8 @@ class EndpointHandler:
         shows = "GET" in endpoint.methods and not endpoint.writes
         self._methods = frozenset(endpoint.methods) | ({"HEAD"} if shows else set())
         self._may_lag = endpoint.allows_stale_reads and identity.backend.has_standby
-        self.reads_browser_state = endpoint.host is EndpointHost.LOGIN
+        # Without the storage it is unknown whose session it is.
+        self.reads_browser_state = endpoint.host is EndpointHost.LOGIN and endpoint.uses_storage
         self._identity = identity
 
     def is_preflight(self, method: str, requested_method: str | None) -> bool:
@@ -73,7 +75,12 @@ class EndpointHandler:
             raise MethodNotAllowed(self.endpoint.methods)
 
     def handle(self, request: ProtocolRequest, request_services: RequestServices) -> ProtocolResponse:
-        """The endpoint's response. Raises its errors."""
+        """The endpoint's response. Raises its errors; ImpersonationDenied in a session in which a manager is signed in
+        as a person, unless the endpoint allows it."""
+        if not self.endpoint.allows_impersonators and request.browser_state.sessions:
+            accounts = request_services.services.sessions.list_by_secrets(request.browser_state.sessions.values())
+            if any(account.session.is_impersonated for account in accounts):
+                raise ImpersonationDenied(IMPERSONATION_DENIAL)
         answer = self._handle_on_standby(request, request_services) if self._may_lag else None
         if answer is None:
             request_services.context = request_services.create_context()

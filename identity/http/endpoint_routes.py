@@ -17,6 +17,7 @@ from identity.http.endpoint_handler import (
     response_headers,
 )
 from identity.http.environ_keys import ENDPOINT_RESULT_KEY
+from identity.http.security_policy import ImpersonationDenied
 from identity.provider.context import Context
 from identity.provider.endpoint import EndpointHost
 from identity.provider.protocol_request import NO_BROWSER_STATE, ProtocolRequest, ProtocolResponse
@@ -99,6 +100,14 @@ def request_context(request: Request) -> Context:
 def create_endpoint_view(handler: EndpointHandler) -> Callable[[Request], Response]:
 
     def view(request: Request) -> Response:
+        try:
+            return respond(request)
+        except ImpersonationDenied:
+            # Pages about errors name the manager without reading.
+            _ = request.signed_in_account, request.impersonator
+            raise
+
+    def respond(request: Request) -> Response:
         outcome: EndpointResult | None = request.environ.get(ENDPOINT_RESULT_KEY)
         if outcome is not None:
             return _render_result(request, outcome)

@@ -1,7 +1,8 @@
 """A manager who is signed in as a person can only look: requests that may write are refused, except leaving.
 
 The one place where this is decided for every view, those of plugins included. The console is closed by the security
-policy, the protocol by the authorization endpoint; management tokens are not of a browser's session.
+policy. Protocol endpoints at the login host are closed unless they allow impersonators, as the authorization endpoint
+does, which refuses more itself; those at other hosts get no cookies. Management tokens are not of a browser's session.
 """
 
 from collections.abc import Callable
@@ -11,11 +12,10 @@ from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.domain.errors import Denied
 from identity.domain.sessions import SignedInAccount
 from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
 from identity.http.route_predicates import route_credential
-from identity.http.security_policy import IMPERSONATION_DENIAL
+from identity.http.security_policy import IMPERSONATION_DENIAL, ImpersonationDenied
 from identity.http.transactions import needs_transaction
 
 View = Callable[[object, Request], Response]
@@ -23,10 +23,6 @@ View = Callable[[object, Request], Response]
 END_IMPERSONATION_ROUTE = "impersonation.end"
 #: The routes that an impersonated session may post to.
 ALLOWED_ROUTES = frozenset({END_IMPERSONATION_ROUTE, "sign_out"})
-
-
-class ImpersonationDenied(Denied):
-    """Only the person themselves may do this."""
 
 
 def impersonated_account(request: Request) -> SignedInAccount | None:

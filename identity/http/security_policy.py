@@ -7,6 +7,7 @@ from pyramid.request import Request, RequestLocalCache
 from pyramid.security import Allowed, Denied
 
 from identity.domain.audit import ActorKind
+from identity.domain.errors import Denied as DomainDenied
 from identity.domain.messages import gettext_lazy
 from identity.domain.users import Subject
 from identity.fair_semaphore import assign_organization
@@ -23,6 +24,11 @@ SIGNED_IN_PERMISSION = "signed in"
 
 #: Why a manager cannot do something while they are signed in as a person.
 IMPERSONATION_DENIAL = gettext_lazy("While you are signed in as someone else, you can only look at their account.")
+
+
+class ImpersonationDenied(DomainDenied):
+    """Only the person themselves may do this."""
+
 
 #: The default permission, which no role has: a view without a declared permission is closed.
 NEVER_PERMITTED = "nobody"

@@ -29,7 +29,9 @@ class Endpoint:
     never waits for the storage and is answered at once, whatever storage and threads are doing. ``is_blocking`` says
     that it waits for something other than the storage, outside of ``identity.concurrency``, and runs in a thread.
     Discovery lists the client authentication methods of an endpoint that ``authenticates_clients``, without those
-    that prove nothing if it ``refuses_public_clients``. ``cached_document`` finds the document that a GET returns to
+    that prove nothing if it ``refuses_public_clients``. At the login host an endpoint gets the browser's cookies; while
+    a manager is signed in as a person there, it is called only if it ``allows_impersonators``, and must itself refuse
+    them what only the person may do. ``cached_document`` finds the document that a GET returns to
     all clients, without reading the storage. ``token_claims`` returns what the endpoint answers about an access token,
     for the token preview: to whom presents it, or to a client that authenticates. It writes nothing, and raises
     InsufficientScope if the token opens nothing here."""
@@ -46,6 +48,7 @@ class Endpoint:
     is_blocking: bool = False
     authenticates_clients: bool = False
     refuses_public_clients: bool = False
+    allows_impersonators: bool = False
     cached_document: CachedDocumentFinder | None = None
     token_claims: Callable[[PresentedAccessToken, Context], Mapping[str, Any]] | None = None
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

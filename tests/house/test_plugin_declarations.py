@@ -164,6 +164,8 @@ def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
     }
     tested |= {"uses_storage", "is_blocking", "cached_document", "token_claims"}
     tested |= {"authenticates_clients", "refuses_public_clients"}
+    # tests/spec/test_impersonation.py
+    tested |= {"allows_impersonators"}
     assert {field.name for field in fields(Endpoint)} == tested
 
 

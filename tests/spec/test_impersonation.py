@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import pytest
@@ -12,10 +13,16 @@ from identity.domain.authentication import ACR_VALUES
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
+from identity.plugin_host import ENTRY_POINT_GROUP
+from identity.provider.context import Context
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.services.access_control import Principal
 from identity.testing.browser import Browser
+from identity.testing.fixtures import DEFAULT_PLUGINS, WorldFactory
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
+from tests.house.plugin_fixtures import offering
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -315,16 +322,81 @@ def test_every_route_refuses_what_writes(world: World, browser: Browser, ada: Hu
     assert is_impersonating(browser, ada)
 
 
-def test_every_page_of_the_console_is_closed(world: World, browser: Browser, ada: HumanUser) -> None:
+#: What answers a GET in such a session: everything else is refused, or needs another credential.
+OPEN_TO_READING = {
+    # The account, as its person sees it.
+    *("account", "account.activity", "account.activity.not-me", "account.applications", "account.browsers"),
+    *("account.data", "account.password", "account.profile", "account.security", "account.sessions", "home"),
+    # The account's profile instead, because these take a form.
+    *("account.profile.email", "account.switch", "impersonation.end", "pages.theme"),
+    # Leaving.
+    *("account.leaving", "sign_out", "signed_out", "protocol.end_session", "protocol.end_session.resume"),
+    # Pages and documents that are the same for everyone.
+    *("documentation.llms", "documentation.start", "email.confirmed", "password.changed", "password.reset"),
+    *("password.reset.sent", "healthz", "readyz", "management.browse", "management.openapi"),
+    *("protocol.keys", "protocol.metadata"),
+}
+#: Whose link or request is the credential: none of these exists here.
+LINKS = {"email.link", "login.again", "password.reset.link", "register.link"}
+#: The authorization endpoint without parameters.
+REFUSED_REQUESTS = {"protocol.authorize"}
+
+
+def test_every_route_is_closed_but_for_those_that_show_the_account(
+    world: World, browser: Browser, ada: HumanUser
+) -> None:
     world.assign_manager_role(ada, "ORG_OWNER")
     start(browser, ada)
-    paths = [route.pattern for route in _routes(world) if _is_page(route) and route.pattern.startswith("/console")]
-    assert len(paths) > 100
-    open_pages = {path for path in paths if browser.open(_path(path, ada)).status_int not in (403, 404, 405)}
-    assert not open_pages
+    statuses = {route.name: browser.open(_path(route.pattern, ada)).status_int for route in _routes(world)}
+    assert len([name for name in statuses if name.startswith("console")]) > 100
+    assert {name for name, status in statuses.items() if status == 200} == OPEN_TO_READING
+    unread = {name: status for name, status in statuses.items() if status not in (200, 403, 404, 405)}
+    # The management API and the other endpoints get no cookies.
+    assert {name for name, status in unread.items() if status != 401} == LINKS | REFUSED_REQUESTS
     browser.open("/console")
     assert browser.page.status_int == 403
     assert ada.display_name in banner(browser)
+
+
+def test_endpoints_of_plugins_are_closed_unless_they_allow_impersonators(
+    make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def list_users(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+        accounts = context.services.sessions.list_by_secrets(request.browser_state.sessions.values())
+        return ProtocolResponse(200, " ".join(account.subject.user.id for account in accounts).encode())
+
+    def count_cookies(request: ProtocolRequest, _context: Context) -> ProtocolResponse:
+        return ProtocolResponse(200, str(len(request.browser_state.sessions)).encode())
+
+    def endpoint(name: str, host: EndpointHost, **members: Any) -> Endpoint:
+        usual = {"methods": ("GET",), "discovery_member": None, "writes": False, "handle": list_users}
+        return Endpoint(name=name, path=f"/{name}", host=host, **usual | members)
+
+    plugin = offering(
+        "identity_endpoints",
+        *(endpoint(f"who-{host}", host) for host in EndpointHost),
+        endpoint("who-allowed", EndpointHost.LOGIN, allows_impersonators=True),
+        endpoint("who-alone", EndpointHost.LOGIN, uses_storage=False, handle=count_cookies),
+    )
+    monkeypatch.setattr("tests.house.plugin_fixtures.Offered", plugin, raising=False)
+    points = [*entry_points(group=ENTRY_POINT_GROUP)]
+    points.append(EntryPoint("who", "tests.house.plugin_fixtures:Offered", ENTRY_POINT_GROUP))
+    monkeypatch.setattr("identity.plugin_host.entry_points", lambda group: points)
+    world = make_world(**{"identity.plugins": f"memory {DEFAULT_PLUGINS} who"})
+    organization = world.make_organization()
+    ada, manager, browser = world.make_human_user(organization), world.make_human_user(organization), Browser(world)
+    world.assign_manager_role(manager, "ORG_OWNER")
+    browser.start_session(manager)
+    assert browser.open("/who-login").text == manager.id
+    start(browser, ada)
+    assert browser.open("/who-login").status_int == 403
+    assert ada.display_name in browser.page.html.h1.text
+    assert banner(browser)
+    paths = ("/who-allowed", "/who-issuer", "/who-base", "/who-alone")
+    assert [browser.open(path).text for path in paths] == [ada.id, "", "", "0"]
+    browser.open("/account/profile")
+    end(browser)
+    assert browser.open("/who-login").text == manager.id
 
 
 @pytest.mark.parametrize(

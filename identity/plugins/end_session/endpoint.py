@@ -209,6 +209,7 @@ ENDPOINT = Endpoint(
     methods=("GET", "POST"),
     discovery_member="end_session_endpoint",
     writes=True,
+    allows_impersonators=True,
     handle=handle,
 )
 
@@ -219,5 +220,6 @@ RESUME = Endpoint(
     methods=("GET",),
     discovery_member=None,
     writes=True,
+    allows_impersonators=True,
     handle=resume,
 )

@@ -357,6 +357,7 @@ ENDPOINT = Endpoint(
     methods=("GET", "POST"),
     discovery_member="authorization_endpoint",
     writes=True,
+    allows_impersonators=True,
     handle=handle,
 )
 
@@ -367,5 +368,6 @@ RESUME = Endpoint(
     methods=("GET",),
     discovery_member=None,
     writes=True,
+    allows_impersonators=True,
     handle=resume,
 )
