@@ -42,7 +42,8 @@ ROUTES = {
     "organization.read": "GET /organizations/{organization}; GET /organizations/{organization}/domains;"
     " GET /organizations/{organization}/domains/{domain}; GET /organizations/{organization}/policy;"
     " GET /organizations/{organization}/branding; GET /organizations/{organization}/figures;"
-    " GET /organizations/{organization}/mail-texts",
+    " GET /organizations/{organization}/mail-texts; GET /organizations/{organization}/first-steps;"
+    " POST /organizations/{organization}/first-steps/hide; POST /organizations/{organization}/first-steps/restore",
     "organization.write": "PATCH /organizations/{organization}; PATCH /organizations/{organization}/branding;"
     " PATCH /organizations/{organization}/mail-texts",
     "organization_domain.write": "POST /organizations/{organization}/domains;"

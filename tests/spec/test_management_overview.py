@@ -25,6 +25,22 @@ def test_overview_lists_expiring_refused_and_missing(world: World, owner: Servic
     assert key["id"]
 
 
+def test_first_steps_are_hidden_for_the_caller_alone(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+    path = f"/organizations/{owner.organization.id}/first-steps"
+    viewer = world.make_service_user_program(owner.organization)
+    world.assign_manager_role(viewer.user, "ORG_OWNER_VIEWER")
+    steps = api.get(path)
+    assert (steps["manager"], steps["project"], steps["hidden"]) == (True, False, False)
+    for _ in range(2):
+        assert api.post(f"{path}/hide", status=200)["hidden"]
+    assert api.get(path)["hidden"]
+    assert not ApiClient.for_user(viewer).get(path)["hidden"]
+    for _ in range(2):
+        assert not api.post(f"{path}/restore", status=200)["hidden"]
+    for action in ("hide", "restore"):
+        assert api.ask("POST", f"/organizations/{world.make_organization().id}/first-steps/{action}").status_int == 404
+
+
 def test_overview_counts_refusals(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     viewer = ApiClient.for_user(world.make_service_user_program(owner.organization))
     check_api_error(viewer.ask("GET", f"/organizations/{owner.organization.id}"), 403, "forbidden")

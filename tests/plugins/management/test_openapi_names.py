@@ -9,7 +9,8 @@ SCHEMA_NAMES = """
     AddGroupGrant AddGroupManager AddGroupMapping AddGroupMember AddManager AddPersonalAccessToken AddProjectGrant
     AddProjectRole AddServiceUserKey Address Application ApplicationList ApplicationRequest ApplicationRequestList
     ApplicationSecret ApplicationSecretList ApplicationType Attribute AttributeAccess AttributeList
-    AttributeMapping AttributeMappingList AttributeType AuditEvent AuditEventList Branding Carried Carrier
+    AttributeMapping AttributeMappingList AttributeType AuditEvent AuditEventList Branding CallerFirstSteps
+    Carried Carrier
     ChangeAddress ChangeApplication ChangeAttribute ChangeAttributeMapping ChangeBranding ChangeGroup
     ChangeGroupGrant ChangeGroupManager ChangeGroupMapping ChangeGroupMember ChangeHumanUser ChangeMailServer
     ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject ChangeProjectGrant

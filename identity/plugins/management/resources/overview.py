@@ -7,9 +7,10 @@ from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import INSTANCE, ORGANIZATION
-from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 from identity.plugins.management.resources.audit_events import ActorRepresentation
+from identity.services.commands import Command
 from identity.services.overview import EndingKind, ExpiringCredentialKind
 
 
@@ -55,6 +56,13 @@ class GettingStartedRepresentation(Representation):
     service_user: bool
     key: bool
     manager: bool
+
+
+class CallerFirstStepsRepresentation(GettingStartedRepresentation):
+    """The steps to get started that the organization has taken, and whether the caller has hidden them. Each manager
+    decides for themselves."""
+
+    hidden: bool
 
 
 class OverviewRepresentation(Representation):
@@ -124,6 +132,26 @@ def _represent_instance(call: OperationCall[Instance]) -> OverviewRepresentation
     )
 
 
+def _represent_steps(call: OperationCall[Organization]) -> CallerFirstStepsRepresentation:
+    overview, organization_id = call.services.overview, call.entity.id
+    return CallerFirstStepsRepresentation.from_value(
+        overview.getting_started(organization_id),
+        hidden=overview.are_steps_hidden(organization_id, principal=call.principal),
+    )
+
+
+def _hide_steps(call: OperationCall[Organization], _: Command) -> CallerFirstStepsRepresentation:
+    call.services.overview.hide_steps(call.entity.id, principal=call.principal)
+    return _represent_steps(call)
+
+
+def _restore_steps(call: OperationCall[Organization], _: Command) -> CallerFirstStepsRepresentation:
+    call.services.overview.show_steps(call.entity.id, principal=call.principal)
+    return _represent_steps(call)
+
+
+_STEPS = ApiResource[None]("first_steps", CallerFirstStepsRepresentation, permission_subject="organization")
+_STEPS_PATH = ORGANIZATION / "first-steps"
 _OVERVIEWS = ApiResource[None]("instance_overview", OverviewRepresentation, permission_subject="audit_event")
 
 OPERATIONS = (
@@ -136,5 +164,22 @@ OPERATIONS = (
     ),
     _OVERVIEWS.get(
         INSTANCE / "instance/overview", "Shows what needs attention in the whole instance.", _represent_instance
+    ),
+    _STEPS.get(_STEPS_PATH, "Shows the steps to get started with an organization.", _represent_steps),
+    _STEPS.action(
+        "hide_first_steps",
+        _STEPS_PATH / "hide",
+        "Hides the steps to get started on the overview in the console, for the caller alone.",
+        EmptyCommand,
+        _hide_steps,
+        permission="organization.read",
+    ),
+    _STEPS.action(
+        "restore_first_steps",
+        _STEPS_PATH / "restore",
+        "Shows the steps to get started again, which the caller has hidden.",
+        EmptyCommand,
+        _restore_steps,
+        permission="organization.read",
     ),
 )
