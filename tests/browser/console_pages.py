@@ -194,6 +194,7 @@ show_page("console-users", f"{ORGANIZATION}/users", main=True, names=True)
 show_page("console-users-sorted-and-searched", f"{ORGANIZATION}/users?q=e&sort=-created_at&state=active&select=page")
 show_page("console-users-none", f"{ORGANIZATION}/users?{NOBODY}")
 show_page("console-users-selected", f"{ORGANIZATION}/users/selected/deactivate?selected={{e.person.id}}", names=True)
+show_page("console-users-delete", f"{ORGANIZATION}/users/selected/delete?selected={{e.person.id}}", names=True)
 show_page("console-users-add-to-group", f"{ORGANIZATION}/users/selected/add-to-group?selected={{e.person.id}}")
 show_page(
     "console-users-give-roles",

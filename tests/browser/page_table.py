@@ -50,7 +50,7 @@ UNOPENED = {
         f"console.{path}.selected.{action}": "like the same page of users, or like that of deactivating them"
         for path, actions in {
             "organizations.organization.users": "invite reactivate remove-from-group take-roles",
-            "organizations.organization.service-users": "add-to-group deactivate give-roles reactivate"
+            "organizations.organization.service-users": "add-to-group deactivate delete give-roles reactivate"
             " remove-from-group take-roles",
             "projects.project.user-grants": "deactivate reactivate",
             "project-grants.project_grant.user-grants": "deactivate delete reactivate",

@@ -20,6 +20,9 @@ from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
 from identity.plugins.console.routes import ConsoleRoute
 
+#: The text that is typed to confirm.
+CONFIRMATION_FIELD = "confirm_name"
+
 #: Shared by several actions.
 REACTIVATION_HINT = _("You can reactivate it later.")
 
@@ -78,7 +81,7 @@ class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
         super().__init__(context, request, resource_type=resource_type)
         self.action, self.title, self.is_creation = action, action.title, bool(action.already_done)
         if action.confirm is not None:
-            self.fields = ("confirm_name",)
+            self.fields = (CONFIRMATION_FIELD,)
 
     @property
     def submit_label(self) -> str:
@@ -104,14 +107,18 @@ class ActionPage(ResourcePage[EntityT], ConsoleFormPage):
         }
 
     def submit(self, form: Form) -> Response:
-        expected = self.confirmation_text
-        if expected and _comparable(form.text("confirm_name")) != _comparable(expected):
-            raise Invalid({"confirm_name": _("Type {name} to confirm.", name=expected)})
+        check_confirmation(form, self.confirmation_text)
         if self.action.already_done:
             self.redeem_submission_id(form, self.action.already_done)
         done = self.cancel_path if self.action.done is None else self.action.done(self, self.entity)
         answer = self.action.run(self, self.entity)
         return answer if isinstance(answer, Response) else self.redirect(self.path_with_flash(done))
+
+
+def check_confirmation(form: Form, expected: str) -> None:
+    """Raises Invalid unless this text was typed, if any is expected."""
+    if expected and _comparable(form.text(CONFIRMATION_FIELD)) != _comparable(expected):
+        raise Invalid({CONFIRMATION_FIELD: _("Type {name} to confirm.", name=expected)})
 
 
 def _comparable(name: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from identity.domain.errors import DomainError
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
 from identity.plugins.console.badges import EntityLink
@@ -22,6 +23,7 @@ class BulkAction(Generic[RowT]):
 
     ``run`` changes one row with the values of the form. It raises DomainError with the reason why not, and returns
     False if there was nothing to change. ``page`` is the class of a page that asks for more than a confirmation.
+    ``confirms_by_name`` asks to type the name of the entity to which the list belongs.
     """
 
     path: str
@@ -33,6 +35,7 @@ class BulkAction(Generic[RowT]):
     done: str = _("Done")
     run: Callable[[ConsolePage, RowT, Mapping[str, Any]], object] = lambda page, row, values: None
     is_destructive: bool = False
+    confirms_by_name: bool = False
     page: type[Any] | None = None
 
 
@@ -78,6 +81,30 @@ def reactivation(
         submit_label=_("Reactivate"),
         done=_("Reactivated"),
         run=lambda page, row, values: run(page, row),
+    )
+
+
+def deletion(
+    run: Callable[[ConsolePage, RowT], object], permission: str, title: CountedText, lead: str
+) -> BulkAction[RowT]:
+    """Refuses the caller's own row, which needs the page of that account."""
+
+    def run_for_others(page: ConsolePage, row: RowT, _values: Mapping[str, Any]) -> None:
+        if page.principal.id == getattr(row, "id", None):
+            raise DomainError(_("This is your account. Delete it on its page."))
+        run(page, row)
+
+    return BulkAction(
+        path="delete",
+        permission=permission,
+        label=_("Delete"),
+        title=title,
+        lead=lead,
+        submit_label=_("Delete"),
+        done=_("Deleted"),
+        run=run_for_others,
+        is_destructive=True,
+        confirms_by_name=True,
     )
 
 

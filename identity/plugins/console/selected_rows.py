@@ -19,6 +19,7 @@ from identity.domain.messages import gettext_lazy as _
 from identity.http.error_views import record_access_refusal
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form
+from identity.plugins.console.actions import CONFIRMATION_FIELD, check_confirmation
 from identity.plugins.console.badges import Badge, EntityLink
 from identity.plugins.console.bulk_actions import BulkAction, BulkActions, count_done
 from identity.plugins.console.console_page import Breadcrumbs
@@ -46,6 +47,8 @@ class SelectedRowsPage(ResourcePage[Any], ConsoleFormPage):
     ) -> None:
         super().__init__(context, request, resource_type=resource_type)
         self.resource_list, self.action = resource_list, action
+        if action.confirms_by_name:
+            self.fields = (CONFIRMATION_FIELD,)
 
     @property
     def _bulk(self) -> BulkActions[Any]:
@@ -93,10 +96,16 @@ class SelectedRowsPage(ResourcePage[Any], ConsoleFormPage):
             "danger": self.action.is_destructive,
             "results": [(self.entity_cell(link), "") for link in self.links],
             "is_done": False,
+            "name_to_type": self._confirmation_text,
         }
+
+    @property
+    def _confirmation_text(self) -> str:
+        return self.entity_name if self.action.confirms_by_name else ""
 
     def submit(self, form: Form) -> Response:
         """Raises Invalid for the form as a whole, and Conflict if it was sent before."""
+        check_confirmation(form, self._confirmation_text)
         values, links = self.parse_form(form), self.links
         self.redeem_submission_id(form)
         self.request.commit()

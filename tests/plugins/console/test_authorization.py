@@ -122,7 +122,7 @@ PAGES = {
     "project_grant.write": (*below(GRANT, "deactivate edit reactivate"), *below(PROJECT, "grants/new")),
     "project_role.read": below(PROJECT, "roles"),
     "project_role.write": below(f"{PROJECT}/roles", "new {key:.+}/delete {key:.+}/edit"),
-    "service_user.delete": below(ROBOT, "delete"),
+    "service_user.delete": (*below(ROBOT, "delete"), *below(f"{ORGANIZATION}/service-users/selected", "delete")),
     "service_user.read": (
         *below(ORGANIZATION, "service-users"),
         *below(ROBOT, "- access connect keys personal-access-tokens"),
@@ -158,7 +158,7 @@ PAGES = {
         *below(WEBHOOK, "deactivate deliveries/{delivery}/resend edit reactivate retire-previous-secret"),
         *below(WEBHOOK, "rotate-secret test"),
     ),
-    "user.delete": below(USER, "delete"),
+    "user.delete": (*below(USER, "delete"), *below(f"{ORGANIZATION}/users/selected", "delete")),
     "user.impersonate": below(USER, "impersonate"),
     "user.read": (*below(ORGANIZATION, "policy/preview token-preview users"), *below(USER, "- access mails security")),
     "user.write": (

@@ -5,11 +5,13 @@ from urllib.parse import urlencode
 
 import pytest
 
+from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
 from identity.services.access_control import Principal
 from identity.services.commands.groups import AddGroup
+from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -72,6 +74,40 @@ def test_confirmation_names_users_and_each_gets_a_result(
     _open(browser, _users(organization), "reactivate", anna.id)
     assert "1 of 1 is done" in browser.submit(form="page-form").text
     assert _is_active(world, anna)
+
+
+def test_deletion_needs_the_name_and_judges_each_user(world: World, organization: Organization) -> None:
+    caller, anna, bert, chief, stranger = (
+        world.make_human_user(home)
+        for home in (organization, organization, organization, organization, world.make_organization())
+    )
+    world.assign_manager_role(caller, "ORG_USER_MANAGER", resource=Resource.of_organization(organization.id))
+    world.assign_manager_role(chief, "IAM_OWNER", resource=Resource.INSTANCE)
+    with world.transaction_services() as services:
+        hold = CreateLegalHold(kind=LegalHoldKind.USER, held_id=bert.id, reason="Case 12/2027")
+        services.legal_holds.create(hold)
+    browser = Browser(world)
+    browser.start_session(caller)
+    everyone = (caller, anna, bert, chief, stranger)
+    _open(browser, _users(organization), "delete", *(person.id for person in everyone))
+    assert "Delete 4 users?" in browser.page.text, "one is of another organization"
+    page = browser.submit({"confirm_name": "yes"}, form="page-form")
+    assert page.status_int == 422
+    assert f"Type {organization.name} to confirm." in page.text
+    assert len(world.audit_events(event="user.removed")) == 0
+    page = browser.submit({"confirm_name": organization.name}, form="page-form")
+    assert "1 of 4 is done" in page.text
+    for reason in ("This is your account", "legal hold", "manager roles beyond your own"):
+        assert reason in page.text
+    [event] = world.audit_events(event="user.removed")
+    assert event.object_id == anna.id
+
+
+def test_selected_service_users_are_deleted(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.make_service_user_program(organization).user
+    _open(owner, _users(organization, "service-users"), "delete", robot.id)
+    assert "1 of 1 is done" in owner.submit({"confirm_name": organization.name}, form="page-form").text
+    assert [event.object_id for event in world.audit_events(event="service_user.removed")] == [robot.id]
 
 
 def test_form_of_selected_rows_counts_once(world: World, owner: Browser, organization: Organization) -> None:

@@ -14,7 +14,7 @@ from identity.domain.user_imports import format_csv_row
 from identity.domain.users import HumanUser, ServiceUser, Subject, User
 from identity.pages.transactional_mails import TransactionalMails
 from identity.plugins.console.badges import EntityLink
-from identity.plugins.console.bulk_actions import BulkAction, BulkActions, deactivation, reactivation
+from identity.plugins.console.bulk_actions import BulkAction, BulkActions, deactivation, deletion, reactivation
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.resource_types import SERVICE_USER, USER
 from identity.plugins.console.resources.held_grants import GrantProjectPage
@@ -219,6 +219,15 @@ USER_BULK_ACTIONS = BulkActions[HumanUser](
             lambda n: ngettext_lazy("Reactivate {n} user?", "Reactivate {n} users?", n),
             _("They can sign in again, with the password from before."),
         ),
+        deletion(
+            lambda page, user: page.services.users.remove(user.id, principal=page.principal),
+            "user.delete",
+            lambda n: ngettext_lazy("Delete {n} user?", "Delete {n} users?", n),
+            _(
+                "This cannot be undone. The accounts are deleted with their roles, sessions and tokens, and"
+                " applications no longer recognise these people. Accounts under a legal hold stay."
+            ),
+        ),
         BulkAction[HumanUser](
             path="export",
             permission="user.write",
@@ -246,6 +255,15 @@ SERVICE_USER_BULK_ACTIONS = BulkActions[ServiceUser](
             "service_user.write",
             lambda n: ngettext_lazy("Reactivate {n} service user?", "Reactivate {n} service users?", n),
             _("Their keys, secrets and tokens that have not expired work again."),
+        ),
+        deletion(
+            lambda page, user: page.services.service_users.remove(user.id, principal=page.principal),
+            "service_user.delete",
+            lambda n: ngettext_lazy("Delete {n} service user?", "Delete {n} service users?", n),
+            _(
+                "This cannot be undone. Their keys, secrets, tokens and roles are deleted, and their programs stop"
+                " working."
+            ),
         ),
     ),
 )
