@@ -166,6 +166,7 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry) -> Capabili
             *((Proof.PASSWORD_FACTOR, _is_directory_account(directory)) for directory in protocol.directories.values()),
             *((item[0], item[2]) for item in offered if len(item) > 2),
         ),
+        directories=protocol.directories,
     )
 
 

@@ -1,8 +1,8 @@
 """What the listed plugins are, what they add, and their settings, for operators. No value can contain a secret."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,6 +46,16 @@ def summarize_settings(prefix: str, settings: Any) -> Iterator[SettingSummary]:
             value, (default, text) = getattr(settings, item.name), described[item.name]
             is_default = item.default is not MISSING and value == item.default
             yield SettingSummary(prefix + item.name, _shown_value(item.name, value), default, is_default, text)
+
+
+def find_directory_plugin(plugins: Iterable[PluginSummary], directory: str, *, with_paths: bool) -> PluginSummary:
+    """The plugin that offers the directory. Without ``with_paths``, names of files are left out: they are the
+    operator's."""
+    [plugin] = (item for item in plugins if directory in item.offers.get("directory", ()))
+    if with_paths:
+        return plugin
+    settings = (replace(item, value=None) if item.name.endswith("_file") else item for item in plugin.settings)
+    return replace(plugin, settings=tuple(settings))
 
 
 def _shown_value(name: str, value: object) -> str | None:

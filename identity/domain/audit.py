@@ -47,6 +47,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
     for subject, verbs in {
         "instance": ("bootstrapped",),
         "organization": ("created", "changed", "deactivated", "reactivated", "removed", "exported", "imported"),
+        "directory": ("tested",),
         "domain": ("asked", "verified", "asserted", "removed"),
         "project": ("created", "changed", "deactivated", "reactivated", "removed"),
         "project_role": ("added", "changed", "removed"),

@@ -63,6 +63,12 @@ class Directory(ABC, Generic[EntryT]):
         a ``subject`` the entry is not linked: create an account with exactly the typed name, or none. ``hashed`` is
         stored in place of a password: it is the hash of an unknown one."""
 
+    def check_servers(self) -> Iterable[tuple[str, str]]:
+        """Log in to each server and search for people, as a sign-in does. Address, and what failed in a sentence made
+        with ``gettext_lazy``; empty if all is right. Neither contains a secret. Raises
+        DirectoryUnavailable."""
+        return ()
+
     def simulate_query(self, login_name: LoginName) -> None:
         """Take about as long as a query, but not longer if the directory is slow or unavailable."""
         with suppress(DirectoryUnavailable):

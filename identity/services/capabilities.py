@@ -1,9 +1,10 @@
 """What the loaded plugins offer for the registration of applications."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 
 #: Whether a user, given with the services, could sign in by a method while holding a role at the instance.
@@ -31,6 +32,12 @@ class ResponseTypeCapability:
     uses_front_channel: bool = False
 
 
+class DirectoryCapability(Protocol):
+    """See ``identity.provider.directory.Directory``."""
+
+    def serves_organization(self, organization: Organization) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """Names, in the order of the plugins; ``sign_in_methods`` also have labels.
@@ -38,7 +45,7 @@ class Capabilities:
     ``passwordless_factors`` are the methods that replace a password, ``federated_methods`` those of other identity
     providers, ``second_factors`` the factors that count beside a password, and ``mail_factors`` those of them that
     need a mailbox. ``sign_in_method_checks`` tell for methods of plugins, each with its factor, whether a user has
-    set it up."""
+    set it up. ``directories`` are by name."""
 
     authentication_methods: tuple[str, ...]
     grants_by_type: Mapping[str, GrantTypeCapability]
@@ -49,6 +56,7 @@ class Capabilities:
     second_factors: frozenset[str] = frozenset()
     mail_factors: frozenset[str] = frozenset()
     sign_in_method_checks: tuple[tuple[str, HasSignInMethod], ...] = ()
+    directories: Mapping[str, DirectoryCapability] = field(default_factory=dict)
 
     @property
     def grant_types(self) -> tuple[str, ...]:

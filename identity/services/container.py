@@ -26,6 +26,7 @@ from identity.services.capabilities import Capabilities
 from identity.services.consents import ConsentService
 from identity.services.cursors import CursorService
 from identity.services.deferred_storage import DeferredStorage
+from identity.services.directories import DirectoryService
 from identity.services.domains import OrganizationDomainService
 from identity.services.effective_access import EffectiveAccessService
 from identity.services.ends_of_roles import EndOfRolesService
@@ -442,6 +443,10 @@ class Services:
             self.groups.require_giving(group, principal, None)
 
         return UpstreamProviderService(self._state, self.access_control, self.instance_managers, require_giving)
+
+    @cached_property
+    def directories(self) -> DirectoryService:
+        return DirectoryService(self._state, self.access_control, self.capabilities.directories)
 
     @cached_property
     def webhooks(self) -> WebhookService:

@@ -32,6 +32,7 @@ from identity.services.webhooks import AttemptResult
 from identity.testing.world import ServiceUserProgram
 from tests.browser.example_company import CompanyUser, ExampleCompany
 from tests.browser.page_scenarios import LONG, LONG_WORD
+from tests.directories import add_directory
 
 DOMAIN = f"{'-'.join(['a-rather-long-name'] * 3)}.example"
 CALLBACK = "https://invoices.example/signed-in/by/the/identity/service/callback"
@@ -102,6 +103,7 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         provider = CreateUpstreamProvider.build(
             name=project_name, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
         )
+        add_directory(world, organization)
         ids = {
             "provider": services.upstream_providers.create(organization.id, provider, principal=Principal.OPERATOR).id,
             "proven": proven,

@@ -296,6 +296,12 @@ show_page("console-provider-deactivate", f"{PROVIDER}/deactivate", names=True)
 show_page("console-provider-reactivate", "/upstream-providers/{e.ids[idle_provider]}/reactivate")
 show_page("console-provider-delete", f"{PROVIDER}/delete", names=True)
 
+# --- directories ------------------------------------------------------------------------------------------------------
+
+show_page("console-directories", f"{ORGANIZATION}/directories", names=True)
+show_page("console-directory", f"{ORGANIZATION}/directories/ldap", main=True, names=True)
+sent("console-directory-test", f"{ORGANIZATION}/directories/ldap/test", status=200, main=True, names=True)
+
 # --- plugins ----------------------------------------------------------------------------------------------------------
 
 show_page("console-plugins", "/instance/plugins", main=True)

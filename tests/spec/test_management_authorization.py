@@ -52,6 +52,7 @@ ROUTES = {
     "organization_policy.write": "PATCH /organizations/{organization}/policy;"
     " POST /organizations/{organization}/policy/effect",
     "instance.write": "POST /organizations/{organization}/domains/{domain}/assert; PATCH /instance/policy;"
+    " POST /organizations/{organization}/directories/{directory}/test;"
     " POST /instance/policy/effect; POST /instance/webhooks; GET /instance/mail-server; PATCH /instance/mail-server;"
     " POST /instance/mail-server/test; GET /instance/mails; POST /instance/mails/{mail}/retry;"
     " DELETE /instance/mails/{mail}; GET /instance/mail-texts; PATCH /instance/mail-texts",
@@ -125,6 +126,7 @@ ROUTES = {
     " DELETE /group-members/{group_member}; PATCH /group-grants/{group_grant}; DELETE /group-grants/{group_grant};"
     " PATCH /group-managers/{group_manager}; DELETE /group-managers/{group_manager}",
     "upstream_provider.read": "GET /organizations/{organization}/upstream-providers;"
+    " GET /organizations/{organization}/directories; GET /organizations/{organization}/directories/{directory};"
     " GET /upstream-providers/{upstream_provider}; GET /upstream-providers/{upstream_provider}/group-mappings;"
     " GET /group-mappings/{group_mapping}; GET /upstream-providers/{upstream_provider}/attribute-mappings;"
     " GET /attribute-mappings/{attribute_mapping}",

@@ -65,6 +65,8 @@ class NavigationSection:
 
 
 OVERVIEW_SECTION = NavigationSection("overview", _("Overview"), "overview", "organization.read")
+#: Shown if the ini file has a directory for the organization.
+DIRECTORIES_SECTION = "directories"
 ORGANIZATION_SECTIONS = (
     NavigationSection("users", _("Users"), "users", "user.read", "how-to/administrators/users"),
     NavigationSection("attributes", _("Attributes"), "settings", "attribute.read", "how-to/administrators/attributes"),
@@ -95,6 +97,7 @@ ORGANIZATION_SECTIONS = (
         "upstream_provider.read",
         "how-to/administrators/identity-providers",
     ),
+    NavigationSection(DIRECTORIES_SECTION, _("Directories"), "key", "upstream_provider.read", "how-to/operators/ldap"),
     NavigationSection("webhooks", _("Webhooks"), "webhook", "webhook.read", "how-to/administrators/webhooks"),
     NavigationSection("", _("Organization"), "organization", "organization.read"),
     NavigationSection("policy", _("Sign-in policy"), "lock", "organization.read", "how-to/administrators/policies"),
@@ -389,6 +392,10 @@ class ConsolePage(SignedInPage):
         if not organization:
             return section.permission in access.list_permissions(self.principal, Resource.INSTANCE)
         if self.organization is None:
+            return False
+        if section.name == DIRECTORIES_SECTION and not self.services.directories.list_of_organization(
+            self.organization
+        ):
             return False
         resource = Resource.of_organization(self.organization.id)
         if section.allows_partial_access:

@@ -1,6 +1,7 @@
 """LdapClient finds entries by login name and verifies passwords (RFC 4511 §4.2, RFC 4513 §5.1)."""
 
 import logging
+import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from identity.api.crypto import new_token
+from identity.api.pages import gettext_lazy as _
 from identity.api.plugins import FairSemaphore, InvalidSetting, NoFreeSlot
 from identity.api.sign_in import DirectoryUnavailable
 from identity.plugins.ldap.settings import LOGIN_PLACEHOLDER, LdapPluginSettings
@@ -90,14 +92,65 @@ class LdapClient:
         with suppress(DirectoryUnavailable):
             self._query_servers(lambda server: self._simulate_bind(server, login), seconds=_SHORT_TIMEOUT_SECONDS)
 
+    def check_servers(self) -> list[tuple[str, str]]:
+        """Each server, and why a sign-in would fail there; empty if it would not. Raises DirectoryUnavailable if the
+        limit of requests is reached."""
+        leave = self._acquire_slot()
+        try:
+            return [
+                (address, self._find_problem(_LdapServer(address, TIMEOUT_SECONDS)))
+                for address in self._settings.servers
+            ]
+        finally:
+            leave()
+
+    def _acquire_slot(self) -> "Callable[[], None]":
+        try:
+            return self._slots.acquire()
+        except NoFreeSlot:
+            raise DirectoryUnavailable("too many ask the directory") from None
+
+    def _find_problem(self, server: "_LdapServer") -> str:
+        from ldap3.core.exceptions import LDAPException
+        from pyasn1.error import PyAsn1Error
+
+        settings = self._settings
+        stages: list[str] = [_CONNECTING]
+        parts = urlsplit(server.address)
+        try:
+            socket.getaddrinfo(parts.hostname, parts.port or _PORTS[parts.scheme], type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return _("There is no host of this name.")
+        try:
+            password = settings.password()
+        except InvalidSetting:
+            return _("The service cannot read the file with its password.")
+        try:
+            with self._bind(server, settings.bind_dn, password, stages.append) as connection:
+                if connection is None:
+                    return _("The server refuses the service's DN or password.")
+                stages.append(_SEARCHING)
+                search_filter = settings.filter.replace(LOGIN_PLACEHOLDER, "*")
+                connection.search(settings.base, search_filter, attributes=[settings.id_attribute], size_limit=1)
+                code = connection.result.get("description")
+                entries = [item for item in connection.response or () if item.get("type") == "searchResEntry"]
+        except (LDAPException, PyAsn1Error, OSError, *_PROTOCOL_ERRORS):
+            return stages[-1]
+        if code == "noSuchObject":
+            return _("There is no entry {dn}, or the service may not see it.", dn=settings.base)
+        if code not in _EMPTY_RESULT_CODES:
+            return _SEARCHING
+        if not entries:
+            return _("The filter finds nobody below {dn}.", dn=settings.base)
+        if self._entry(entries[0], "") is None:
+            return _("Entries have no {attribute}.", attribute=settings.id_attribute)
+        return ""
+
     def _query_servers(self, question: "Callable[[_LdapServer], ResultT]", *, seconds: int | None = None) -> "ResultT":
         from ldap3.core.exceptions import LDAPException
         from pyasn1.error import PyAsn1Error
 
-        try:
-            leave = self._slots.acquire()
-        except NoFreeSlot:
-            raise DirectoryUnavailable("too many ask the directory") from None
+        leave = self._acquire_slot()
         try:
             for address in self._settings.servers:
                 try:
@@ -146,15 +199,22 @@ class LdapClient:
             return connection is not None
 
     @contextmanager
-    def _bind(self, ldap_server: "_LdapServer", dn: str, password: str) -> "Iterator[Connection | None]":
-        """A connection bound as this entry; None if the password is wrong. Raises LDAPException."""
+    def _bind(
+        self,
+        ldap_server: "_LdapServer",
+        dn: str,
+        password: str,
+        begin: "Callable[[str], object]" = lambda stage: None,
+    ) -> "Iterator[Connection | None]":
+        """A connection bound as this entry; None if the password is wrong. Raises LDAPException. ``begin`` is called
+        with what fails if the next stage does."""
         from ldap3 import Connection, Server, Tls
         from ldap3.core.exceptions import LDAPException
 
         parts = urlsplit(ldap_server.address)
         ca_file = None if self._settings.ca_file is None else str(self._settings.ca_file)
         tls = Tls(validate=ssl.CERT_REQUIRED)
-        tls.wrap_socket = partial(_start_tls, ssl.create_default_context(cafile=ca_file), ldap_server.seconds)
+        tls.wrap_socket = partial(_start_tls, ssl.create_default_context(cafile=ca_file), ldap_server.seconds, begin)
         server = Server(
             parts.hostname,
             port=parts.port or _PORTS[parts.scheme],
@@ -175,8 +235,11 @@ class LdapClient:
         )
         try:
             connection.open(read_server_info=False)
-            if parts.scheme == "ldap" and not connection.start_tls(read_server_info=False):
-                raise LDAPException("no TLS")
+            if parts.scheme == "ldap":
+                begin(_STARTING_TLS)
+                if not connection.start_tls(read_server_info=False):
+                    raise LDAPException("no TLS")
+            begin(_BINDING)
             bound = connection.bind(read_server_info=False)
             code = connection.result.get("description")
             if not bound and code not in _BIND_REFUSED_CODES:
@@ -220,10 +283,30 @@ _BIND_REFUSED_CODES = frozenset(
 )
 
 
-def _start_tls(context: ssl.SSLContext, seconds: int, connection: "Connection", do_handshake: bool = False) -> None:
+#: What failed, if the stage was not completed.
+_CONNECTING = _("The server does not answer.")
+_STARTING_TLS = _("The server does not offer StartTLS.")
+_SECURING = _("The server does not speak TLS as it should.")
+_VERIFYING = _("The certificate of the server is not trusted, has expired, or is for another name.")
+_BINDING = _("The server does not answer the login as it should.")
+_SEARCHING = _("The server refuses the search.")
+
+
+def _start_tls(
+    context: ssl.SSLContext,
+    seconds: int,
+    begin: "Callable[[str], object]",
+    connection: "Connection",
+    do_handshake: bool = False,
+) -> None:
     """Secure the connection in place of the library's function: OpenSSL verifies certificate and name."""
+    begin(_SECURING)
     connection.socket.settimeout(seconds)
-    connection.socket = context.wrap_socket(connection.socket, server_hostname=connection.server.host)
+    try:
+        connection.socket = context.wrap_socket(connection.socket, server_hostname=connection.server.host)
+    except ssl.SSLCertVerificationError:
+        begin(_VERIFYING)
+        raise
 
 
 def _decode_value(value: bytes) -> str:

@@ -66,6 +66,10 @@ class LdapDirectory(Directory[LdapEntry]):
         """Verifies the password by a bind. Raises DirectoryUnavailable."""
         return self._search.verify_password(found, password)
 
+    def check_servers(self) -> Iterable[tuple[str, str]]:
+        """Raises DirectoryUnavailable if too many requests run."""
+        return self._search.check_servers()
+
     def simulate_query(self, login_name: LoginName) -> None:
         """A search and a failing bind; at most a second if the directory is slow."""
         self._search.simulate_query(login_name.user_name)

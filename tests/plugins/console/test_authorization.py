@@ -83,7 +83,7 @@ PAGES = {
     ),
     "instance.read": below("/instance", "plugins plugins/{plugin} policy sent-mails webhooks"),
     "instance.write": (
-        *below(ORGANIZATION, "domains/{domain}/assert"),
+        *below(ORGANIZATION, "directories/{directory}/test domains/{domain}/assert"),
         *below("/instance", "mail-server mail-server/edit mail-texts mail-texts/{kind}/{language} policy/edit"),
         *below("/instance", "webhooks/new"),
     ),
@@ -139,7 +139,7 @@ PAGES = {
     "signing_key.write": ("/instance/signing-keys/rotate", "/instance/signing-keys/{signing_key}/delete"),
     "upstream_provider.delete": below(UPSTREAM, "delete"),
     "upstream_provider.read": (
-        *below(ORGANIZATION, "upstream-providers"),
+        *below(ORGANIZATION, "directories directories/{directory} upstream-providers"),
         *below(UPSTREAM, "- attribute-mappings group-mappings"),
     ),
     "upstream_provider.write": (
@@ -335,7 +335,11 @@ def test_unknown_and_foreign_ids_are_not_found(
             continue
         other_ids = ["nothing"]
         # Domains and roles of both estates have the same names.
-        if len(names) > 1 and names[-1] not in ("domain", "key:.+", "language") and "roles" not in cell.path:
+        if (
+            len(names) > 1
+            and names[-1] not in ("directory", "domain", "key:.+", "language")
+            and "roles" not in cell.path
+        ):
             other_ids.append(address(foreign, replace(cell, path=f"/{{{names[-1]}}}")).rpartition("/")[2])
             if names[-1] == "secret":
                 other_ids[-1] = foreign.path_values["client_secret" if "/applications/" in cell.path else "secret"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from identity.domain.attempts import FREE_ATTEMPTS
+from identity.domain.errors import Conflict
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.domain.users import HumanUser
@@ -17,7 +18,9 @@ from identity.password_hashing import PasswordHasher, ServerBusy
 from identity.plugins.ldap.client import LdapClient, LdapEntry
 from identity.plugins.ldap.settings import LdapPluginSettings
 from identity.provider.directory import DirectoryUnavailable
+from identity.services.access_control import Principal
 from identity.services.commands.users import ChangeHumanUser
+from identity.services.directories import MAX_DIRECTORY_TESTS
 from identity.settings_parser import InvalidSetting
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
@@ -577,3 +580,100 @@ def test_refused_valid_password_is_hashed_once(scene: LdapScenario, monkeypatch:
     of_wrong = len(hashes)
     assert scene.sign_in(name).status_int == 422
     assert (of_wrong, len(hashes)) == (1, 2)
+
+
+@pytest.mark.parametrize("transport", ["tls", "start_tls"])
+def test_connection_test_says_what_fails(directory: Slapd, tmp_path: Path, transport: str) -> None:
+    directory.person(make_user_name())
+    wrong_password = tmp_path / "wrong"
+    wrong_password.write_text("wrong secret")
+    wrong_password.chmod(0o600)
+    server = getattr(directory, transport)
+    scheme, _, port = server.partition("://localhost:")
+    closed_socket = loopback_socket()
+    closed = f"{scheme}://localhost:{closed_socket.getsockname()[1]}"
+    closed_socket.close()
+
+    def problem(**changed: Any) -> str:
+        changed = {"servers": (server,)} | changed
+        [(address, text)] = LdapClient(settings_of(directory, **changed)).check_servers()
+        assert (address,) == changed["servers"]
+        assert "secret" not in text
+        return text
+
+    assert problem() == ""
+    assert problem(servers=(f"{scheme}://directory.invalid",)) == "There is no host of this name."
+    assert problem(servers=(closed,)) == "The server does not answer."
+    assert problem(servers=(f"{scheme}://127.1:{port}",)).startswith("The certificate of the server is not trusted")
+    assert problem(ca_file=None).startswith("The certificate of the server is not trusted")
+    assert problem(password_file=wrong_password) == "The server refuses the service's DN or password."
+    assert problem(bind_dn=f"cn=nobody,{PEOPLE}") == "The server refuses the service's DN or password."
+    assert problem(base=f"ou=nowhere,{PEOPLE}").startswith(f"There is no entry ou=nowhere,{PEOPLE}")
+    assert problem(filter="(telexNumber={login})") == f"The filter finds nobody below {PEOPLE}."
+    assert problem(id_attribute="telexNumber") == "Entries have no telexNumber."
+    wrong_password.unlink()
+
+
+def test_connection_test_of_a_server_of_another_kind(directory: Slapd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each server is tested, whatever the others answer; a silent one within the timeout."""
+    monkeypatch.setattr("identity.plugins.ldap.client.TIMEOUT_SECONDS", 1)
+    plain_as_tls = directory.start_tls.replace("ldap://", "ldaps://")
+    with loopback_socket() as silent:
+        silent.listen()
+        quiet = f"ldap://localhost:{silent.getsockname()[1]}"
+        servers = (plain_as_tls, quiet, directory.tls)
+        found = LdapClient(settings_of(directory, servers=servers)).check_servers()
+    assert found == [
+        (plain_as_tls, "The server does not speak TLS as it should."),
+        (quiet, "The server does not offer StartTLS."),
+        (directory.tls, ""),
+    ]
+
+
+def signed_in_manager(scene: LdapScenario, role: str, resource: Resource) -> Browser:
+    person = scene.world.make_human_user(scene.organization)
+    scene.world.assign_manager_role(person, role, resource=resource)
+    browser = Browser(scene.world)
+    browser.start_session(person)
+    return browser
+
+
+def test_console_shows_and_tests_directory(scene: LdapScenario) -> None:
+    scene.directory.person(make_user_name())
+    path = f"/console/organizations/{scene.organization.id}/directories"
+    owner = signed_in_manager(scene, "IAM_OWNER", Resource.INSTANCE)
+    page = owner.open(path)
+    assert "ldap" in page.html.main.text
+    page = owner.open(f"{path}/ldap")
+    assert "identity.plugin.ldap.bind_dn" in page
+    assert str(scene.directory.password_file) in page
+    assert slapd.SERVICE_PASSWORD not in page
+    owner.click("Test the connection")
+    page = owner.submit(form="page-form")
+    assert page.html.main.text.count("The service can log in and finds people.") == 2
+    [event] = scene.world.audit_events(event="directory.tested")
+    assert (event.object_id, event.organization_id) == ("ldap", scene.organization.id)
+    other = scene.world.make_organization()
+    assert owner.open(f"/console/organizations/{other.id}/directories/ldap").status_int == 404
+    assert f"{other.id}/directories" not in owner.open(f"/console/organizations/{other.id}")
+
+
+def test_managers_of_the_organization_cannot_test_directory(scene: LdapScenario) -> None:
+    """They see its settings, but neither names of the operator's files nor the button."""
+    path = f"/console/organizations/{scene.organization.id}/directories/ldap"
+    manager = signed_in_manager(scene, "ORG_OWNER", Resource.of_organization(scene.organization.id))
+    page = manager.open(path)
+    assert "identity.plugin.ldap.password_file" in page
+    assert str(scene.directory.password_file) not in page
+    assert "Test the connection" not in page
+    assert manager.open(f"{path}/test").status_int == 403
+    assert not scene.world.audit_events(event="directory.tested")
+
+
+def test_connection_tests_are_rate_limited(scene: LdapScenario) -> None:
+    with scene.world.transaction_services() as services:
+        [found] = services.directories.list_of_organization(scene.organization)
+        for _ in range(MAX_DIRECTORY_TESTS):
+            services.directories.record_test(found, principal=Principal.OPERATOR)
+        with pytest.raises(Conflict):
+            services.directories.record_test(found, principal=Principal.OPERATOR)

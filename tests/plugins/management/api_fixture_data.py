@@ -27,6 +27,7 @@ from identity.testing.jwt_assertions import assertion_claims, sign_assertion
 from identity.testing.response_checks import format_response
 from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import ServiceUserProgram, World
+from tests.directories import add_directory
 
 ROLE = "reader"
 #: The pending domain of every organization.
@@ -127,6 +128,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
     path_values = {
         "organization": organization.id,
         "domain": DOMAIN,
+        "directory": add_directory(world, organization),
         "project": project.id,
         "role": ROLE,
         "project_grant": grant.id,

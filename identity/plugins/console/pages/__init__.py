@@ -29,6 +29,7 @@ _MODULES = tuple(
         "resources.policies",
         "pages.sign_in_preview",
         "resources.upstream_providers",
+        "resources.directories",
         "resources.webhooks",
         "resources.projects",
         "resources.project_roles",

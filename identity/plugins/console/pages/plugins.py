@@ -7,12 +7,12 @@ from markupsafe import Markup
 from identity.domain.errors import NotFound
 from identity.domain.messages import gettext_lazy as _
 from identity.http import route_contexts
-from identity.plugin_summaries import PluginSummary, SettingSummary
-from identity.plugins.console.badges import Badge
+from identity.plugin_summaries import PluginSummary
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage, path_value
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.page_sections import Descriptions, TableSection
-from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections
+from identity.plugins.console.page_sections import Descriptions
+from identity.plugins.console.plugin_settings import settings_section
+from identity.plugins.console.resource_pages import DetailPage, ResourcePages
 from identity.plugins.console.resource_types import INSTANCE, ResourceType
 from identity.storage.paging import ResultPage
 
@@ -101,36 +101,12 @@ def _descriptions(page: DetailPage[PluginSummary], plugin: PluginSummary) -> Des
     ]
 
 
-def _setting_row(page: ConsolePage, setting: SettingSummary) -> Cells:
-    value = page.render_placeholder(_("Set, not shown")) if setting.value is None else setting.value
-    origin = _("Default") if setting.is_default else _("Set in the ini file")
-    return (
-        page.template_macros.named(page.template_macros.code(setting.name), "", setting.description.replace("``", "")),
-        value,
-        page.render_badge(Badge(page.translator.gettext(origin), "" if setting.is_default else "success")),
-        setting.default,
-    )
-
-
-def _sections(page: DetailPage[PluginSummary], plugin: PluginSummary) -> Sections:
-    return [
-        TableSection(
-            "settings",
-            _("Settings"),
-            _("Their current values. Secrets are not shown; of addresses only the host."),
-            columns=(_("Setting"), _("Value"), _("Origin"), _("Default")),
-            rows=[_setting_row(page, setting) for setting in plugin.settings],
-            empty=_("This plugin has no settings."),
-        )
-    ]
-
-
 _PAGES = ResourcePages(
     type=_PLUGIN,
     lead=lambda page, plugin: [plugin.description or _("Plugin")],
     badges=lambda page, plugin: (),
     descriptions=_descriptions,
-    sections=_sections,
+    sections=lambda page, plugin: [settings_section(page, plugin)],
     is_editable=False,
 )
 
