@@ -143,3 +143,6 @@ def test_key_gets_the_longest_allowed_lifetime(identity: IdentityApplication, tm
         key = services.storage.credentials.find(ServiceUserKey, file.key_id, file.user_id)
     assert key is not None
     assert key.expires_at == clock() + timedelta(days=90)
+    clock.advance(days=90)
+    bootstrap.run_bootstrap(identity, user_name="robot", key_out=tmp_path / "key.json")
+    assert KeyFile.from_json((tmp_path / "key.json").read_text()).key_id != file.key_id, "the expired key is replaced"

@@ -77,6 +77,20 @@ def test_roles_without_effect_have_the_reason(
             assert (entry.roles, entry.withheld_roles) == ((), ("reader",))
 
 
+def test_manager_roles_at_ended_project_grant_have_no_effect(identity: IdentityApplication, clock: FakeClock) -> None:
+    with identity.transaction() as services:
+        shop = Shop(services)
+        subject = shop.manager("PROJECT_GRANT_OWNER", shop.of_grant, shop.other).subject
+        command = ChangeProjectGrant(until=services.now + DAY)
+        services.project_grants.change(shop.grant.id, command, principal=OPERATOR)
+    assert subject is not None
+    for days, problem in ((0, None), (1, AccessProblem.PROJECT_GRANT_ENDED)):
+        clock.advance(days=days)
+        with identity.transaction() as services:
+            [entry] = services.effective_access.list_entries(subject, principal=OPERATOR)
+            assert entry.problem is problem
+
+
 def test_end_is_the_earlier_one_of_grant_and_project_grant(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         shop = Shop(services)

@@ -10,6 +10,7 @@ from identity.domain.errors import Denied, Invalid
 from identity.domain.group_mappings import GroupMapping, find_claim
 from identity.domain.groups import Group
 from identity.domain.organizations import Organization
+from identity.domain.permissions import project_resource
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
 from identity.services import group_mappings
@@ -20,6 +21,7 @@ from identity.services.commands.groups import (
     AddGroupManager,
     AddGroupMapping,
     ChangeGroupGrant,
+    ChangeGroupManager,
     ChangeGroupMapping,
 )
 from identity.services.commands.managers import ChangeManager
@@ -158,6 +160,31 @@ def test_roles_of_a_mapped_group_are_added_by_who_may_change_the_provider(estate
         services.groups.deactivate(estate.group.id, principal=manager)
         with pytest.raises(Denied, match=r"upstream_provider\.write"):
             services.groups.reactivate(estate.group.id, principal=manager)
+
+
+def test_manager_roles_of_a_mapped_group_are_extended_by_who_may_change_the_provider(estate: MappingEstate) -> None:
+    world = estate.world
+    at = project_resource(world.make_project(estate.organization))
+    person = world.make_human_user(estate.organization)
+    world.assign_manager_role(person, "ORG_USER_MANAGER")
+    world.assign_manager_role(person, "PROJECT_OWNER", resource=at)
+    estate.map()
+    with world.transaction_services() as services:
+        subject = services.storage.users.find_subject(person.id)
+        assert subject is not None
+        principal = services.access_control.load_principal(subject)
+        command = AddGroupManager(
+            level=at.key.level, resource_id=at.key.id, roles=frozenset({"PROJECT_OWNER", "PROJECT_OWNER_VIEWER"})
+        )
+        with pytest.raises(Denied, match=r"upstream_provider\.write"):
+            services.group_managers.add(estate.group.id, command, principal=principal)
+        roles = services.group_managers.add(estate.group.id, command, principal=Principal.OPERATOR)
+        fewer, more = (
+            ChangeGroupManager(roles=names) for names in (frozenset({"PROJECT_OWNER_VIEWER"}), command.roles)
+        )
+        services.group_managers.change(roles.id, fewer, principal=principal)
+        with pytest.raises(Denied, match=r"upstream_provider\.write"):
+            services.group_managers.change(roles.id, more, principal=principal)
 
 
 def test_group_is_of_the_organization_of_the_provider(estate: MappingEstate) -> None:

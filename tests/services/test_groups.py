@@ -377,8 +377,15 @@ def test_ends_are_in_the_future(team: Team) -> None:
         team.add_member(team.person(), until=past)
     with pytest.raises(Invalid, match="in the future"):
         team.add_manager("ORG_OWNER", until=past)
-    with team.world.transaction_services() as services, pytest.raises(Invalid, match="in the future"):
-        services.group_members.change(member.id, ChangeGroupMember(until=past), principal=Principal.OPERATOR)
+    grant = team.add_grant(team.world.make_project(team.organization, roles=["buyer"]).id, "buyer")
+    manager, operator = team.add_manager("ORG_OWNER"), Principal.OPERATOR
+    with team.world.transaction_services() as services:
+        with pytest.raises(Invalid, match="in the future"):
+            services.group_members.change(member.id, ChangeGroupMember(until=past), principal=operator)
+        with pytest.raises(Invalid, match="in the future"):
+            services.group_grants.change(grant.id, ChangeGroupGrant(until=past), principal=operator)
+        with pytest.raises(Invalid, match="in the future"):
+            services.group_managers.change(manager.id, ChangeGroupManager(until=past), principal=operator)
 
 
 def test_what_ends_is_announced_once_and_removed_afterwards(team: Team) -> None:

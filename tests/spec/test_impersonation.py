@@ -12,6 +12,7 @@ from identity.domain.audit import ActorKind, AuditEvent, AuditFilter
 from identity.domain.authentication import ACR_VALUES
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
+from identity.domain.sessions import SignedInAccount
 from identity.domain.users import HumanUser
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.provider.context import Context
@@ -135,6 +136,20 @@ def test_other_roles_do_not_hold_the_permission(
         world.assign_manager_role(person, role)
     browser.start_session(person)
     assert start(browser, ada).status_int == 403
+
+
+@pytest.mark.parametrize("role", [None, "ORG_USER_MANAGER", "ORG_OWNER"])
+def test_service_requires_the_permission_whatever_a_route_requires(
+    world: World, organization: Organization, ada: HumanUser, role: str | None
+) -> None:
+    person = world.make_human_user(organization)
+    if role is not None:
+        world.assign_manager_role(person, role)
+    session = Browser(world).start_session(person)
+    with world.read_only_services() as services:
+        subject = services.storage.users.find_subject(person.id)
+        assert subject is not None
+        assert services.impersonations.can_start(ada.id, SignedInAccount(session, subject)) is (role == "ORG_OWNER")
 
 
 def test_only_active_people_with_no_more_rights_can_be_impersonated(
