@@ -2,8 +2,9 @@
 ``list_section`` shows its beginning as a section of another page.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -11,12 +12,22 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 from pyramid.request import Request
+from pyramid.response import Response
 
+from identity.api.plugins import cached_property
 from identity.domain.messages import gettext_lazy as _
-from identity.http.list_parameters import DESCENDING_PREFIX, SORT_PARAM, STATE_PARAM, ListParameters
+from identity.http.list_parameters import DESCENDING_PREFIX, QUERY_PARAM, SORT_PARAM, STATE_PARAM, ListParameters
 from identity.http.route_contexts import RouteContext
+from identity.pages.forms import Form, FormMessage
+from identity.pages.page import FormPage
 from identity.plugins.console.bulk_actions import BulkActions
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
+from identity.plugins.console.list_preferences import (
+    NAME_FIELD,
+    ListPreferences,
+    change_preferences,
+    load_preferences,
+)
 from identity.plugins.console.page_sections import PREVIEW_ROWS, TableSection
 from identity.plugins.console.resource_types import AnyResourceType
 from identity.plugins.console.routes import ConsoleRoute
@@ -31,6 +42,21 @@ MAX_SELECTED_ROWS = 200
 Cells = Sequence[object]
 _OF_ONE_PAGE = frozenset({ListParameters.CURSOR, ListParameters.OFFSET, SELECTION_PARAM})
 RowT = TypeVar("RowT")
+
+#: Lists with more columns have a menu to choose them.
+_FEW_COLUMNS = 3
+#: Fields of the forms that the list's page takes by POST.
+_COLUMN_FIELD, _TASK_FIELD, _REMOVED_FIELD = "column", "task", "removed"
+_CHOOSE_COLUMNS, _RESET_COLUMNS, _SAVE_SEARCH = "columns", "default_columns", "save"
+
+
+@dataclass(frozen=True)
+class OptionalColumn(Generic[RowT]):
+    """A column that is not there by default. ``cells`` costs one query at most."""
+
+    id: str
+    label: str
+    cells: Callable[[ConsolePage, Sequence[RowT]], Sequence[object]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +76,7 @@ class ResourceList(Generic[RowT]):
     empty_text: str
     lead: str = ""
     sort_orders: tuple[tuple[str, str], ...] = ()
+    optional_columns: Callable[[ConsolePage], Sequence[OptionalColumn[RowT]]] = lambda page: ()
     has_row_buttons: bool = False
     is_searchable: bool = True
     has_state_filter: bool = True
@@ -99,12 +126,15 @@ class ListColumn:
     direction: str = ""
 
 
-class ListPage(ConsolePage):
-    """``parent`` is the type of the entity to which the rows belong."""
+class ListPage(ConsolePage, FormPage):
+    """``parent`` is the type of the entity to which the rows belong. Its forms change what the manager chose for the
+    list; ``preference_problem`` is what was wrong with one."""
 
     template = "console/list.html"
     title = ""
     is_instance_page = False
+    preference_problem = ""
+    repeated_fields = frozenset({_COLUMN_FIELD})
 
     def __init__(
         self, context: RouteContext, request: Request, *, resource_list: ResourceList[Any], parent: AnyResourceType
@@ -125,6 +155,59 @@ class ListPage(ConsolePage):
         """Raises Invalid for a malformed search."""
         return {**ListView(self, self.resource_list).template_variables(), **self.filter_variables()}
 
+    @property
+    def list_id(self) -> str:
+        """The same for all organizations."""
+        return f"{self.parent.path}{self.resource_list.path}"
+
+    @cached_property
+    def preferences(self) -> ListPreferences:
+        return load_preferences(self.request, self.list_id)
+
+    def get(self) -> Response:
+        return self.render(self.template_variables())
+
+    def submit(self, form: Form) -> Response:
+        """Change the manager's own columns or saved searches. Raises Invalid, Conflict."""
+        task = form.text(_TASK_FIELD)
+        columns = _ListColumns(self, self.resource_list, ListPreferences())
+        if task == _CHOOSE_COLUMNS:
+            chosen = form.texts(_COLUMN_FIELD)
+            change_preferences(self.request, self.list_id, lambda item: item.with_columns(chosen, columns.choice_ids))
+        elif task == _RESET_COLUMNS:
+            change_preferences(self.request, self.list_id, lambda item: replace(item, columns=None))
+        elif task == _SAVE_SEARCH:
+            # Raises Invalid for a malformed search.
+            ListParameters.read(self.request, orders=dict(self.resource_list.sort_orders))
+            name, query = form.text(NAME_FIELD), urlencode(self.search_parameters())
+            change_preferences(self.request, self.list_id, lambda item: item.with_search(name, query))
+        elif form.text(_REMOVED_FIELD):
+            removed = form.text(_REMOVED_FIELD)
+            change_preferences(self.request, self.list_id, lambda item: item.without_search(removed))
+        query = urlencode(self.search_parameters())
+        return self.redirect(f"{self.request.path}?{query}" if query else self.request.path)
+
+    def search_parameters(self) -> Mapping[str, str]:
+        """What makes the present search, without the page of its result."""
+        names = (QUERY_PARAM, STATE_PARAM, SORT_PARAM, *self.fields)
+        values = {name: self.request.GET.get(name, "").strip() for name in names}
+        return {name: value for name, value in values.items() if value}
+
+    def _redisplay(
+        self,
+        form: Form,
+        *,
+        status: int,
+        problems: Mapping[str, str] | None = None,
+        notice: FormMessage | None = None,
+        **_state: Any,
+    ) -> Response:
+        """The list, with the first problem above it."""
+        self.preference_problem = next(iter((problems or {}).values()), "" if notice is None else notice.text)
+        response = self.get()
+        response.status_int = status
+        return response
+
     def filter_variables(self) -> Mapping[str, object]:
         """Template variables of further filters."""
         return {}
@@ -143,6 +226,66 @@ def empty_search_message(page_request: PageRequest) -> str:
     return _("No results match this search.")
 
 
+class _ListColumns(Generic[RowT]):
+    """The columns of a list that the manager chose; the first one, which names the row, is always there."""
+
+    def __init__(self, page: ConsolePage, resource_list: ResourceList[RowT], preferences: ListPreferences) -> None:
+        self._page, self._list, self._chosen = page, resource_list, preferences.columns
+        self._optional = resource_list.optional_columns(page) if isinstance(page, ListPage) else ()
+        self._usual = [(column_id(label), label) for label in resource_list.columns]
+
+    def _is_chosen(self, id_: str, *, by_default: bool) -> bool:
+        return by_default if self._chosen is None else id_ in self._chosen
+
+    @property
+    def _usual_positions(self) -> Sequence[int]:
+        further = (
+            position
+            for position, (id_, _label) in enumerate(self._usual)
+            if position and self._is_chosen(id_, by_default=True)
+        )
+        return [0, *further]
+
+    @property
+    def _chosen_optional(self) -> Sequence[OptionalColumn[RowT]]:
+        return [column for column in self._optional if self._is_chosen(column.id, by_default=False)]
+
+    @property
+    def labels(self) -> Sequence[str]:
+        usual = [self._usual[position][1] for position in self._usual_positions]
+        return [*usual, *(column.label for column in self._chosen_optional)]
+
+    @property
+    def choices(self) -> Sequence[tuple[str, str, bool]]:
+        """Id and label of each column that can be chosen, and whether it is; empty for lists with few columns."""
+        if len(self._usual) + len(self._optional) <= _FEW_COLUMNS:
+            return []
+        translate = self._page.translate
+        usual = [(id_, translate(label), self._is_chosen(id_, by_default=True)) for id_, label in self._usual[1:]]
+        return usual + [
+            (column.id, translate(column.label), self._is_chosen(column.id, by_default=False))
+            for column in self._optional
+        ]
+
+    @property
+    def choice_ids(self) -> Sequence[str]:
+        return [id_ for id_, _label, _chosen in self.choices]
+
+    def rows(self, items: Sequence[RowT]) -> Sequence[Cells]:
+        """The cells of these columns, and the one with the buttons."""
+        positions, width = self._usual_positions, len(self._usual)
+        further = [column.cells(self._page, items) for column in self._chosen_optional]
+        return [
+            (*(row[position] for position in positions), *(cells[index] for cells in further), *row[width:])
+            for index, row in enumerate(self._list.rows(self._page, items))
+        ]
+
+
+def column_id(label: str) -> str:
+    """From the English label, which no list has twice."""
+    return re.sub(r"[^a-z0-9]+", "_", str(getattr(label, "template", label)).lower())
+
+
 class ListView(Generic[RowT]):
     """The list that a page shows: search, order and cursor are in the request's query."""
 
@@ -157,15 +300,18 @@ class ListView(Generic[RowT]):
         page_request = ListParameters.read(request, orders=dict(resource_list.sort_orders))
         found = resource_list.fetch(page, page_request)
         parameters = {name: value for name, value in request.GET.items() if name not in _OF_ONE_PAGE}
-        columns = list(self._columns(page_request.sort, parameters))
+        preferences = page.preferences if isinstance(page, ListPage) else ListPreferences()
+        chosen = _ListColumns(page, resource_list, preferences)
+        columns = list(self._columns(chosen.labels, page_request.sort, parameters))
         cursor, offset = ListParameters.next_cursor(request, found.next_cursor), ListParameters.offset(request)
-        rows, bulk = resource_list.rows(page, found.items), self._bulk_actions()
+        rows, bulk = chosen.rows(found.items), self._bulk_actions()
         if bulk:
             rows = self._selectable(found.items, rows)
         is_filtered, nothing_found = False, empty_search_message(page_request)
         if isinstance(page, ListPage):
             is_filtered, nothing_found = page.is_filtered(), page.empty_search_message(page_request)
         return {
+            **(self._preference_variables(page, chosen) if isinstance(page, ListPage) else {}),
             "list_lead": page.translate(resource_list.lead),
             "columns": columns,
             "sorts": list(self._sort_options()),
@@ -192,6 +338,20 @@ class ListView(Generic[RowT]):
             "next": "" if cursor is None else self._path_with({**parameters, **_next_page(cursor, offset, len(found))}),
         }
 
+    def _preference_variables(self, page: "ListPage", chosen: "_ListColumns[RowT]") -> Mapping[str, object]:
+        current = urlencode(page.search_parameters())
+        return {
+            "column_choices": chosen.choices,
+            "form_path": f"{page.request.path}?{current}" if current else page.request.path,
+            "saved_searches": [
+                (item.name, f"{page.request.path}?{item.query}", item.query == current)
+                for item in page.preferences.searches
+            ],
+            "is_search": bool(current),
+            "search_name": next((item.name for item in page.preferences.searches if item.query == current), ""),
+            "preference_problem": page.translate(page.preference_problem),
+        }
+
     def _bulk_actions(self) -> Sequence[tuple[str, str]]:
         """Path and label of each action on selected rows."""
         bulk = self.resource_list.bulk
@@ -214,11 +374,13 @@ class ListView(Generic[RowT]):
             for item, link, (first, *cells) in zip(items, links, rows, strict=True)
         ]
 
-    def _columns(self, sort: SortOrder | None, parameters: Mapping[str, str]) -> Iterator[ListColumn]:
+    def _columns(
+        self, labels: Sequence[str], sort: SortOrder | None, parameters: Mapping[str, str]
+    ) -> Iterator[ListColumn]:
         orders = {label: key for key, label in self.resource_list.sort_orders}
         sort = sort or SortOrder(next(iter(orders.values()), ""))
-        for label in self.resource_list.columns:
-            text, key = self.page.translator.gettext(label), orders.get(label)
+        for label in labels:
+            text, key = self.page.translate(label), orders.get(label)
             if key is None:
                 yield ListColumn(text)
                 continue

@@ -1,7 +1,6 @@
 """Pages with a form that is sent by GET, so that each result has a URL."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from pyramid.response import Response
 
@@ -14,7 +13,7 @@ class QueryPage(ConsolePage):
     """Redisplays the submitted values with the problems beside their fields."""
 
     #: In the order of the form.
-    fields: ClassVar[tuple[str, ...]]
+    fields: tuple[str, ...]
 
     @cached_property
     def problems(self) -> dict[str, str]:

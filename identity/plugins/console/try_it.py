@@ -7,7 +7,6 @@ register."""
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 from urllib.parse import quote, urlencode
 
 from identity.api.plugins import cached_property
@@ -85,7 +84,7 @@ class TriedRequest:
 
 class TryItPage(QueryPage, DetailPage[Application]):
     template = "console/try_it.html"
-    fields: ClassVar[tuple[str, ...]] = (REQUEST_FIELD, USER_PARAM)
+    fields: tuple[str, ...] = (REQUEST_FIELD, USER_PARAM)
 
     @cached_property
     def endpoints(self) -> Mapping[str, object]:

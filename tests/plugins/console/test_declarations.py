@@ -13,7 +13,7 @@ from identity.plugins.console.actions import Action
 from identity.plugins.console.bulk_actions import BulkAction
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm
-from identity.plugins.console.lists import ResourceList
+from identity.plugins.console.lists import ResourceList, column_id
 from identity.plugins.console.pages import _MODULES
 from identity.plugins.console.resource_pages import ResourcePages
 
@@ -53,6 +53,13 @@ def test_permissions_of_actions_are_those_of_their_routes() -> None:
             assert route.path == f"{kind.path}{action.path}"
             checked += 1
     assert checked > 30
+
+
+def test_columns_of_a_list_have_different_ids() -> None:
+    lists = [item for _, item in declared() if isinstance(item, ResourceList)]
+    assert lists
+    for item in lists:
+        assert len({*map(column_id, item.columns)}) == len(item.columns), item.title
 
 
 def test_page_is_not_about_another_model() -> None:

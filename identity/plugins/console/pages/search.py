@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
@@ -115,7 +114,7 @@ class HitGroup:
 class SearchPage(QueryPage):
     template = "console/search.html"
     title = _("Find anything")
-    fields: ClassVar[tuple[str, ...]] = (QUERY_PARAM, _KIND_PARAM)
+    fields: tuple[str, ...] = (QUERY_PARAM, _KIND_PARAM)
 
     def template_variables(self) -> Mapping[str, object]:
         query = self.query().get(QUERY_PARAM, "")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy as _
@@ -40,7 +40,7 @@ class TokenPreviewPage(QueryPage):
     template = "console/token_preview.html"
     section = "token-preview"
     title = _("Token preview")
-    fields: ClassVar[tuple[str, ...]] = (
+    fields: tuple[str, ...] = (
         USER_PARAM,
         USER_QUERY_FIELD,
         APPLICATION_PARAM,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
@@ -64,7 +64,7 @@ class AccessPage(QueryPage, DetailPage[Any]):
     """``entity`` is the user."""
 
     template = "console/access.html"
-    fields: ClassVar[tuple[str, ...]] = (APPLICATION_PARAM, SCOPE_FIELD)
+    fields: tuple[str, ...] = (APPLICATION_PARAM, SCOPE_FIELD)
 
     @cached_property
     def entries(self) -> tuple[AccessEntry, ...]:

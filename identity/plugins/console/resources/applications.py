@@ -30,7 +30,7 @@ from identity.plugins.console.fields.applications import (
 )
 from identity.plugins.console.form_fields import FormField, change_field, form_fields, format_minutes, split_lines
 from identity.plugins.console.form_page import ConsoleFormPage
-from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.lists import Cells, OptionalColumn, ResourceList, list_route
 from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
 from identity.plugins.console.resource_pages import (
     DetailPage,
@@ -86,6 +86,11 @@ APPLICATIONS = ResourceList(
     title=_("Applications"),
     lead=_("Programs that people sign in to, and APIs that check tokens."),
     columns=(_("Name"), _("Type"), _("Client id"), _("Secret"), _("State")),
+    optional_columns=lambda page: [
+        OptionalColumn(
+            "created", _("Created"), lambda page, items: [page.template_macros.when(item.created_at) for item in items]
+        )
+    ],
     sort_orders=(("name", _("Name")),),
     fetch=lambda page, request: page.services.storage.applications.page(page.entity_of(Project).id, request),
     rows=_rows,

@@ -14,7 +14,7 @@ from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
 from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
 from identity.plugins.console.form_fields import form_fields
-from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.lists import Cells, OptionalColumn, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.resource_pages import (
     DetailPage,
@@ -63,6 +63,10 @@ SERVICE_USERS = ResourceList(
     title=_("Service users"),
     lead=_("Programs that sign in without a person, with a key or a secret."),
     columns=(_("Name"), _("User name"), _("State"), _("Keys"), _("Last token"), _("Created")),
+    optional_columns=lambda page: [
+        OptionalColumn("description", _("Description"), lambda page, users: [user.description for user in users]),
+        OptionalColumn("id", _("User id"), lambda page, users: [page.template_macros.code(user.id) for user in users]),
+    ],
     sort_orders=(("user_name", _("User name")), ("display_name", _("Name")), ("created_at", _("Created"))),
     empty_title=_("No service users yet"),
     empty_text=_("A service user lets a program use your APIs. Create one, give it a key, and download the key file."),

@@ -1,10 +1,12 @@
 """Users (people): list, detail page, edit, deactivate and delete, second factors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
+from identity.domain.attributes import AttributeDefinition, AttributeValue
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.enrolments import Enrolment
 from identity.domain.entity import EntityField
@@ -22,7 +24,7 @@ from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
 from identity.plugins.console.form_fields import FormField, change_field, form_fields
-from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.lists import Cells, OptionalColumn, ResourceList, list_route
 from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, TableSection
 from identity.plugins.console.resource_pages import (
     DetailPage,
@@ -82,6 +84,30 @@ def _rows(page: ConsolePage, users: Sequence[HumanUser]) -> Sequence[Cells]:
     ]
 
 
+def _optional_columns(page: ConsolePage) -> Sequence[OptionalColumn[HumanUser]]:
+    """Contact data, and the attributes of the organization, which the pages of its users show as well."""
+    definitions = page.services.attributes.list_definitions(page.entity_of(Organization).id)
+    read_once: dict[str, Mapping[str, AttributeValue]] = {}
+
+    def attribute_cells(
+        page: ConsolePage, users: Sequence[HumanUser], *, definition: AttributeDefinition
+    ) -> Sequence[object]:
+        if not read_once:
+            read_once.update(page.services.attributes.user_values(users))
+        facts = [AttributeFields.describe([definition], read_once[user.id], page.translator) for user in users]
+        return [described[0][1] if described else "" for described in facts]
+
+    return [
+        OptionalColumn("email", _("Email"), lambda page, users: [with_line_breaks(u.profile.email) for u in users]),
+        OptionalColumn("phone", _("Phone"), lambda page, users: [user.profile.phone for user in users]),
+        OptionalColumn("id", _("User id"), lambda page, users: [page.template_macros.code(user.id) for user in users]),
+        *(
+            OptionalColumn(f"attribute.{item.key}", item.label, partial(attribute_cells, definition=item))
+            for item in definitions
+        ),
+    ]
+
+
 USERS = ResourceList(
     path="/users",
     permission="user.read",
@@ -89,6 +115,7 @@ USERS = ResourceList(
     title=_("Users"),
     lead=_("People who sign in."),
     columns=(_("Name"), _("State"), _("Login name"), _("Last sign-in"), _("Created")),
+    optional_columns=_optional_columns,
     sort_orders=(
         ("user_name", _("Login name")),
         ("display_name", _("Name")),
