@@ -192,6 +192,15 @@ show_page("console-token-remove", f"{SERVICE_USER}/personal-access-tokens/{{e.id
 
 show_page("console-users", f"{ORGANIZATION}/users", main=True, names=True)
 show_page("console-users-sorted-and-searched", f"{ORGANIZATION}/users?q=e&sort=-created_at&state=active&select=page")
+
+
+def _open_list_menus(scene: BrowserScenario) -> None:
+    enter(scene, _SEARCHED_USERS)
+    scene.tab.run("for (const menu of document.querySelectorAll('main details')) menu.open = true")
+
+
+_SEARCHED_USERS = f"{ORGANIZATION}/users?q=e"
+keep("console-users-menus", _open_list_menus, _SEARCHED_USERS)
 show_page("console-users-none", f"{ORGANIZATION}/users?{NOBODY}")
 show_page("console-users-selected", f"{ORGANIZATION}/users/selected/deactivate?selected={{e.person.id}}", names=True)
 show_page("console-users-delete", f"{ORGANIZATION}/users/selected/delete?selected={{e.person.id}}", names=True)
