@@ -1,6 +1,6 @@
-"""Group mappings: values in the claims of an identity provider that make people members of groups."""
+"""Group mappings: values in the claims of an identity provider or directory that make people members of groups."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -44,10 +44,14 @@ def find_claim(claims: Mapping[str, Any], path: str) -> object:
 class GroupMapping:
     """People who sign in with the identity provider become members of the group if ``claim`` is ``value`` or a list
     that contains it. ``editor_id`` is the user who saved the mapping last, with whose rights it acts; None for the
-    operator, for whom it does not act."""
+    operator, for whom it does not act.
+
+    The mapping belongs to an identity provider or, by name, to a directory that serves the organization; ``claim`` is
+    then an attribute of its entries."""
 
     id: str = read_only()
-    provider_id: str = read_only()
+    provider_id: str | None = read_only(default=None)
+    directory: str | None = read_only(default=None)
     group_id: str = create_only()
     organization_id: str = read_only()
     claim: str = mutable(validator=claim_path_error)
@@ -57,6 +61,11 @@ class GroupMapping:
     editor_id: str | None = read_only(default=None)
     version: int = versioned(default=1)
 
-    def matches(self, claims: Mapping[str, Any]) -> bool:
+    def matches(
+        self, claims: Mapping[str, Any], normalize: Callable[[str, str], str] = lambda claim, value: value
+    ) -> bool:
+        """Values are compared as ``normalize`` returns them."""
         found = find_claim(claims, self.claim)
-        return found == self.value or (isinstance(found, list) and self.value in found)
+        values = found if isinstance(found, list) else [found]
+        expected = normalize(self.claim, self.value)
+        return any(normalize(self.claim, value) == expected for value in values if isinstance(value, str))

@@ -1,6 +1,6 @@
 """Shared by the sign-in pages: the pending request and password attempts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from identity import instrumentation, password_hashing
 from identity.cached_property import cached_property
 from identity.crypto.secrets import new_token
 from identity.domain.authentication import Proof
+from identity.domain.directories import OrganizationDirectory
 from identity.domain.errors import Conflict
 from identity.domain.login_names import LoginName
 from identity.domain.sessions import PendingAuthorization
@@ -165,7 +166,8 @@ def _verify_in_directory(
         with password_hashing.released_slot():
             is_right = directory.verify_password(found if may_be_asked else None, password)
         if is_right and may_be_asked:
-            subject = _accept_directory_user(request, directory, found, trial)
+            mapped = _read_mapped_values(request, question, trial, found)
+            subject = _accept_directory_user(request, directory, found, trial, mapped)
             if subject is not None:
                 return subject
             is_hashed = trial.subject is None
@@ -202,8 +204,28 @@ def _reserve_entry_attempt(
     return trial, is_free
 
 
+def _read_mapped_values(
+    request: Request, question: DirectoryQuery, trial: PasswordAttempt, found: Any
+) -> tuple[OrganizationDirectory, Mapping[str, list[str]]] | None:
+    """The directory of the organization, with the values that its mappings read; None without mappings."""
+    subject = trial.resolved_login.subject
+    organization = question.organization if subject is None else subject.organization
+    if organization is None:
+        return None
+    source = OrganizationDirectory(question.directory.name, organization.id)
+    names = request.services.directories.mapped_claims(source)
+    if not names:
+        return None
+    with password_hashing.released_slot():
+        return source, question.directory.read_values(found, names)
+
+
 def _accept_directory_user(
-    request: Request, directory: Directory[Any], found: Any, trial: PasswordAttempt
+    request: Request,
+    directory: Directory[Any],
+    found: Any,
+    trial: PasswordAttempt,
+    mapped: tuple[OrganizationDirectory, Mapping[str, list[str]]] | None,
 ) -> Subject | None:
     """Complete the attempt for the person found in a directory; None if they may not sign in."""
     # New accounts store a hash in place of a password; computed before anything is written.
@@ -211,6 +233,9 @@ def _accept_directory_user(
     subject: Subject | None = directory.provision_account(found, trial.subject, request.services, hashed=hashed)
     if subject is None or not subject.is_active:
         return None
+    if mapped is not None:
+        subject = request.services.attribute_mappings.apply(subject, *mapped)
+        request.services.group_mappings.apply(subject, *mapped, directory.normalize_value)
     request.services.attempts.confirm_password(trial.reservation, subject)
     return subject
 

@@ -1,7 +1,7 @@
 """Directories: verify passwords of users of one organization, and can provision their accounts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -62,6 +62,15 @@ class Directory(ABC, Generic[EntryT]):
         """The account of the entry after the right password; None if it may not sign in or is not ``subject``. Without
         a ``subject`` the entry is not linked: create an account with exactly the typed name, or none. ``hashed`` is
         stored in place of a password: it is the hash of an unknown one."""
+
+    def read_values(self, found: EntryT, names: Collection[str]) -> Mapping[str, list[str]]:
+        """The values of these attributes of the entry, for mappings, under the given names; those without values are
+        left out. Called after the right password. Raises DirectoryUnavailable."""
+        return {}
+
+    def normalize_value(self, name: str, value: str) -> str:
+        """A value of the attribute as mappings compare it, such as a distinguished name without needless spaces."""
+        return value
 
     def check_servers(self) -> Iterable[tuple[str, str]]:
         """Log in to each server and search for people, as a sign-in does. Address, and what failed in a sentence made

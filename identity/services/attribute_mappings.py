@@ -1,8 +1,8 @@
 """Attribute mappings: who saves them, and what they do at each sign-in.
 
 A mapping changes an attribute of people without a manager, so it acts with the rights that its last editor has at that
-moment, never as the operator. Saving one takes the rights to change the identity provider and the people of its
-organization. People of other organizations are not affected.
+moment, never as the operator. Saving one takes the rights to change the identity provider, or control of the
+directory, and to change the people of its organization. People of other organizations are not affected.
 
 The claim wins at every sign-in. Without the claim the value stays.
 """
@@ -19,12 +19,11 @@ from identity.domain.errors import Invalid
 from identity.domain.group_mappings import find_claim
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource
-from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, Subject
 from identity.services.access_control import Principal
 from identity.services.attributes import AttributeService
 from identity.services.commands.attributes import AddAttributeMapping, ChangeAttributeMapping
-from identity.services.provider_mappings import ProviderMappingService, Refusal
+from identity.services.provider_mappings import MappingSource, ProviderMappingService, Refusal, source_fields
 from identity.services.users import UserService
 
 
@@ -34,31 +33,21 @@ class AttributeMappingService(ProviderMappingService[AttributeMapping]):
 
     kind = "attribute_mapping"
     store = "attribute_mappings"
-    duplicate_messages: ClassVar = {
-        "attribute_id": gettext_lazy("The identity provider already has a mapping to this attribute.")
-    }
+    duplicate_messages: ClassVar = {"attribute_id": gettext_lazy("This attribute is mapped already.")}
 
     _attributes: AttributeService
     _users: UserService
 
-    def add(self, provider_id: str, command: AddAttributeMapping, *, principal: Principal) -> AttributeMapping:
+    def add(self, source: MappingSource, command: AddAttributeMapping, *, principal: Principal) -> AttributeMapping:
         """Raises NotFound; Invalid for an attribute of another organization, or one that is mapped; Denied without the
         rights over provider and people."""
-        provider = self._providers.get(provider_id)
         definition = self._storage.attributes.find(command.attribute_id)
-        if definition is None or definition.organization_id != provider.organization_id:
-            raise Invalid(
-                {
-                    "attribute_id": gettext_lazy(
-                        "There is no such attribute in the organization of the identity provider."
-                    )
-                }
-            )
+        if definition is None or definition.organization_id != source.organization_id:
+            raise Invalid({"attribute_id": gettext_lazy("There is no such attribute in this organization.")})
         mapping = self._new_entity(
             AttributeMapping,
             command,
-            provider_id=provider.id,
-            organization_id=provider.organization_id,
+            **source_fields(source),
             editor_id=principal.id,
         )
         self._require_saving(mapping, principal)
@@ -79,11 +68,11 @@ class AttributeMappingService(ProviderMappingService[AttributeMapping]):
         after = self._next_version(before, command, expected_version=expected_version, editor_id=principal.id)
         return self._update("attribute_mapping.changed", before, after)
 
-    def apply(self, subject: Subject, provider: UpstreamProvider, claims: Mapping[str, Any]) -> Subject:
-        """Store the values in these claims, which must all come from the provider, as those of the person who signs in
+    def apply(self, subject: Subject, source: MappingSource, claims: Mapping[str, Any]) -> Subject:
+        """Store the values in these claims, which must all come from the source, as those of the person who signs in
         with it. What does not fit the attribute is left out. Returns the changed person."""
-        mappings, user = self.list_of_provider(provider.id), subject.user
-        if not mappings or subject.organization.id != provider.organization_id or not isinstance(user, HumanUser):
+        mappings, user = self.list_of_source(source), subject.user
+        if not mappings or subject.organization.id != source.organization_id or not isinstance(user, HumanUser):
             return subject
         definitions = {item.id: item for item in self._attributes.list_definitions(user.organization_id)}
         present = self._attributes.user_values([user])[user.id]
@@ -109,7 +98,7 @@ class AttributeMappingService(ProviderMappingService[AttributeMapping]):
         with self._audit.acting_as(user.id):
             if values:
                 user = self._users.change_attributes(user.id, values)
-            self._record_refusals(subject, provider, refused)
+            self._record_refusals(subject, source, refused)
         return replace(subject, user=user)
 
     def _require_target(self, mapping: AttributeMapping, principal: Principal) -> None:

@@ -232,7 +232,7 @@ class Services:
 
     @cached_property
     def groups(self) -> GroupService:
-        return GroupService(self._state, self.access_control, self.managers, self.upstream_providers)
+        return GroupService(self._state, self.access_control, self.managers, self.upstream_providers, self.directories)
 
     @cached_property
     def group_members(self) -> GroupMemberService:
@@ -252,6 +252,7 @@ class Services:
             self._state,
             self.access_control,
             self.upstream_providers,
+            self.directories,
             self._core_records,
             self.groups,
             self.group_members,
@@ -263,6 +264,7 @@ class Services:
             self._state,
             self.access_control,
             self.upstream_providers,
+            self.directories,
             self._core_records,
             self.attributes,
             self.users,

@@ -46,6 +46,15 @@ class DirectoryService(Service):
                 return directory
         raise NotFound("directory", name)
 
+    def mapped_claims(self, directory: OrganizationDirectory) -> frozenset[str]:
+        """The attributes of its entries that mappings read. Locks nothing."""
+        with self._look() as storage:
+            return frozenset(
+                mapping.claim
+                for store in (storage.group_mappings, storage.attribute_mappings)
+                for mapping in store.list_of_directory(directory.organization_id, directory.name)
+            )
+
     def can_control(self, directory: OrganizationDirectory, principal: Principal) -> bool:
         """True if the principal may test the directory, and decide what it changes."""
         return all(self._access.is_permitted(principal, *right) for right in _rights_over(directory))

@@ -8,9 +8,13 @@ members by hand stay. Removing a mapping removes the members that it added.
 
 Mappings belong to the organization of the provider, and so do their groups. If the provider serves other organizations,
 too, their people are not affected.
+
+A directory of the ini file stands in the place of a provider: its claims are the attributes of an entry. To control it
+takes instance.write, see ``services/directories.py``. Mappings name it, so those of a directory that no longer serves
+the organization do nothing, and act again if it comes back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +22,11 @@ from typing import Any
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.group_mappings import MAX_GROUP_MAPPINGS, GroupMapping
 from identity.domain.messages import gettext_lazy
-from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
 from identity.services.access_control import Principal
 from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
 from identity.services.groups import GroupMemberService, GroupService
-from identity.services.provider_mappings import ProviderMappingService, Refusal
+from identity.services.provider_mappings import MappingSource, ProviderMappingService, Refusal, source_fields
 
 
 @dataclass(eq=False, repr=False)
@@ -40,27 +43,23 @@ class GroupMappingService(ProviderMappingService[GroupMapping]):
         """The mappings that fill the group, oldest first."""
         return self._storage.group_mappings.list_of_group(group_id)
 
-    def add(self, provider_id: str, command: AddGroupMapping, *, principal: Principal) -> GroupMapping:
+    def add(self, source: MappingSource, command: AddGroupMapping, *, principal: Principal) -> GroupMapping:
         """Raises NotFound; Invalid for a group of another organization, a mapping that exists, or too many; Denied
         without the rights over provider and group."""
-        provider = self._providers.get(provider_id)
         group = self._storage.groups.find(command.group_id)
-        if group is None or group.organization_id != provider.organization_id:
-            raise Invalid(
-                {"group_id": gettext_lazy("There is no such group in the organization of the identity provider.")}
-            )
+        if group is None or group.organization_id != source.organization_id:
+            raise Invalid({"group_id": gettext_lazy("There is no such group in this organization.")})
         mapping = self._new_entity(
             GroupMapping,
             command,
-            provider_id=provider.id,
-            organization_id=provider.organization_id,
+            **source_fields(source),
             editor_id=principal.id,
         )
         self._require_saving(mapping, principal)
-        existing = self.list_of_provider(provider.id)
+        existing = self.list_of_source(source)
         if len(existing) >= MAX_GROUP_MAPPINGS:
             raise Invalid(
-                {"claim": gettext_lazy("An identity provider can have {n} group mappings.", n=MAX_GROUP_MAPPINGS)}
+                {"claim": gettext_lazy("There can be at most {n} group mappings here.", n=MAX_GROUP_MAPPINGS)}
             )
         _refuse_duplicate(mapping, existing)
         self._add("group_mapping.added", mapping, mapping.organization_id, parent=("group", group.id))
@@ -79,20 +78,26 @@ class GroupMappingService(ProviderMappingService[GroupMapping]):
         before = self.get(mapping_id)
         self._require_saving(before, principal)
         after = self._next_version(before, command, expected_version=expected_version, editor_id=principal.id)
-        _refuse_duplicate(after, self.list_of_provider(before.provider_id))
+        _refuse_duplicate(after, self.list_of_source(self.get_source(before)))
         return self._update("group_mapping.changed", before, after)
 
     def count_members(self, *mappings: GroupMapping) -> Mapping[str, int]:
         """The number of members that each of these mappings added; those without are left out."""
         return self._storage.group_mappings.count_members([mapping.id for mapping in mappings])
 
-    def apply(self, subject: Subject, provider: UpstreamProvider, claims: Mapping[str, Any]) -> None:
-        """Bring the memberships of a person who signs in with the provider in line with these claims, which must all
-        come from the provider."""
-        mappings = self.list_of_provider(provider.id)
-        if not mappings or subject.organization.id != provider.organization_id:
+    def apply(
+        self,
+        subject: Subject,
+        source: MappingSource,
+        claims: Mapping[str, Any],
+        normalize: Callable[[str, str], str] = lambda claim, value: value,
+    ) -> None:
+        """Bring the memberships of a person who signs in with the source in line with these claims, which must all
+        come from it. Values are compared as ``normalize`` returns them for the name of a claim."""
+        mappings = self.list_of_source(source)
+        if not mappings or subject.organization.id != source.organization_id:
             return
-        matching = [mapping for mapping in mappings if mapping.matches(claims)]
+        matching = [mapping for mapping in mappings if mapping.matches(claims, normalize)]
         matching_ids, mapping_ids = {mapping.id for mapping in matching}, {mapping.id for mapping in mappings}
         groups = self._storage.groups.find_many({mapping.group_id for mapping in matching})
         group_ids: set[str] = set()
@@ -116,9 +121,7 @@ class GroupMappingService(ProviderMappingService[GroupMapping]):
                     self._group_members.add_mapped(mapping, groups[mapping.group_id], subject.user.id)
                 group_ids.add(mapping.group_id)
             # Another mapping may have added the person.
-            self._record_refusals(
-                subject, provider, [item for item in refused if item.mapping.group_id not in group_ids]
-            )
+            self._record_refusals(subject, source, [item for item in refused if item.mapping.group_id not in group_ids])
 
     def _require_target(self, mapping: GroupMapping, principal: Principal) -> None:
         """Raise Denied unless the principal may give every role of the group for ever."""
@@ -128,4 +131,4 @@ class GroupMappingService(ProviderMappingService[GroupMapping]):
 def _refuse_duplicate(mapping: GroupMapping, existing: tuple[GroupMapping, ...]) -> None:
     same = (mapping.claim, mapping.value, mapping.group_id)
     if any((item.claim, item.value, item.group_id) == same and item.id != mapping.id for item in existing):
-        raise Invalid({"value": gettext_lazy("The identity provider already has this mapping.")})
+        raise Invalid({"value": gettext_lazy("This mapping exists already.")})

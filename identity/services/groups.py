@@ -3,7 +3,7 @@
 A group gives no more than its organization has: roles of its projects and of those granted to it, and manager roles
 there. Who changes a group changes the roles of its members, so they need the rights to give or take each of these
 roles, besides ``group.write``. A manager who controls an identity provider that fills the group decides who has the
-roles, so who adds a role needs the rights over these providers, too.
+roles, so who adds a role needs the rights over these providers, too. The same holds for directories.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar
 
+from identity.domain.directories import OrganizationDirectory
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.expirations import earliest
 from identity.domain.group_mappings import GroupMapping
@@ -32,6 +33,7 @@ from identity.services.commands.groups import (
     ChangeGroupMember,
 )
 from identity.services.crud import DeactivatableEntityService, EntityService
+from identity.services.directories import DirectoryService
 from identity.services.managers import ManagerService
 from identity.services.project_grant_audit import GrantAuditedService
 from identity.services.upstream_providers import UpstreamProviderService
@@ -55,6 +57,7 @@ class GroupService(DeactivatableEntityService[Group]):
     _access: AccessControl
     _managers: ManagerService
     _providers: UpstreamProviderService
+    _directories: DirectoryService
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Group]:
         """The organization's groups, usually by name."""
@@ -100,9 +103,13 @@ class GroupService(DeactivatableEntityService[Group]):
             self._managers.require_grantable_roles(resource, manager.roles, principal, earliest((manager.until, until)))
 
     def require_filling(self, group: Group, principal: Principal) -> None:
-        """Raise Denied unless the principal may change every identity provider whose claims fill the group."""
-        for provider_id in {mapping.provider_id for mapping in self._storage.group_mappings.list_of_group(group.id)}:
+        """Raise Denied unless the principal controls every identity provider and directory whose claims fill the
+        group. A directory that the ini file does not set up any more counts: it may come back."""
+        mappings = self._storage.group_mappings.list_of_group(group.id)
+        for provider_id in {mapping.provider_id for mapping in mappings if mapping.provider_id is not None}:
             self._providers.require_control(self._providers.get(provider_id), principal)
+        for name in {mapping.directory for mapping in mappings if mapping.directory is not None}:
+            self._directories.require_control(OrganizationDirectory(name, group.organization_id), principal)
 
     def require_taking(self, group: Group, principal: Principal, user_ids: Iterable[str]) -> None:
         """Raise Denied unless the principal may take all roles of the group from these members."""

@@ -61,6 +61,7 @@ from identity.services.desired_state.organizations import ensure_organizations
 from identity.services.desired_state.reconciler import Reconciler, command_values
 from identity.services.json_encoder import iterencode
 from identity.services.mail_texts import mail_texts_to_json
+from identity.services.provider_mappings import MappingSource
 from identity.storage.paging import MAX_PAGE_ROWS, PageRequest, ResultPage, iterate_rows
 from identity.storage.stores.users import UserKind
 
@@ -240,6 +241,7 @@ class _Export:
             "projects": (self._project(project) for project in projects),
             "groups": (self._group(group) for group in self._groups()),
             "upstream_providers": [self._provider(provider) for provider in sorted(self._providers(), key=_by_name)],
+            **self._directories(),
             "webhooks": [_members(webhook, CreateWebhook) for webhook in sorted(self._webhooks(), key=_by_name)],
             "managers": self._managers(Resource.of_organization(organization.id).key),
         }
@@ -297,16 +299,25 @@ class _Export:
         members = {
             name: value for name, value in dump_fields(provider).items() if name in CreateUpstreamProvider.model_fields
         }
+        return {"id": provider.id, "active": provider.active, **members, **self._mappings(provider)}
+
+    def _mappings(self, source: MappingSource) -> dict[str, list[Any]]:
         groups = [
             {"claim": mapping.claim, "value": mapping.value, "group": mapping.group_id}
-            for mapping in self._services.group_mappings.list_of_provider(provider.id)
+            for mapping in self._services.group_mappings.list_of_source(source)
         ]
         attributes = [
             {"claim": mapping.claim, "attribute": mapping.attribute_id}
-            for mapping in self._services.attribute_mappings.list_of_provider(provider.id)
+            for mapping in self._services.attribute_mappings.list_of_source(source)
         ]
-        mappings = {"group_mappings": groups, "attribute_mappings": attributes}
-        return {"id": provider.id, "active": provider.active, **members, **mappings}
+        return {"group_mappings": groups, "attribute_mappings": attributes}
+
+    def _directories(self) -> dict[str, Any]:
+        """Those with mappings: without these an import needs no directory."""
+        directories = self._services.directories.list_of_organization(self._organization)
+        described = [(directory.name, self._mappings(directory)) for directory in directories]
+        found = [{"name": name, **mappings} for name, mappings in described if any(mappings.values())]
+        return {"directories": found} if found else {}
 
     def _webhooks(self) -> Iterable[Webhook]:
         return self._visible(partial(self._storage.webhooks.page, self._organization.id))

@@ -103,7 +103,6 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         provider = CreateUpstreamProvider.build(
             name=project_name, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
         )
-        add_directory(world, organization)
         ids = {
             "provider": services.upstream_providers.create(organization.id, provider, principal=Principal.OPERATOR).id,
             "proven": proven,
@@ -268,13 +267,17 @@ def _groups(
             "group_manager": services.group_managers.add(group.id, manager, principal=operator).id,
         }
         mapping = AddGroupMapping(claim="realm_access.roles", value="sales", group_id=group.id)
-        ids["group_mapping"] = services.group_mappings.add(provider.id, mapping, principal=operator).id
+        ids["group_mapping"] = services.group_mappings.add(provider, mapping, principal=operator).id
         ids["mapped_provider"] = provider.id
         attribute = services.attributes.create(
             organization.id, CreateAttribute(key="office", label="Office"), principal=operator
         )
         office = AddAttributeMapping(claim="office", attribute_id=attribute.id)
-        ids["attribute_mapping"] = services.attribute_mappings.add(provider.id, office, principal=operator).id
+        directory = services.directories.get(organization.id, add_directory(site.world, organization))
+        sales = AddGroupMapping(claim="memberOf", value="cn=sales,ou=groups,dc=example", group_id=group.id)
+        services.group_mappings.add(directory, sales, principal=operator)
+        services.attribute_mappings.add(directory, office, principal=operator)
+        ids["attribute_mapping"] = services.attribute_mappings.add(provider, office, principal=operator).id
         idle = services.groups.add(organization.id, AddGroup(name="Old team"), principal=operator)
         services.groups.deactivate(idle.id, principal=operator)
     return {**ids, "idle_group": idle.id}

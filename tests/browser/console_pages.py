@@ -309,6 +309,10 @@ show_page("console-provider-delete", f"{PROVIDER}/delete", names=True)
 
 show_page("console-directories", f"{ORGANIZATION}/directories", names=True)
 show_page("console-directory", f"{ORGANIZATION}/directories/ldap", main=True, names=True)
+show_page("console-directory-group-mappings", f"{ORGANIZATION}/directories/ldap/group-mappings", names=True)
+show_page("console-directory-attribute-mappings", f"{ORGANIZATION}/directories/ldap/attribute-mappings", names=True)
+show_page("console-directory-group-mapping-new", f"{ORGANIZATION}/directories/ldap/group-mappings/new")
+show_page("console-directory-attribute-mapping-new", f"{ORGANIZATION}/directories/ldap/attribute-mappings/new")
 sent("console-directory-test", f"{ORGANIZATION}/directories/ldap/test", status=200, main=True, names=True)
 
 # --- plugins ----------------------------------------------------------------------------------------------------------

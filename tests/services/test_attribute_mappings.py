@@ -65,13 +65,13 @@ def test_mapping_is_saved_by_who_may_change_provider_and_people(world: World) ->
     with world.transaction_services() as services:
         mappings, load = services.attribute_mappings, services.access_control.load_principal
         with pytest.raises(Denied, match=r"upstream_provider\.write"):
-            mappings.add(provider.id, command, principal=load(Subject(manager, organization)))
+            mappings.add(provider, command, principal=load(Subject(manager, organization)))
         with pytest.raises(Invalid, match="no such attribute"):
-            mappings.add(provider.id, AddAttributeMapping(claim="a", attribute_id=foreign.id), principal=OPERATOR)
-        mapping = mappings.add(provider.id, command, principal=OPERATOR)
+            mappings.add(provider, AddAttributeMapping(claim="a", attribute_id=foreign.id), principal=OPERATOR)
+        mapping = mappings.add(provider, command, principal=OPERATOR)
         assert mappings.refusal_reason(mapping) == "no active user has saved the mapping"
-        with pytest.raises(Invalid, match="already has a mapping"):
-            mappings.add(provider.id, command, principal=OPERATOR)
+        with pytest.raises(Invalid, match="mapped already"):
+            mappings.add(provider, command, principal=OPERATOR)
         saved = mappings.change(mapping.id, ChangeAttributeMapping(), principal=load(Subject(owner, organization)))
         assert (saved.claim, mappings.refusal_reason(saved)) == ("team", None)
 
@@ -81,7 +81,7 @@ def test_mappings_are_exported_applied_and_pruned(isolated_world: World) -> None
     provider, attribute = world.make_upstream_provider(organization), world.make_attribute(organization, "team")
     with world.transaction_services() as services:
         command = AddAttributeMapping(claim="team", attribute_id=attribute.id)
-        services.attribute_mappings.add(provider.id, command, principal=OPERATOR)
+        services.attribute_mappings.add(provider, command, principal=OPERATOR)
     with world.read_only_services() as services:
         document = OrganizationTransfer(services).export_document(organization.id, principal=OPERATOR)
         described = json.loads("".join(document))["organization"]

@@ -294,14 +294,14 @@ def change_groups(services: Services, user: ServiceUser, project_id: str) -> Non
     login = CreateUpstreamProvider(name="Login", issuer="https://login.example", client_id="us")
     provider = services.upstream_providers.create(user.organization_id, login, principal=operator)
     added = AddGroupMapping(claim="groups", value="sales", group_id=group.id)
-    mapping = services.group_mappings.add(provider.id, added, principal=operator)
+    mapping = services.group_mappings.add(provider, added, principal=operator)
     services.group_mappings.change(mapping.id, ChangeGroupMapping(value="buyers"), principal=operator)
     services.group_mappings.remove(mapping.id, principal=operator)
     attribute = services.attributes.create(
         user.organization_id, CreateAttribute(key="office", label="Office"), principal=operator
     )
     office = AddAttributeMapping(claim="office", attribute_id=attribute.id)
-    attribute_mapping = services.attribute_mappings.add(provider.id, office, principal=operator)
+    attribute_mapping = services.attribute_mappings.add(provider, office, principal=operator)
     changed = ChangeAttributeMapping(claim="room")
     services.attribute_mappings.change(attribute_mapping.id, changed, principal=operator)
     services.attribute_mappings.remove(attribute_mapping.id, principal=operator)

@@ -58,7 +58,7 @@ class MappingEstate:
     def map(self, value: str = "sales", *, principal: Principal = OPERATOR) -> GroupMapping:
         command = AddGroupMapping(claim="groups", value=value, group_id=self.group.id)
         with self.world.transaction_services() as services:
-            return services.group_mappings.add(self.provider.id, command, principal=principal)
+            return services.group_mappings.add(self.provider, command, principal=principal)
 
     def make_group_owner(self) -> None:
         """Make the members owners of the organization."""
@@ -194,17 +194,17 @@ def test_group_is_of_the_organization_of_the_provider(estate: MappingEstate) -> 
         for group_id in (foreign.id, "unknown"):
             command = AddGroupMapping(claim="groups", value="sales", group_id=group_id)
             with pytest.raises(Invalid, match="no such group"):
-                services.group_mappings.add(estate.provider.id, command, principal=OPERATOR)
+                services.group_mappings.add(estate.provider, command, principal=OPERATOR)
 
 
 def test_mappings_of_a_provider_are_distinct_and_limited(
     estate: MappingEstate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estate.map()
-    with pytest.raises(Invalid, match="already has this mapping"):
+    with pytest.raises(Invalid, match="exists already"):
         estate.map()
     monkeypatch.setattr(group_mappings, "MAX_GROUP_MAPPINGS", 1)
-    with pytest.raises(Invalid, match="can have 1"):
+    with pytest.raises(Invalid, match="at most 1"):
         estate.map("other")
 
 

@@ -53,6 +53,8 @@ ROUTES = {
     " POST /organizations/{organization}/policy/effect",
     "instance.write": "POST /organizations/{organization}/domains/{domain}/assert; PATCH /instance/policy;"
     " POST /organizations/{organization}/directories/{directory}/test;"
+    " POST /organizations/{organization}/directories/{directory}/attribute-mappings;"
+    " POST /organizations/{organization}/directories/{directory}/group-mappings;"
     " POST /instance/policy/effect; POST /instance/webhooks; GET /instance/mail-server; PATCH /instance/mail-server;"
     " POST /instance/mail-server/test; GET /instance/mails; POST /instance/mails/{mail}/retry;"
     " DELETE /instance/mails/{mail}; GET /instance/mail-texts; PATCH /instance/mail-texts",
@@ -127,6 +129,8 @@ ROUTES = {
     " PATCH /group-managers/{group_manager}; DELETE /group-managers/{group_manager}",
     "upstream_provider.read": "GET /organizations/{organization}/upstream-providers;"
     " GET /organizations/{organization}/directories; GET /organizations/{organization}/directories/{directory};"
+    " GET /organizations/{organization}/directories/{directory}/attribute-mappings;"
+    " GET /organizations/{organization}/directories/{directory}/group-mappings;"
     " GET /upstream-providers/{upstream_provider}; GET /upstream-providers/{upstream_provider}/group-mappings;"
     " GET /group-mappings/{group_mapping}; GET /upstream-providers/{upstream_provider}/attribute-mappings;"
     " GET /attribute-mappings/{attribute_mapping}",

@@ -60,6 +60,12 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
             "claim": "team", "attribute_id": world.make_attribute(estate.organization, "team").id,
         },
         "add_group_mapping": {"claim": "groups", "value": "support", "group_id": estate.path_values["group"]},
+        "add_directory_attribute_mapping": {
+            "claim": "team", "attribute_id": world.make_attribute(estate.organization, "squad").id,
+        },
+        "add_directory_group_mapping": {
+            "claim": "memberOf", "value": "cn=support", "group_id": estate.path_values["group"],
+        },
         "create_service_user": {"user_name": "nightly", "display_name": "Nightly"},
         "create_attribute": {"key": "department", "label": "Department"},
         "create_upstream_provider": {

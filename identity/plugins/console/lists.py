@@ -102,11 +102,11 @@ class ResourceList(Generic[RowT]):
     is_primary_task: bool = False
 
     def section_of(self, page: ConsolePage, parent: AnyResourceType) -> str:
-        return self.section or parent.section_of(page, page.context.entity)
+        return self.section or parent.section_of(page, parent.find_entity(page))
 
     def parents(self, page: ConsolePage, parent: AnyResourceType) -> Breadcrumbs:
         """The pages above the list; none above a section of the navigation."""
-        return () if self.section else parent.breadcrumbs(page, page.context.entity)
+        return () if self.section else parent.breadcrumbs(page, parent.find_entity(page))
 
     def create_button(self, page: ConsolePage, path: str, kind: str = "primary") -> Markup:
         """The button for callers who may create an entity, else empty. ``path`` is that of the list."""

@@ -10,6 +10,7 @@ from pyramid.request import Request
 from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.attributes import AttributeDefinition
+from identity.domain.directories import OrganizationDirectory
 from identity.domain.groups import Group
 from identity.domain.instance import Instance
 from identity.domain.messages import gettext_lazy as _
@@ -22,7 +23,13 @@ from identity.domain.webhooks import Webhook
 from identity.http import route_contexts
 from identity.http.route_contexts import RouteContext
 from identity.pages.page import PageFactory
-from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.console_page import (
+    CONSOLE_PATH,
+    DIRECTORIES_SECTION,
+    Breadcrumbs,
+    ConsolePage,
+    path_value,
+)
 from identity.plugins.console.routes import ConsoleRoute
 
 ORGANIZATIONS_PATH = f"{CONSOLE_PATH}/organizations"
@@ -66,6 +73,11 @@ class ResourceType(Generic[EntityT]):
 
     def own_path(self, page: ConsolePage, entity: EntityT) -> str:
         return self.path_of(entity) if self.find_path is None else self.find_path(page, entity)
+
+    def find_entity(self, page: ConsolePage) -> EntityT:
+        """The entity that the URL names. Raises NotFound."""
+        found: EntityT = page.context.entity if self.find is None else self.find(page)
+        return found
 
     def section_of(self, page: ConsolePage, entity: EntityT) -> str:
         return self.section if isinstance(self.section, str) else self.section(page, entity)
@@ -302,6 +314,16 @@ APPLICATION = ResourceType(
     permission_prefix="application",
     section="projects",
     parents=lambda page, application: project_breadcrumbs(page, _project_of(page, application)),
+)
+DIRECTORY = ResourceType(
+    model=OrganizationDirectory,
+    path="/organizations/{organization}/directories/{directory}",
+    context=route_contexts.organization_context,
+    permission_prefix="upstream_provider",
+    section=DIRECTORIES_SECTION,
+    label=_("Directories"),
+    find=lambda page: page.services.directories.get(page.entity_of(Organization).id, path_value(page, "directory")),
+    find_path=lambda page, item: f"{ORGANIZATIONS_PATH}/{item.organization_id}/{DIRECTORIES_SECTION}/{item.name}",
 )
 #: Of an organization, or of the instance.
 WEBHOOK = ResourceType(

@@ -1,9 +1,10 @@
 """LdapClient finds entries by login name and verifies passwords (RFC 4511 §4.2, RFC 4513 §5.1)."""
 
 import logging
+import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +32,9 @@ _MAX_CONCURRENT_REQUESTS = 16
 _SHORT_TIMEOUT_SECONDS = 1
 _RETRY_AFTER_SECONDS = 60.0
 _LONGEST = 500
+#: Names of attributes (RFC 4512 §1.4, §2.5) without options; "*" would ask for all of them.
+_ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]*|[0-9]+(?:\.[0-9]+)+")
+_PASSWORD_ATTRIBUTES = frozenset({"userpassword", "authpassword", "unicodepwd"})
 _PORTS = {"ldap": 389, "ldaps": 636}
 
 
@@ -83,6 +87,12 @@ class LdapClient:
         is_real = entry is not None and 0 < len(password) <= _LONGEST and "\0" not in password
         dn, tried = (entry.dn, password) if entry is not None and is_real else (self._dummy_entry, new_token())
         return self._query_servers(lambda server: self._can_bind(server, dn, tried)) and is_real
+
+    def read_values(self, entry: LdapEntry, names: Collection[str]) -> Mapping[str, list[str]]:
+        """The values of these attributes of the entry, under the given names; those that it lacks, and names that are
+        no attributes or those of passwords, are left out. Raises DirectoryUnavailable."""
+        readable = [name for name in names if _ATTRIBUTE.fullmatch(name) and name.lower() not in _PASSWORD_ATTRIBUTES]
+        return self._query_servers(lambda server: self._read_values(server, entry.dn, readable)) if readable else {}
 
     def simulate_query(self, login: str) -> None:
         """Take as long as ``find_entry`` and ``verify_password``, but give up soon, and at once while no server
@@ -193,6 +203,20 @@ class LdapClient:
                 raise LDAPException("the search failed")
         # Two matches are ambiguous.
         return self._entry(entries[0], login) if len(entries) == 1 else None
+
+    def _read_values(self, server: "_LdapServer", dn: str, names: list[str]) -> Mapping[str, list[str]]:
+        from ldap3.core.exceptions import LDAPException
+
+        settings = self._settings
+        with self._bind(server, settings.bind_dn, settings.password()) as connection:
+            if connection is None:
+                raise LDAPException("the service is not let in")
+            connection.search(dn, "(objectClass=*)", search_scope="BASE", attributes=names)
+            entries = [item for item in connection.response or () if item.get("type") == "searchResEntry"]
+        if len(entries) != 1:
+            raise LDAPException("the entry is gone")
+        found = {str(name).lower(): values for name, values in entries[0]["raw_attributes"].items()}
+        return {name: [*map(_decode_value, found[name.lower()])] for name in names if found.get(name.lower())}
 
     def _can_bind(self, server: "_LdapServer", dn: str, password: str) -> bool:
         with self._bind(server, dn, password) as connection:

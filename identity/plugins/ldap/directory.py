@@ -1,6 +1,6 @@
 """LdapDirectory links entries to users and maps groups to roles."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
@@ -65,6 +65,14 @@ class LdapDirectory(Directory[LdapEntry]):
     def verify_password(self, found: LdapEntry | None, password: str) -> bool:
         """Verifies the password by a bind. Raises DirectoryUnavailable."""
         return self._search.verify_password(found, password)
+
+    def read_values(self, found: LdapEntry, names: Collection[str]) -> Mapping[str, list[str]]:
+        """Asks for these attributes and no others. Raises DirectoryUnavailable."""
+        return self._search.read_values(found, names)
+
+    def normalize_value(self, name: str, value: str) -> str:
+        """Names of groups are compared as distinguished names, other values as they are."""
+        return _normalize_dn(value) if name.lower() == self._settings.groups_attribute.lower() else value
 
     def check_servers(self) -> Iterable[tuple[str, str]]:
         """Raises DirectoryUnavailable if too many requests run."""

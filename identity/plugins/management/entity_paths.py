@@ -32,6 +32,8 @@ GROUP_MAPPING = EntityPath[GroupMapping]("/group-mappings/{group_mapping}", rout
 GROUP_MEMBER = EntityPath[GroupMember]("/group-members/{group_member}", route_contexts.group_member_context)
 MANAGER = EntityPath[Manager]("/managers/{manager}", route_contexts.manager_context)
 ORGANIZATION = EntityPath[Organization]("/organizations/{organization}", route_contexts.organization_context)
+#: The ini file sets them up: operations find them by name.
+DIRECTORY = ORGANIZATION / "directories/{directory}"
 #: A permission on a part of the organization is enough; the list shows only those parts.
 ORGANIZATION_OR_CHILD = EntityPath[Organization](ORGANIZATION.template, route_contexts.organization_or_child_context)
 PROJECT = EntityPath[Project]("/projects/{project}", route_contexts.project_context)

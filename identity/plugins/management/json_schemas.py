@@ -44,6 +44,7 @@ _COMPONENT_NAMES: Mapping[str, str] = {
     "GroupManagerSpec": "DescribedGroupManager",
     "GroupMappingSpec": "DescribedGroupMapping",
     "GroupMemberSpec": "DescribedGroupMember",
+    "DirectorySpec": "DescribedDirectory",
     "GroupSpec": "DescribedGroup",
     "ManagerSpec": "DescribedManager",
     "OAuthError": "Refused",

@@ -313,9 +313,11 @@ group_members = _create_table(
 attribute_mappings = _create_table(
     "attribute_mappings",
     AttributeMapping,
-    _foreign_key_column("provider_id", "upstream_providers"),
+    _foreign_key_column("provider_id", "upstream_providers", nullable=True),
     _foreign_key_column("attribute_id", "attribute_definitions"),
     UniqueConstraint("provider_id", "attribute_id", info={"field": "attribute_id"}),
+    Index("uq_attribute_mappings_directory", "directory", "attribute_id", unique=True, info={"field": "attribute_id"}),
+    CheckConstraint("(provider_id IS NULL) <> (directory IS NULL)", name="source"),
     Index(None, "attribute_id"),
 )
 
@@ -323,9 +325,11 @@ attribute_mappings = _create_table(
 group_mappings = _create_table(
     "group_mappings",
     GroupMapping,
-    _foreign_key_column("provider_id", "upstream_providers"),
+    _foreign_key_column("provider_id", "upstream_providers", nullable=True),
     _foreign_key_column("group_id", "groups"),
     Index(None, "provider_id", "created_at", "id"),
+    Index(None, "directory", "organization_id", "created_at", "id"),
+    CheckConstraint("(provider_id IS NULL) <> (directory IS NULL)", name="source"),
     Index(None, "group_id", "created_at", "id"),
 )
 

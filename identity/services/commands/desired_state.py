@@ -163,12 +163,23 @@ class AttributeMappingSpec(Command):
     attribute: AttributeReference
 
 
-class UpstreamProviderSpec(CreateUpstreamProvider):
+class MappingSourceSpec(Command):
+    """The mappings of an identity provider or directory."""
+
+    group_mappings: tuple[GroupMappingSpec, ...] | None = None
+    attribute_mappings: tuple[AttributeMappingSpec, ...] | None = None
+
+
+class UpstreamProviderSpec(MappingSourceSpec, CreateUpstreamProvider):
     """An identity provider; exports leave its secret out."""
 
     id: EntityId | None = None
-    group_mappings: tuple[GroupMappingSpec, ...] | None = None
-    attribute_mappings: tuple[AttributeMappingSpec, ...] | None = None
+
+
+class DirectorySpec(MappingSourceSpec):
+    """A directory that the ini file sets up for the organization."""
+
+    name: Name
 
 
 class WebhookSpec(CreateWebhook):
@@ -226,6 +237,7 @@ class OrganizationSpec(Command):
     projects: tuple[ProjectSpec, ...] | None = None
     groups: tuple[GroupSpec, ...] | None = None
     upstream_providers: tuple[UpstreamProviderSpec, ...] | None = None
+    directories: tuple[DirectorySpec, ...] | None = None
     webhooks: tuple[WebhookSpec, ...] | None = None
     managers: tuple[ManagerSpec, ...] | None = None
 

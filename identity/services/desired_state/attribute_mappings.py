@@ -6,26 +6,26 @@ from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.upstream_providers import UpstreamProvider
 from identity.services.commands.attributes import AddAttributeMapping, ChangeAttributeMapping
-from identity.services.commands.desired_state import AttributeMappingSpec, UpstreamProviderSpec
+from identity.services.commands.desired_state import AttributeMappingSpec, MappingSourceSpec
 from identity.services.desired_state.reconciler import Reconciler
+from identity.services.provider_mappings import MappingSource
 
 
 def ensure_attribute_mappings(
-    build: Reconciler, path: str, organization: Organization, spec: UpstreamProviderSpec, provider: UpstreamProvider
+    build: Reconciler, path: str, organization: Organization, spec: MappingSourceSpec, source: MappingSource
 ) -> None:
-    """The attribute mappings of one identity provider: after the attributes of its organization."""
+    """The attribute mappings of one identity provider or directory: after the attributes of its organization."""
     if spec.attribute_mappings is None:
         return
     mappings = build.services.attribute_mappings
-    rows = partial(mappings.list_of_provider, provider.id)
+    rows = partial(mappings.list_of_source, source)
     present = {row.attribute_id: row for row in rows()}
     definitions = build.services.attributes.list_definitions(organization.id)
     attribute_ids = {definition.key: definition.id for definition in definitions}
 
     def name_of(mapping: AttributeMapping | AttributeMappingSpec) -> str:
-        return f"{organization.primary_domain} / {provider.name} / {mapping.claim}"
+        return f"{organization.primary_domain} / {source.name} / {mapping.claim}"
 
     for number, described in enumerate(spec.attribute_mappings):
         mapping_path = f"{path}.attribute_mappings[{number}]"
@@ -43,7 +43,7 @@ def ensure_attribute_mappings(
             mappings,
             ChangeAttributeMapping,
             find=partial(present.get, attribute_id),
-            create=partial(mappings.add, provider.id, command, principal=build.principal),
+            create=partial(mappings.add, source, command, principal=build.principal),
         )
     build.prune_rows(
         f"{path}.attribute_mappings",

@@ -8,25 +8,25 @@ from identity.domain.groups import Group
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.upstream_providers import UpstreamProvider
-from identity.services.commands.desired_state import GroupMappingSpec, UpstreamProviderSpec
+from identity.services.commands.desired_state import GroupMappingSpec, MappingSourceSpec
 from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
 from identity.services.desired_state.reconciler import Reconciler
+from identity.services.provider_mappings import MappingSource
 from identity.storage.paging import iterate_rows
 
 
 def ensure_group_mappings(
-    build: Reconciler, path: str, organization: Organization, spec: UpstreamProviderSpec, provider: UpstreamProvider
+    build: Reconciler, path: str, organization: Organization, spec: MappingSourceSpec, source: MappingSource
 ) -> None:
-    """The group mappings of one identity provider: after the groups of its organization."""
+    """The group mappings of one identity provider or directory: after the groups of its organization."""
     if spec.group_mappings is None:
         return
     mappings = build.services.group_mappings
-    rows = partial(mappings.list_of_provider, provider.id)
+    rows = partial(mappings.list_of_source, source)
     present = {(row.claim, row.value, row.group_id): row for row in rows()}
 
     def name_of(mapping: GroupMapping | GroupMappingSpec) -> str:
-        return f"{organization.primary_domain} / {provider.name} / {mapping.claim} = {mapping.value}"
+        return f"{organization.primary_domain} / {source.name} / {mapping.claim} = {mapping.value}"
 
     for number, described in enumerate(spec.group_mappings):
         mapping_path = f"{path}.group_mappings[{number}]"
@@ -41,7 +41,7 @@ def ensure_group_mappings(
             mappings,
             ChangeGroupMapping,
             find=partial(present.get, (described.claim, described.value, group.id)),
-            create=partial(mappings.add, provider.id, command, principal=build.principal),
+            create=partial(mappings.add, source, command, principal=build.principal),
         )
     build.prune_rows(
         f"{path}.group_mappings",

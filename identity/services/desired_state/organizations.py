@@ -8,11 +8,10 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
 from identity.services.commands.desired_state import OrganizationSpec
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
-from identity.services.desired_state.attribute_mappings import ensure_attribute_mappings
 from identity.services.desired_state.attributes import ensure_attributes
 from identity.services.desired_state.branding import ensure_branding
+from identity.services.desired_state.directories import ensure_directories, ensure_mappings
 from identity.services.desired_state.existing_rows import find_organizations_by_name, require_unambiguous
-from identity.services.desired_state.group_mappings import ensure_group_mappings
 from identity.services.desired_state.groups import ensure_groups
 from identity.services.desired_state.mail_texts import ensure_mail_texts
 from identity.services.desired_state.managers import ensure_managers
@@ -56,8 +55,9 @@ def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, Organ
         ensure_groups(build, path, owner, spec.groups)
         ensure_managers(build, path, spec.managers, Resource.of_organization(owner.id), owner, owner.primary_domain)
     for owner, (path, provider_spec, provider) in providers:
-        ensure_group_mappings(build, path, owner, provider_spec, provider)
-        ensure_attribute_mappings(build, path, owner, provider_spec, provider)
+        ensure_mappings(build, path, owner, provider_spec, provider)
+    for path, spec, owner in found:
+        ensure_directories(build, path, owner, spec.directories)
     for item in (*projects, *grants):
         ensure_managers(build, item.path, item.spec.managers, item.resource, item.users_organization, item.name)
     return [organization for _, _, organization in found]

@@ -93,3 +93,13 @@ class AttributeContract(ContractBase):
         on.write.upstream_providers.delete(provider.id)
         assert on.read.attribute_mappings.list_of_provider(provider.id) == ()
         assert on.read.attribute_mappings.list_of_provider(other.id) == (another,)
+
+    def test_attribute_mappings_of_a_directory_are_unique_by_attribute(self, on: StorageHarness) -> None:
+        floor, desk = _define(on, "floor"), _define(on, "desk")
+        mapping = on.store_value(make.attribute_mapping(floor, directory="ldap"))
+        on.store(make.attribute_mapping(floor, directory="other"), make.attribute_mapping(desk, directory="other"))
+        with on.transaction() as storage, pytest.raises(DuplicateValue) as refusal:
+            storage.attribute_mappings.add(make.attribute_mapping(floor, directory="ldap"))
+        assert refusal.value.field == "attribute_id"
+        assert on.read.attribute_mappings.list_of_directory(on.organization.id, "ldap") == (mapping,)
+        assert on.read.attribute_mappings.list_of_directory(on.other_organization.id, "ldap") == ()

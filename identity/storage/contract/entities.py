@@ -147,7 +147,7 @@ ENTITIES = {
             lambda on: make.group_mapping(make_group(on)),
             lambda on: make.group_mapping(None, on.store_value(make.upstream_provider(on.organization))),
         ),
-        {"claim": "köstlich.株", "value": "Größe: 🚀", **other_values(GroupMapping)},
+        {"claim": "köstlich.株", "value": "Größe: 🚀", **other_values(GroupMapping, directory=None)},
     ),
     "attribute mapping": EntityCase(
         lambda storage: storage.attribute_mappings,
@@ -160,7 +160,7 @@ ENTITIES = {
             lambda on: make.attribute_mapping(on.store_value(make.attribute_definition(on.organization))),
             lambda on: make.attribute_mapping(None, on.store_value(make.upstream_provider(on.organization))),
         ),
-        {"claim": "köstlich.株", **other_values(AttributeMapping)},
+        {"claim": "köstlich.株", **other_values(AttributeMapping, directory=None)},
     ),
     "attribute definition": EntityCase(
         lambda storage: storage.attributes,

@@ -178,11 +178,18 @@ def group_member(group: Group | None = None, user: User | None = None, **overrid
     return build_value(GroupMember, overrides, **_of_group(group), **parent_ids(user_id=user))
 
 
+def _source_of_mapping(provider: UpstreamProvider | None, overrides: Mapping[str, Any]) -> dict[str, str]:
+    """The provider, or any that does not exist, unless the mapping is one of a directory."""
+    if overrides.get("directory") is not None:
+        return {}
+    return {"provider_id": make_id()} | parent_ids(provider_id=provider)
+
+
 def group_mapping(
     group: Group | None = None, provider: UpstreamProvider | None = None, **overrides: Any
 ) -> GroupMapping:
     """The value sales of the claim groups, for the group."""
-    parents = parent_ids(provider_id=provider)
+    parents = _source_of_mapping(provider, overrides)
     return build_value(GroupMapping, overrides, **_of_group(group), **parents, claim="groups", value="sales")
 
 
@@ -190,7 +197,7 @@ def attribute_mapping(
     attribute: AttributeDefinition | None = None, provider: UpstreamProvider | None = None, **overrides: Any
 ) -> AttributeMapping:
     """The claim department for the attribute."""
-    parents = parent_ids(attribute_id=attribute, provider_id=provider)
+    parents = parent_ids(attribute_id=attribute) | _source_of_mapping(provider, overrides)
     organization = {} if attribute is None else {"organization_id": attribute.organization_id}
     return build_value(AttributeMapping, overrides, **organization, **parents, claim="department")
 

@@ -166,6 +166,18 @@ class GroupContract(ContractBase):
         assert on.read.group_members.page(group.id).items == (by_hand,)
         assert on.read.group_mappings.list_of_provider(other.id) == (another,)
 
+    def test_groups_mappings_of_a_directory_are_listed_by_organization(self, on: StorageHarness, group: Group) -> None:
+        provider = on.store_value(make.upstream_provider(on.organization))
+        first = make.group_mapping(group, directory="ldap")
+        later = make.group_mapping(group, directory="ldap", created_at=NOW + DAY)
+        unrelated = (make.group_mapping(group, directory="other"), make.group_mapping(group, provider))
+        member = make.group_member(group, on.human_user, mapping_id=first.id)
+        on.store(later, first, *unrelated, member)
+        assert on.read.group_mappings.list_of_directory(on.organization.id, "ldap") == (first, later)
+        assert on.read.group_mappings.list_of_directory(on.other_organization.id, "ldap") == ()
+        on.write.group_mappings.delete(first.id)
+        assert on.read.group_members.page(group.id).items == ()
+
     def test_groups_ending_parts_are_listed_soonest_first(self, on: StorageHarness) -> None:
         groups = [on.store_value(make.group(on.organization)) for _ in range(3)]
         ends = [NOW + days * DAY for days in (7, 1, -1)]

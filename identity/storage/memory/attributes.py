@@ -50,3 +50,7 @@ class MemoryAttributeStore(MemoryEntityStore[AttributeDefinition], AttributeStor
 class MemoryAttributeMappingStore(MemoryEntityStore[AttributeMapping], AttributeMappingStore):
     def list_of_provider(self, provider_id: str) -> tuple[AttributeMapping, ...]:
         return sort_oldest_first(row for row in self._rows if row.provider_id == provider_id)
+
+    def list_of_directory(self, organization_id: str, name: str) -> tuple[AttributeMapping, ...]:
+        rows = (row for row in self._rows if row.organization_id == organization_id)
+        return sort_oldest_first(row for row in rows if row.directory == name)

@@ -84,6 +84,10 @@ class MemoryGroupMappingStore(MemoryEntityStore[GroupMapping], GroupMappingStore
     def list_of_provider(self, provider_id: str) -> tuple[GroupMapping, ...]:
         return sort_oldest_first(row for row in self._rows if row.provider_id == provider_id)
 
+    def list_of_directory(self, organization_id: str, name: str) -> tuple[GroupMapping, ...]:
+        rows = (row for row in self._rows if row.organization_id == organization_id)
+        return sort_oldest_first(row for row in rows if row.directory == name)
+
     def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
         return sort_oldest_first(row for row in self._rows if row.group_id == group_id)
 

@@ -243,7 +243,7 @@ class MemoryTables:
     attribute_mappings: MemoryTable[str, AttributeMapping] = _table(
         provider_id="upstream_providers",
         attribute_id="attribute_definitions",
-        unique={"attribute_id": attrgetter("provider_id", "attribute_id")},
+        unique={"attribute_id": attrgetter("provider_id", "directory", "attribute_id")},
     )
     passwords: MemoryTable[str, PasswordHash] = _table(user_id="users")
     service_user_keys: MemoryTable[str, ServiceUserKey] = _table(user_id="users")

@@ -43,8 +43,12 @@ class AttributeStore(EntityStore[AttributeDefinition]):
 
 
 class AttributeMappingStore(EntityStore[AttributeMapping]):
-    """Unique: one mapping per identity provider and attribute (DuplicateValue("attribute_id"))."""
+    """Unique: one mapping per attribute and identity provider or directory (DuplicateValue("attribute_id"))."""
 
     @abstractmethod
     def list_of_provider(self, provider_id: str) -> tuple[AttributeMapping, ...]:
         """The mappings of the identity provider, oldest first."""
+
+    @abstractmethod
+    def list_of_directory(self, organization_id: str, name: str) -> tuple[AttributeMapping, ...]:
+        """The mappings of the directory in this organization, oldest first."""

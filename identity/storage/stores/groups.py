@@ -87,6 +87,10 @@ class GroupMappingStore(EntityStore[GroupMapping]):
         """The mappings of the identity provider."""
 
     @abstractmethod
+    def list_of_directory(self, organization_id: str, name: str) -> tuple[GroupMapping, ...]:
+        """The mappings of the directory in this organization."""
+
+    @abstractmethod
     def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
         """The mappings that fill the group."""
 

@@ -83,7 +83,8 @@ PAGES = {
     ),
     "instance.read": below("/instance", "plugins plugins/{plugin} policy sent-mails webhooks"),
     "instance.write": (
-        *below(ORGANIZATION, "directories/{directory}/test domains/{domain}/assert"),
+        *below(ORGANIZATION, "domains/{domain}/assert"),
+        *below(f"{ORGANIZATION}/directories/{{directory}}", "attribute-mappings/new group-mappings/new test"),
         *below("/instance", "mail-server mail-server/edit mail-texts mail-texts/{kind}/{language} policy/edit"),
         *below("/instance", "webhooks/new"),
     ),
@@ -140,6 +141,7 @@ PAGES = {
     "upstream_provider.delete": below(UPSTREAM, "delete"),
     "upstream_provider.read": (
         *below(ORGANIZATION, "directories directories/{directory} upstream-providers"),
+        *below(f"{ORGANIZATION}/directories/{{directory}}", "attribute-mappings group-mappings"),
         *below(UPSTREAM, "- attribute-mappings group-mappings"),
     ),
     "upstream_provider.write": (

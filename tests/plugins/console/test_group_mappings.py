@@ -39,7 +39,7 @@ def test_mapping_of_the_operator_is_taken_over(world: World, owner: Browser, org
     with world.transaction_services() as services:
         group = services.groups.add(organization.id, AddGroup(name="Sales"), principal=Principal.OPERATOR)
         command = AddGroupMapping(claim="groups", value="sales", group_id=group.id)
-        mapping = services.group_mappings.add(provider.id, command, principal=Principal.OPERATOR)
+        mapping = services.group_mappings.add(provider, command, principal=Principal.OPERATOR)
     page = owner.open(f"/console/groups/{group.id}/mappings")
     assert "The operator" in page
     assert "Adds nobody" in page

@@ -1,6 +1,7 @@
 """Sign-in with the password of an LDAP directory: Debian's slapd (security 19.8)."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,18 +10,24 @@ from typing import Any
 import pytest
 
 from identity.domain.attempts import FREE_ATTEMPTS
-from identity.domain.errors import Conflict
+from identity.domain.attributes import AttributeDefinition
+from identity.domain.errors import Conflict, Denied, Invalid
+from identity.domain.groups import Group
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
-from identity.domain.users import HumanUser
+from identity.domain.users import HumanUser, Subject
 from identity.fair_semaphore import client_network_scope
 from identity.password_hashing import PasswordHasher, ServerBusy
 from identity.plugins.ldap.client import LdapClient, LdapEntry
 from identity.plugins.ldap.settings import LdapPluginSettings
 from identity.provider.directory import DirectoryUnavailable
 from identity.services.access_control import Principal
+from identity.services.commands.attributes import AddAttributeMapping
+from identity.services.commands.groups import AddGroup, AddGroupManager, AddGroupMapping, ChangeGroupMapping
 from identity.services.commands.users import ChangeHumanUser
+from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
 from identity.services.directories import MAX_DIRECTORY_TESTS
+from identity.services.organization_transfer import OrganizationTransfer
 from identity.settings_parser import InvalidSetting
 from identity.testing.browser import Browser, set_password
 from identity.testing.fixtures import WorldFactory
@@ -677,3 +684,185 @@ def test_connection_tests_are_rate_limited(scene: LdapScenario) -> None:
             services.directories.record_test(found, principal=Principal.OPERATOR)
         with pytest.raises(Conflict):
             services.directories.record_test(found, principal=Principal.OPERATOR)
+
+
+@dataclass
+class MappedScenario:
+    """A group that ``memberOf`` fills and an attribute that ``departmentNumber`` fills, mapped by an instance owner."""
+
+    scene: LdapScenario
+    group: Group
+    attribute: AttributeDefinition
+    editor: HumanUser
+    group_dn: str
+
+    def members(self) -> list[str]:
+        with self.scene.world.read_only_services() as services:
+            return [member.user_id for member in services.storage.group_members.page(self.group.id).items]
+
+    def value_of(self, user: HumanUser) -> object:
+        with self.scene.world.read_only_services() as services:
+            return services.attributes.user_values([user])[user.id].get(self.attribute.key)
+
+
+def map_group_and_attribute(scene: LdapScenario) -> MappedScenario:
+    world, organization = scene.world, scene.organization
+    editor = world.make_human_user(organization)
+    world.assign_manager_role(editor, "IAM_OWNER", resource=Resource.INSTANCE)
+    attribute = world.make_attribute(organization, "department")
+    name = f"sales {next(_NUMBERS)}"
+    with world.transaction_services() as services:
+        principal = services.access_control.load_principal(Subject(editor, organization))
+        group = services.groups.add(organization.id, AddGroup(name="Sales"), principal=Principal.OPERATOR)
+        directory = services.directories.get(organization.id, "ldap")
+        # Another spelling of the same distinguished name.
+        value = f"CN={name}, OU=groups,DC=example"
+        command = AddGroupMapping(claim="memberof", value=value, group_id=group.id)
+        services.group_mappings.add(directory, command, principal=principal)
+        named = AddAttributeMapping(claim="departmentNumber", attribute_id=attribute.id)
+        services.attribute_mappings.add(directory, named, principal=principal)
+    return MappedScenario(scene, group, attribute, editor, name)
+
+
+def test_directory_mappings_fill_group_and_attribute(scene: LdapScenario) -> None:
+    mapped, name = map_group_and_attribute(scene), make_user_name()
+    dn = scene.directory.person(name, departmentNumber="Field sales")
+    group_dn = scene.directory.group(mapped.group_dn, dn)
+    scene.sign_in(name)
+    person = scene.person(name)
+    assert person is not None
+    assert mapped.members() == [person.id]
+    assert mapped.value_of(person) == "Field sales"
+    scene.directory.remove(group_dn)
+    scene.directory.modify(f"dn: {dn}\nchangetype: modify\nreplace: departmentNumber\ndepartmentNumber: Support\n")
+    scene.sign_in(name)
+    assert mapped.members() == []
+    assert mapped.value_of(person) == "Support"
+
+
+def test_directory_mappings_act_with_the_present_rights_of_their_editor(scene: LdapScenario) -> None:
+    mapped, name = map_group_and_attribute(scene), make_user_name()
+    dn = scene.directory.person(name, departmentNumber="Field sales")
+    scene.directory.group(mapped.group_dn, dn)
+    with scene.world.transaction_services() as services:
+        services.users.deactivate(mapped.editor.id, principal=Principal.OPERATOR)
+    scene.sign_in(name)
+    person = scene.person(name)
+    assert person is not None
+    assert mapped.members() == []
+    assert not mapped.value_of(person)
+    assert len(scene.world.audit_events(event="group_mapping.refused")) == 1
+
+
+def test_only_mapped_attributes_are_read(directory: Slapd, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = make_user_name()
+    directory.person(name, departmentNumber="7", title="Dr")
+    search = LdapClient(settings_of(directory))
+    entry = search.find_entry(name)
+    assert entry is not None
+    assert "departmentnumber" not in entry.attributes
+    found = search.read_values(entry, ["DEPARTMENTNUMBER", "telexNumber", "*", "+", "userPassword", "a)(b"])
+    assert found == {"DEPARTMENTNUMBER": ["7"]}
+    directory.remove(entry.dn)
+    with pytest.raises(DirectoryUnavailable):
+        search.read_values(entry, ["title"])
+
+
+def test_directory_mappings_take_instance_write(scene: LdapScenario) -> None:
+    """Who controls the organization alone cannot decide who is in a group, nor change or remove what decides it."""
+    mapped = map_group_and_attribute(scene)
+    owner = scene.world.make_human_user(scene.organization)
+    scene.world.assign_manager_role(owner, "ORG_OWNER")
+    with scene.world.transaction_services() as services:
+        principal = services.access_control.load_principal(Subject(owner, scene.organization))
+        directory = services.directories.get(scene.organization.id, "ldap")
+        [mapping] = services.group_mappings.list_of_source(directory)
+        command = AddGroupMapping(claim="memberOf", value="cn=all", group_id=mapped.group.id)
+        for refused in (
+            lambda: services.group_mappings.add(directory, command, principal=principal),
+            lambda: services.group_mappings.change(mapping.id, ChangeGroupMapping(value="cn=all"), principal=principal),
+            lambda: services.group_mappings.remove(mapping.id, principal=principal),
+            lambda: services.group_managers.add(
+                mapped.group.id,
+                AddGroupManager.build(
+                    level="organization", resource_id=scene.organization.id, roles=["ORG_OWNER_VIEWER"]
+                ),
+                principal=principal,
+            ),
+        ):
+            with pytest.raises(Denied):
+                refused()
+
+
+def test_mappings_of_a_directory_that_is_gone_do_nothing_and_can_be_removed(scene: LdapScenario) -> None:
+    mapped = map_group_and_attribute(scene)
+    with scene.world.transaction_services() as services:
+        directory = services.directories.get(scene.organization.id, "ldap")
+        [mapping] = services.group_mappings.list_of_source(directory)
+    scene.change(organization="another.example")
+    with scene.world.transaction_services() as services:
+        assert services.group_mappings.refusal_reason(mapping)
+    browser = signed_in_manager(scene, "IAM_OWNER", Resource.INSTANCE)
+    assert "Adds nobody" in browser.open(f"/console/groups/{mapped.group.id}/mappings")
+    browser.open(f"/console/group-mappings/{mapping.id}/delete")
+    browser.submit(form="page-form")
+    with scene.world.read_only_services() as services:
+        assert services.group_mappings.list_of_group(mapped.group.id) == ()
+
+
+def test_directory_mappings_are_added_in_the_console(scene: LdapScenario) -> None:
+    attribute = scene.world.make_attribute(scene.organization, "team")
+    with scene.world.transaction_services() as services:
+        group = services.groups.add(scene.organization.id, AddGroup(name="Sales"), principal=Principal.OPERATOR)
+    path = f"/console/organizations/{scene.organization.id}/directories/ldap"
+    owner = signed_in_manager(scene, "IAM_OWNER", Resource.INSTANCE)
+    assert "No group mappings yet" in owner.open(path)
+    owner.click("Add group mapping")
+    page = owner.submit({"claim": "memberOf", "value": "cn=sales", "group": group.id}, form="page-form")
+    assert "memberOf = cn=sales" in page.html.main.text
+    owner.click("Add attribute mapping")
+    page = owner.submit({"claim": "departmentNumber", "attribute": attribute.id}, form="page-form")
+    assert "departmentNumber" in page.html.main.text
+    assert "Changes nothing" not in page
+    assert "ldap" in owner.open(f"/console/groups/{group.id}/mappings").html.main.text
+    assert "1 attribute mapping is removed." in owner.open(f"/console/attributes/{attribute.id}/delete")
+    with scene.world.read_only_services() as services:
+        [mapping] = services.group_mappings.list_of_group(group.id)
+    owner.open(f"/console/group-mappings/{mapping.id}/edit")
+    assert "cn=support" in owner.submit({"value": "cn=support"}, form="page-form").html.main.text
+    manager = signed_in_manager(scene, "ORG_OWNER", Resource.of_organization(scene.organization.id))
+    page = manager.open(path)
+    assert "cn=support" in page
+    assert "Add group mapping" not in page
+    assert "Remove" not in page
+    assert manager.open(f"{path}/group-mappings/new").status_int == 403
+
+
+def test_apply_and_export_of_directory_mappings(scene: LdapScenario) -> None:
+    """What an export says, apply finds unchanged; a directory that the ini file does not set up is a problem."""
+    map_group_and_attribute(scene)
+    with scene.world.transaction_services() as services:
+        exported = json.loads(
+            "".join(OrganizationTransfer(services).export_document(scene.organization.id, principal=Principal.OPERATOR))
+        )["organization"]
+    [described] = exported["directories"]
+    assert (described["name"], described["group_mappings"][0]["claim"]) == ("ldap", "memberof")
+    assert described["attribute_mappings"][0]["claim"] == "departmentNumber"
+    organization = {"id": scene.organization.id, "name": scene.organization.name, "directories": [described]}
+    described["attribute_mappings"] = []
+
+    def apply(**more: Any) -> Any:
+        document = {"version": 1, "organizations": [organization], **more}
+        with scene.world.transaction_services() as services:
+            report = apply_desired_state(
+                services, parse_desired_state(document), principal=Principal.OPERATOR, prune=True
+            )
+            left = services.attribute_mappings.list_of_source(services.directories.get(scene.organization.id, "ldap"))
+            return report, left
+
+    _, left = apply()
+    assert left == ()
+    described["name"] = "other"
+    with pytest.raises(Invalid) as refused:
+        apply()
+    assert list(refused.value.fields) == ["organizations[0].directories[0].name"]

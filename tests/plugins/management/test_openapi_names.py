@@ -8,15 +8,15 @@ SCHEMA_NAMES = """
     AccessEntry AccessEntryList AccessKind AccessProblem Actor ActorKind AddAttributeMapping AddDomain AddGroup
     AddGroupGrant AddGroupManager AddGroupMapping AddGroupMember AddManager AddPersonalAccessToken AddProjectGrant
     AddProjectRole AddServiceUserKey Address Application ApplicationList ApplicationRequest ApplicationRequestList
-    ApplicationSecret ApplicationSecretList ApplicationType Attribute AttributeAccess AttributeList
-    AttributeMapping AttributeMappingList AttributeType AuditEvent AuditEventList Branding CallerFirstSteps Carried
-    Carrier ChangeAddress ChangeApplication ChangeAttribute ChangeAttributeMapping ChangeBranding ChangeGroup
+    ApplicationSecret ApplicationSecretList ApplicationType Attribute AttributeAccess AttributeList AttributeMapping
+    AttributeMappingList AttributeType AuditEvent AuditEventList Branding CallerFirstSteps Carried Carrier
+    ChangeAddress ChangeApplication ChangeAttribute ChangeAttributeMapping ChangeBranding ChangeGroup
     ChangeGroupGrant ChangeGroupManager ChangeGroupMapping ChangeGroupMember ChangeHumanUser ChangeMailServer
-    ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject ChangeProjectGrant
-    ChangeProjectRole ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook CheckResult Claim
-    ClientTokens Connection ConnectionList ConsentDefault ConsentRule CreateAttribute CreateOrganization
-    CreateProject CreateServiceUser CreateUpstreamProvider CreateWebhook DailyFigures DatabaseFacts DeliveryProblem
-    DescribedApplication DescribedAttribute DescribedAttributeMapping DescribedGroup DescribedGroupGrant
+    ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject ChangeProjectGrant ChangeProjectRole
+    ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook CheckResult Claim ClientTokens Connection
+    ConnectionList ConsentDefault ConsentRule CreateAttribute CreateOrganization CreateProject CreateServiceUser
+    CreateUpstreamProvider CreateWebhook DailyFigures DatabaseFacts DeliveryProblem DescribedApplication
+    DescribedAttribute DescribedAttributeMapping DescribedDirectory DescribedGroup DescribedGroupGrant
     DescribedGroupManager DescribedGroupMapping DescribedGroupMember DescribedKey DescribedManager
     DescribedOrganization DescribedProject DescribedProjectGrant DescribedServiceUser DescribedUpstreamProvider
     DescribedUser DescribedUserGrant DescribedWebhook Directory DirectoryList DirectoryServer DirectoryTest Domain

@@ -48,7 +48,7 @@ def mapped(scene: UpstreamScenario) -> MappedAttribute:
     with world.transaction_services() as services:
         principal = services.access_control.load_principal(Subject(editor, organization))
         command = AddAttributeMapping(claim="office.floor", attribute_id=attribute.id)
-        mapping = services.attribute_mappings.add(scene.provider.id, command, principal=principal)
+        mapping = services.attribute_mappings.add(scene.provider, command, principal=principal)
     return MappedAttribute(scene, mapping, editor)
 
 

@@ -80,7 +80,7 @@ def mapped(scene: UpstreamScenario) -> Mapped:
         manager = AddGroupManager.build(level="organization", resource_id=organization.id, roles=["ORG_OWNER_VIEWER"])
         services.group_managers.add(group.id, manager, principal=OPERATOR)
         mapping = services.group_mappings.add(
-            scene.provider.id,
+            scene.provider,
             AddGroupMapping.build(**command, group_id=group.id),
             principal=load_principal(world, editor),
         )
@@ -161,7 +161,7 @@ def test_member_leaves_whatever_the_editor_may_do(mapped: Mapped) -> None:
 def test_second_mapping_takes_over_when_the_first_no_longer_matches(mapped: Mapped) -> None:
     with mapped.world.transaction_services() as services:
         other = services.group_mappings.add(
-            mapped.scene.provider.id,
+            mapped.scene.provider,
             AddGroupMapping(claim="department", value="Sales", group_id=mapped.group.id),
             principal=load_principal(mapped.world, mapped.editor),
         )

@@ -52,6 +52,9 @@ def fill(url: str, times: int = 1) -> None:
                 if number and table.name in ONE_ROW:
                     continue
                 row = {column.name: _cell(column, number) for column in table.columns if column.name != "sequence"}
+                if "directory" in row:
+                    # A mapping belongs to a provider or to a directory.
+                    row["directory"] = None
                 connection.execute(table.insert(), row)
     engine.dispose()
 

@@ -180,6 +180,10 @@ READS: dict[str, Call] = {
     "group members page": lambda storage: storage.group_members.page(GROUP.id, NEWER),
     "group grants page": lambda storage: storage.group_grants.page(GROUP.id, NEWER),
     "group managers page": lambda storage: storage.group_managers.page(GROUP.id, NEWER),
+    "group mappings of directory": lambda storage: storage.group_mappings.list_of_directory(ORGANIZATION.id, "ldap"),
+    "attribute mappings of directory": lambda storage: storage.attribute_mappings.list_of_directory(
+        ORGANIZATION.id, "ldap"
+    ),
     "group mappings of provider": lambda storage: storage.group_mappings.list_of_provider(PROVIDER.id),
     "group mappings of group": lambda storage: storage.group_mappings.list_of_group(GROUP.id),
     "members of group mappings": lambda storage: storage.group_mappings.count_members(SOME_IDS),

@@ -1,10 +1,11 @@
-"""Attribute mappings of an identity provider: list, add, change, remove."""
+"""Attribute mappings of an identity provider or directory: list, add, change, remove."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.messages import gettext_lazy as _
-from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.permissions import INSTANCE_WRITE
 from identity.http import route_contexts
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.console_page import ConsolePage
@@ -12,8 +13,17 @@ from identity.plugins.console.entity_forms import CreateForm, EditForm, create_r
 from identity.plugins.console.fields.attribute_mappings import ATTRIBUTE_MAPPING_FIELDS
 from identity.plugins.console.form_fields import SelectField
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.resource_types import UPSTREAM_PROVIDER, ResourceType
-from identity.plugins.console.resources.group_mappings import editor_cells, provider_breadcrumbs, text_field
+from identity.plugins.console.resource_types import DIRECTORY, UPSTREAM_PROVIDER, ResourceType
+from identity.plugins.console.resources.group_mappings import (
+    can_save,
+    editor_cells,
+    entry_attribute_field,
+    find_source,
+    source_breadcrumbs,
+    source_path,
+    source_section,
+    text_field,
+)
 from identity.services.commands.attributes import AddAttributeMapping, ChangeAttributeMapping
 from identity.storage.paging import PageRequest, ResultPage, page_in_memory, sortable_timestamp
 
@@ -21,13 +31,14 @@ from identity.storage.paging import PageRequest, ResultPage, page_in_memory, sor
 def _rows(page: ConsolePage, mappings: Sequence[AttributeMapping]) -> Sequence[Cells]:
     definitions = page.services.storage.attributes.find_many({mapping.attribute_id for mapping in mappings})
     editors = editor_cells(page, page.services.attribute_mappings, mappings, _("Changes nothing"))
-    may_write = page.has_permission("upstream_provider.write")
     return [
         (
             page.template_macros.code(mapping.claim),
             definitions[mapping.attribute_id].label,
             editors[mapping.id],
-            page.row_buttons(_MAPPING.path_of(mapping), mapping.claim, remove=_("Remove …")) if may_write else "",
+            page.row_buttons(_MAPPING.path_of(mapping), mapping.claim, remove=_("Remove …"))
+            if can_save(page, mapping)
+            else "",
         )
         for mapping in mappings
         if mapping.attribute_id in definitions
@@ -35,7 +46,7 @@ def _rows(page: ConsolePage, mappings: Sequence[AttributeMapping]) -> Sequence[C
 
 
 def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[AttributeMapping]:
-    mappings = page.services.attribute_mappings.list_of_provider(page.entity_of(UpstreamProvider).id)
+    mappings = page.services.attribute_mappings.list_of_source(find_source(page))
     return page_in_memory(mappings, request, {"created_at": lambda mapping: sortable_timestamp(mapping.created_at)})
 
 
@@ -58,8 +69,17 @@ ATTRIBUTE_MAPPINGS = ResourceList(
 )
 
 
+DIRECTORY_ATTRIBUTE_MAPPINGS = replace(
+    ATTRIBUTE_MAPPINGS,
+    lead=_("The value in an attribute of their entry becomes the value of an attribute here when people sign in."),
+    columns=(_("Attribute of the entry"), *ATTRIBUTE_MAPPINGS.columns[1:]),
+    empty_text=_("Map an attribute of the entry, and the directory keeps the values up to date."),
+    create=INSTANCE_WRITE,
+)
+
+
 def _attribute_options(page: ConsolePage) -> Sequence[Sequence[object]]:
-    definitions = page.services.attributes.list_definitions(page.entity_of(UpstreamProvider).organization_id)
+    definitions = page.services.attributes.list_definitions(find_source(page).organization_id)
     return [("", ""), *((definition.id, definition.label) for definition in definitions)]
 
 
@@ -76,9 +96,9 @@ _ATTRIBUTE_FIELD = SelectField(
 
 
 def _create(page: ConsolePage, command: AddAttributeMapping) -> str:
-    provider = page.entity_of(UpstreamProvider)
-    page.services.attribute_mappings.add(provider.id, command, principal=page.principal)
-    return UPSTREAM_PROVIDER.path_of(provider)
+    source = find_source(page)
+    page.services.attribute_mappings.add(source, command, principal=page.principal)
+    return source_path(page, source)
 
 
 _CREATE = CreateForm(
@@ -90,18 +110,24 @@ _CREATE = CreateForm(
     submit_label=_("Add"),
 )
 
+_CREATE_OF_DIRECTORY = replace(
+    _CREATE,
+    title=_("New attribute mapping of a directory"),
+    fields=(entry_attribute_field(_CLAIM_FIELD), _ATTRIBUTE_FIELD),
+)
+
 _MAPPING = ResourceType(
     model=AttributeMapping,
     path="/attribute-mappings/{attribute_mapping}",
     context=route_contexts.attribute_mapping_context,
     permission_prefix="upstream_provider",
-    section="upstream-providers",
+    section=source_section,
     name=lambda page, mapping: mapping.claim,
     message_values=lambda page, mapping: {
         "name": mapping.claim,
         "attribute": page.services.attributes.get(mapping.attribute_id).label,
     },
-    parents=provider_breadcrumbs,
+    parents=source_breadcrumbs,
     has_page=False,
 )
 
@@ -125,6 +151,8 @@ _REMOVE = Action[AttributeMapping](
 ROUTES = (
     list_route(ATTRIBUTE_MAPPINGS, UPSTREAM_PROVIDER),
     create_route(_CREATE, ATTRIBUTE_MAPPINGS, UPSTREAM_PROVIDER),
+    list_route(DIRECTORY_ATTRIBUTE_MAPPINGS, DIRECTORY),
+    create_route(_CREATE_OF_DIRECTORY, DIRECTORY_ATTRIBUTE_MAPPINGS, DIRECTORY),
     edit_route(_MAPPING, _EDIT),
     *action_routes(_MAPPING, _REMOVE),
 )

@@ -19,6 +19,7 @@ from identity.plugins.console.form_fields import change_field, form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.resource_types import ATTRIBUTE, ORGANIZATION
 from identity.services.commands.attributes import ChangeAttribute, CreateAttribute
+from identity.services.provider_mappings import MappingSource
 from identity.storage.paging import PageCursor, PageRequest, ResultPage, RowTotal, build_page, iterate_rows
 
 _TYPE_LABELS = ATTRIBUTE_FIELDS["type"].value_labels
@@ -121,10 +122,12 @@ def _impact(page: ConsolePage, definition: AttributeDefinition) -> Sequence[str]
 
 
 def _count_mappings(page: ConsolePage, definition: AttributeDefinition) -> int:
-    """Those of the organization's identity providers, which are few."""
+    """Those of the organization's identity providers and directories, which are few."""
     services = page.services
     providers = iterate_rows(partial(services.storage.upstream_providers.page, definition.organization_id))
-    mappings = (item for provider in providers for item in services.attribute_mappings.list_of_provider(provider.id))
+    organization = services.organizations.get(definition.organization_id)
+    sources: tuple[MappingSource, ...] = (*providers, *services.directories.list_of_organization(organization))
+    mappings = (item for source in sources for item in services.attribute_mappings.list_of_source(source))
     return sum(item.attribute_id == definition.id for item in mappings)
 
 

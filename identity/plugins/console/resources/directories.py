@@ -8,17 +8,18 @@ from identity.domain.directories import OrganizationDirectory
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_WRITE, Resource
-from identity.http import route_contexts
 from identity.pages.forms import Form
 from identity.pages.page import FormPage, FormRedisplay
 from identity.plugin_summaries import PluginSummary, find_directory_plugin
 from identity.plugins.console.badges import Badge
-from identity.plugins.console.console_page import DIRECTORIES_SECTION, ConsolePage, path_value
+from identity.plugins.console.console_page import DIRECTORIES_SECTION, ConsolePage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
 from identity.plugins.console.plugin_settings import settings_section
 from identity.plugins.console.resource_pages import DetailPage, ResourcePages, Sections
-from identity.plugins.console.resource_types import ORGANIZATION, EntityTitledPage, ResourceType
+from identity.plugins.console.resource_types import DIRECTORY, ORGANIZATION, EntityTitledPage
+from identity.plugins.console.resources.attribute_mappings import DIRECTORY_ATTRIBUTE_MAPPINGS
+from identity.plugins.console.resources.group_mappings import DIRECTORY_GROUP_MAPPINGS
 from identity.provider.directory import DirectoryUnavailable
 from identity.storage.paging import ResultPage
 
@@ -29,14 +30,10 @@ def _plugin(page: ConsolePage, directory: OrganizationDirectory) -> PluginSummar
     return find_directory_plugin(plugins, directory.name, with_paths=may)
 
 
-def _path(page: ConsolePage, directory: OrganizationDirectory) -> str:
-    return f"{page.base_path}{DIRECTORIES.path}/{directory.name}"
-
-
 def _rows(page: ConsolePage, directories: Sequence[OrganizationDirectory]) -> Sequence[Cells]:
     return [
         (
-            page.template_macros.named(item.name, _path(page, item), ""),
+            page.template_macros.named(item.name, DIRECTORY.own_path(page, item), ""),
             _plugin(page, item).description,
         )
         for item in directories
@@ -61,24 +58,17 @@ DIRECTORIES = ResourceList[OrganizationDirectory](
     empty_text=_("The ini file names the organization of each directory."),
 )
 
-DIRECTORY = ResourceType[OrganizationDirectory](
-    model=OrganizationDirectory,
-    path="/organizations/{organization}/directories/{directory}",
-    context=route_contexts.organization_context,
-    permission_prefix="upstream_provider",
-    section=DIRECTORIES.section,
-    label=DIRECTORIES.title,
-    find=lambda page: page.services.directories.get(page.entity_of(Organization).id, path_value(page, "directory")),
-    find_path=_path,
-)
-
 
 def _descriptions(page: DetailPage[OrganizationDirectory], directory: OrganizationDirectory) -> Descriptions:
     return [(_("Managed by"), _("The instance, in the section {section} of the ini file", section="[app:main]"))]
 
 
 def _sections(page: DetailPage[OrganizationDirectory], directory: OrganizationDirectory) -> Sections:
-    return [settings_section(page, _plugin(page, directory))]
+    return [
+        page.list_section(DIRECTORY_GROUP_MAPPINGS),
+        page.list_section(DIRECTORY_ATTRIBUTE_MAPPINGS),
+        settings_section(page, _plugin(page, directory)),
+    ]
 
 
 _PAGES = ResourcePages(

@@ -1,26 +1,29 @@
-"""Group mappings: of an identity provider, where they are added, changed and removed, and of a group."""
+"""Group mappings: of an identity provider or directory, where they are added, changed and removed, and of a group."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from identity.domain.directories import OrganizationDirectory
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
+from identity.domain.permissions import INSTANCE_WRITE
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.http import route_contexts
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import Badge, EntityLink
-from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
+from identity.plugins.console.console_page import DIRECTORIES_SECTION, Breadcrumbs, ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
 from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.group_mappings import GROUP_MAPPING_FIELDS
 from identity.plugins.console.form_fields import LITERAL_INPUT_ATTRIBUTES, FormField, SelectField
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.resource_types import GROUP, UPSTREAM_PROVIDER, ResourceType
+from identity.plugins.console.resource_types import DIRECTORY, GROUP, UPSTREAM_PROVIDER, ResourceType
 from identity.plugins.console.user_display import display_user
 from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
-from identity.services.provider_mappings import ProviderMapping, ProviderMappingService
+from identity.services.provider_mappings import MappingSource, ProviderMapping, ProviderMappingService
 from identity.storage.paging import PageRequest, ResultPage, SortKeys, iterate_rows, page_in_memory, sortable_timestamp
 
 _ORDERS: SortKeys[GroupMapping] = {"created_at": lambda mapping: sortable_timestamp(mapping.created_at)}
@@ -48,13 +51,43 @@ def editor_cells(
     return {mapping.id: cell(mapping) for mapping in mappings}
 
 
-def provider_breadcrumbs(page: ConsolePage, mapping: ProviderMapping) -> Breadcrumbs:
-    return UPSTREAM_PROVIDER.breadcrumbs(page, _provider_of(page, mapping))
+def find_source(page: ConsolePage) -> MappingSource:
+    """The identity provider or directory that the page is about."""
+    entity = page.context.entity
+    return entity if isinstance(entity, UpstreamProvider) else DIRECTORY.find_entity(page)
 
 
-def _provider_of(page: ConsolePage, mapping: ProviderMapping) -> UpstreamProvider:
+def source_path(page: ConsolePage, source: MappingSource) -> str:
+    if isinstance(source, UpstreamProvider):
+        return UPSTREAM_PROVIDER.path_of(source)
+    return DIRECTORY.own_path(page, source)
+
+
+def _source_of(page: ConsolePage, mapping: ProviderMapping) -> MappingSource:
+    """That of the mapping; the ini file may not set up the directory any more."""
+    if mapping.provider_id is None:
+        return OrganizationDirectory(mapping.directory or "", mapping.organization_id)
     provider: UpstreamProvider = page.services.upstream_providers.get(mapping.provider_id)
     return provider
+
+
+def source_section(page: ConsolePage, mapping: ProviderMapping) -> str:
+    return "upstream-providers" if mapping.directory is None else DIRECTORIES_SECTION
+
+
+def source_breadcrumbs(page: ConsolePage, mapping: ProviderMapping) -> Breadcrumbs:
+    source = _source_of(page, mapping)
+    if isinstance(source, UpstreamProvider):
+        return UPSTREAM_PROVIDER.breadcrumbs(page, source)
+    return DIRECTORY.breadcrumbs(page, source)
+
+
+def can_save(page: ConsolePage, mapping: ProviderMapping) -> bool:
+    """True if the caller gets buttons to change and remove the mapping."""
+    if mapping.directory is None:
+        return page.has_permission("upstream_provider.write")
+    directory = OrganizationDirectory(mapping.directory, mapping.organization_id)
+    return page.services.directories.can_control(directory, page.principal)
 
 
 def _rows(page: ConsolePage, mappings: Sequence[GroupMapping]) -> Sequence[Cells]:
@@ -64,11 +97,11 @@ def _rows(page: ConsolePage, mappings: Sequence[GroupMapping]) -> Sequence[Cells
     counts = page.services.group_mappings.count_members(*mappings)
     editors = editor_cells(page, page.services.group_mappings, mappings, _("Adds nobody"))
     may_read = page.has_permission("upstream_provider.read" if of_group else "group.read")
-    may_write = page.has_permission("upstream_provider.write")
 
     def other_link(mapping: GroupMapping) -> EntityLink:
-        found = _provider_of(page, mapping) if of_group else groups[mapping.group_id]
-        return EntityLink(found.name, (UPSTREAM_PROVIDER if of_group else GROUP).path_of(found) if may_read else "")
+        source, group = _source_of(page, mapping), groups[mapping.group_id]
+        path = source_path(page, source) if of_group else GROUP.path_of(group)
+        return EntityLink(source.name if of_group else group.name, path if may_read else "")
 
     return [
         (
@@ -77,7 +110,7 @@ def _rows(page: ConsolePage, mappings: Sequence[GroupMapping]) -> Sequence[Cells
             str(counts.get(mapping.id, 0)),
             editors[mapping.id],
             page.row_buttons(_MAPPING.path_of(mapping), mapping_label(mapping), remove=_("Remove …"))
-            if may_write
+            if can_save(page, mapping)
             else "",
         )
         for mapping in mappings
@@ -85,8 +118,8 @@ def _rows(page: ConsolePage, mappings: Sequence[GroupMapping]) -> Sequence[Cells
     ]
 
 
-def _fetch_of_provider(page: ConsolePage, request: PageRequest) -> ResultPage[GroupMapping]:
-    mappings = page.services.group_mappings.list_of_provider(page.entity_of(UpstreamProvider).id)
+def _fetch_of_source(page: ConsolePage, request: PageRequest) -> ResultPage[GroupMapping]:
+    mappings = page.services.group_mappings.list_of_source(find_source(page))
     return page_in_memory(mappings, request, _ORDERS)
 
 
@@ -103,7 +136,7 @@ GROUP_MAPPINGS = ResourceList(
     has_row_buttons=True,
     is_searchable=False,
     has_state_filter=False,
-    fetch=_fetch_of_provider,
+    fetch=_fetch_of_source,
     rows=_rows,
     empty_title=_("No group mappings yet"),
     empty_text=_("Map a value of a claim to a group, and the provider decides who its members are."),
@@ -112,20 +145,31 @@ GROUP_MAPPINGS = ResourceList(
     all_label=_("All group mappings"),
 )
 
+DIRECTORY_GROUP_MAPPINGS = replace(
+    GROUP_MAPPINGS,
+    lead=_("People with a value in an attribute of their entry become members of a group when they sign in."),
+    columns=(_("Attribute of the entry"), *GROUP_MAPPINGS.columns[1:]),
+    empty_text=_("Map a value, such as the name of a group, and the directory decides who the members are."),
+    create=INSTANCE_WRITE,
+)
+
 #: A tab of the group's page.
 MAPPINGS_OF_GROUP = ResourceList(
     path="/mappings",
     permission="group.read",
     title=_("Mappings"),
-    lead=_("Claims of identity providers that make people members when they sign in."),
-    columns=(_("Claim"), _("Identity provider"), _("Members"), _("Acts for")),
+    lead=_("Claims of identity providers and directories that make people members when they sign in."),
+    columns=(_("Claim"), _("Source"), _("Members"), _("Acts for")),
     has_row_buttons=True,
     is_searchable=False,
     has_state_filter=False,
     fetch=_fetch_of_group,
     rows=_rows,
     empty_title=_("No mappings"),
-    empty_text=_("Managers alone decide who the members are. Mappings are added on the page of an identity provider."),
+    empty_text=_(
+        "Managers alone decide who the members are. Mappings are added on the page of an identity provider or of a "
+        "directory."
+    ),
 )
 
 
@@ -141,7 +185,7 @@ def text_field(labels: Mapping[str, FieldLabel], name: str) -> FormField:
 
 
 def _group_options(page: ConsolePage) -> Sequence[Sequence[object]]:
-    organization_id = page.entity_of(UpstreamProvider).organization_id
+    organization_id = find_source(page).organization_id
     groups = iterate_rows(lambda request: page.services.groups.page(organization_id, request))
     return [("", ""), *((group.id, group.name) for group in groups)]
 
@@ -155,13 +199,22 @@ _GROUP_FIELD = SelectField(
     required_message=_GROUP_LABEL.required_message,
     options=_group_options,
 )
+_VALUE_HINT = _("One of its values. Names of groups (DN) are compared regardless of case and spaces.")
+
+
+def entry_attribute_field(field: FormField) -> FormField:
+    """The field of a claim for directories."""
+    hint = _("An attribute of the entry, such as {example}.", example="memberOf, departmentNumber")
+    return replace(field, label=_("Attribute of the entry"), hint=hint)
+
+
 _RIGHTS = _("You need the right to give every role of the group. The mapping acts with the rights that you have then.")
 
 
 def _create(page: ConsolePage, command: AddGroupMapping) -> str:
-    provider = page.entity_of(UpstreamProvider)
-    page.services.group_mappings.add(provider.id, command, principal=page.principal)
-    return UPSTREAM_PROVIDER.path_of(provider)
+    source = find_source(page)
+    page.services.group_mappings.add(source, command, principal=page.principal)
+    return source_path(page, source)
 
 
 _CREATE = CreateForm(
@@ -173,18 +226,24 @@ _CREATE = CreateForm(
     submit_label=_("Add"),
 )
 
+_CREATE_OF_DIRECTORY = replace(
+    _CREATE,
+    title=_("New group mapping of a directory"),
+    fields=(entry_attribute_field(_TEXT_FIELDS[0]), replace(_TEXT_FIELDS[1], hint=_VALUE_HINT), _GROUP_FIELD),
+)
+
 _MAPPING = ResourceType(
     model=GroupMapping,
     path="/group-mappings/{group_mapping}",
     context=route_contexts.group_mapping_context,
     permission_prefix="upstream_provider",
-    section="upstream-providers",
+    section=source_section,
     name=lambda page, mapping: mapping_label(mapping),
     message_values=lambda page, mapping: {
         "name": mapping_label(mapping),
         "group": page.services.groups.get(mapping.group_id).name,
     },
-    parents=provider_breadcrumbs,
+    parents=source_breadcrumbs,
     has_page=False,
 )
 
@@ -228,6 +287,8 @@ _REMOVE = Action[GroupMapping](
 ROUTES = (
     list_route(GROUP_MAPPINGS, UPSTREAM_PROVIDER),
     create_route(_CREATE, GROUP_MAPPINGS, UPSTREAM_PROVIDER),
+    list_route(DIRECTORY_GROUP_MAPPINGS, DIRECTORY),
+    create_route(_CREATE_OF_DIRECTORY, DIRECTORY_GROUP_MAPPINGS, DIRECTORY),
     edit_route(_MAPPING, _EDIT),
     *action_routes(_MAPPING, _REMOVE),
 )

@@ -9,7 +9,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.plugin_summaries import find_directory_plugin
 from identity.plugins.management.api_resource import ApiResource
-from identity.plugins.management.entity_paths import ORGANIZATION
+from identity.plugins.management.entity_paths import DIRECTORY, ORGANIZATION
 from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import Representation
 from identity.plugins.management.resources.plugins import SettingRepresentation
@@ -48,12 +48,12 @@ def _represent(call: OperationCall[Any], directory: OrganizationDirectory) -> Di
     return DirectoryRepresentation(name=directory.name, plugin=plugin.name, settings=settings)
 
 
-def _find(call: OperationCall[Organization]) -> OrganizationDirectory:
+def find_directory(call: OperationCall[Organization]) -> OrganizationDirectory:
     return call.services.directories.get(call.entity.id, call.request.matchdict["directory"])
 
 
 def _test(call: OperationCall[Organization], _: Command) -> DirectoryTestRepresentation:
-    directory = _find(call)
+    directory = find_directory(call)
     call.services.directories.record_test(directory, principal=call.principal)
     # Hold no lock while the servers answer.
     call.request.commit()
@@ -77,10 +77,10 @@ OPERATIONS = (
         name="list_directories",
         is_paged=False,
     ),
-    _DIRECTORIES.get(ORGANIZATION / "directories/{directory}", "Shows a directory.", _find),
+    _DIRECTORIES.get(DIRECTORY, "Shows a directory.", find_directory),
     _DIRECTORIES.action(
         "test_directory",
-        ORGANIZATION / "directories/{directory}/test",
+        DIRECTORY / "test",
         "Tests the connection to each server of a directory.",
         EmptyCommand,
         _test,

@@ -1,9 +1,11 @@
-"""Group mappings: values in the claims of identity providers that make people members of groups."""
+"""Group mappings: values in the claims of identity providers and directories that make people members of groups."""
 
 from identity.domain.group_mappings import GroupMapping
+from identity.domain.permissions import INSTANCE_WRITE
 from identity.plugins.management.api_resource import ApiResource
-from identity.plugins.management.entity_paths import GROUP, GROUP_MAPPING, UPSTREAM_PROVIDER
+from identity.plugins.management.entity_paths import DIRECTORY, GROUP, GROUP_MAPPING, UPSTREAM_PROVIDER
 from identity.plugins.management.representation import Representation, representation_fields
+from identity.plugins.management.resources.directories import find_directory
 from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
 
 
@@ -24,7 +26,7 @@ OPERATIONS = (
     _MAPPINGS.list(
         UPSTREAM_PROVIDER / "group-mappings",
         "Lists the group mappings of an identity provider, oldest first.",
-        lambda call: call.services.group_mappings.list_of_provider(call.entity.id),
+        lambda call: call.services.group_mappings.list_of_source(call.entity),
         is_paged=False,
     ),
     _MAPPINGS.list(
@@ -40,9 +42,26 @@ OPERATIONS = (
         UPSTREAM_PROVIDER / "group-mappings",
         "Adds a group mapping to an identity provider.",
         AddGroupMapping,
-        lambda call, command: call.services.group_mappings.add(call.entity.id, command, principal=call.principal),
+        lambda call, command: call.services.group_mappings.add(call.entity, command, principal=call.principal),
         location="/group-mappings/{id}",
         description=_SAVES,
+    ),
+    _MAPPINGS.list(
+        DIRECTORY / "group-mappings",
+        "Lists the group mappings of a directory, oldest first.",
+        lambda call: call.services.group_mappings.list_of_source(find_directory(call)),
+        is_paged=False,
+        name="list_directory_group_mappings",
+    ),
+    _MAPPINGS.create(
+        "add_directory_group_mapping",
+        DIRECTORY / "group-mappings",
+        "Adds a group mapping to a directory; `claim` is an attribute of its entries.",
+        AddGroupMapping,
+        lambda call, command: call.services.group_mappings.add(find_directory(call), command, principal=call.principal),
+        location="/group-mappings/{id}",
+        description=f"{_SAVES} Directories take `instance.write`, too.",
+        permission=INSTANCE_WRITE,
     ),
     _MAPPINGS.get(GROUP_MAPPING, "Shows a group mapping.", lambda call: call.entity),
     _MAPPINGS.change(

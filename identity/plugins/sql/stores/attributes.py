@@ -19,8 +19,11 @@ from identity.storage.stores.attributes import AttributeMappingStore, AttributeS
 ENTITY_TABLE = EntityTable[AttributeDefinition](table)
 _VALUES = MappedTable[StoredAttribute](values_table)
 _MAPPING_TABLE = EntityTable[AttributeMapping](attribute_mappings)
-_MAPPINGS_OF_PROVIDER = _MAPPING_TABLE.select.where(attribute_mappings.c.provider_id == bindparam("provider")).order_by(
-    attribute_mappings.c.created_at, attribute_mappings.c.id
+_MAPPINGS = _MAPPING_TABLE.select.order_by(attribute_mappings.c.created_at, attribute_mappings.c.id)
+_MAPPINGS_OF_PROVIDER = _MAPPINGS.where(attribute_mappings.c.provider_id == bindparam("provider"))
+_MAPPINGS_OF_DIRECTORY = _MAPPINGS.where(
+    attribute_mappings.c.directory == bindparam("directory"),
+    attribute_mappings.c.organization_id == bindparam("organization"),
 )
 #: Rows deleted by one statement.
 _AT_ONCE = 400
@@ -83,3 +86,7 @@ class SqlAttributeMappingStore(SqlEntityStore[AttributeMapping], AttributeMappin
 
     def list_of_provider(self, provider_id: str) -> tuple[AttributeMapping, ...]:
         return self._fetch_values(_MAPPING_TABLE.from_row, _MAPPINGS_OF_PROVIDER, {"provider": provider_id})
+
+    def list_of_directory(self, organization_id: str, name: str) -> tuple[AttributeMapping, ...]:
+        parameters = {"directory": name, "organization": organization_id}
+        return self._fetch_values(_MAPPING_TABLE.from_row, _MAPPINGS_OF_DIRECTORY, parameters)

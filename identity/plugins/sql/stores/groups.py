@@ -39,6 +39,9 @@ MANAGER_TABLE = EntityTable[GroupManager](group_managers)
 MAPPING_TABLE = EntityTable[GroupMapping](group_mappings)
 _MAPPINGS = MAPPING_TABLE.select.order_by(group_mappings.c.created_at, group_mappings.c.id)
 _MAPPINGS_OF_PROVIDER = _MAPPINGS.where(group_mappings.c.provider_id == bindparam("provider"))
+_MAPPINGS_OF_DIRECTORY = _MAPPINGS.where(
+    group_mappings.c.directory == bindparam("directory"), group_mappings.c.organization_id == bindparam("organization")
+)
 _MAPPINGS_OF_GROUP = _MAPPINGS.where(group_mappings.c.group_id == bindparam("group"))
 
 _SORT_COLUMNS = {"name": groups.c.name_key, "created_at": groups.c.created_at}
@@ -159,6 +162,10 @@ class SqlGroupMappingStore(SqlEntityStore[GroupMapping], GroupMappingStore):
 
     def list_of_provider(self, provider_id: str) -> tuple[GroupMapping, ...]:
         return self._fetch_values(MAPPING_TABLE.from_row, _MAPPINGS_OF_PROVIDER, {"provider": provider_id})
+
+    def list_of_directory(self, organization_id: str, name: str) -> tuple[GroupMapping, ...]:
+        parameters = {"directory": name, "organization": organization_id}
+        return self._fetch_values(MAPPING_TABLE.from_row, _MAPPINGS_OF_DIRECTORY, parameters)
 
     def list_of_group(self, group_id: str) -> tuple[GroupMapping, ...]:
         return self._fetch_values(MAPPING_TABLE.from_row, _MAPPINGS_OF_GROUP, {"group": group_id})
