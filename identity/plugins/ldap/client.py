@@ -125,11 +125,11 @@ class LdapClient:
         from pyasn1.error import PyAsn1Error
 
         settings = self._settings
-        stages: list[str] = [_CONNECTING]
+        stages: list[str] = [_TRUSTING]
         parts = urlsplit(server.address)
         try:
             socket.getaddrinfo(parts.hostname, parts.port or _PORTS[parts.scheme], type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
+        except (OSError, ValueError, OverflowError):
             return _("There is no host of this name.")
         try:
             password = settings.password()
@@ -258,6 +258,7 @@ class LdapClient:
             return_empty_attributes=False,
         )
         try:
+            begin(_CONNECTING)
             connection.open(read_server_info=False)
             if parts.scheme == "ldap":
                 begin(_STARTING_TLS)
@@ -308,6 +309,7 @@ _BIND_REFUSED_CODES = frozenset(
 
 
 #: What failed, if the stage was not completed.
+_TRUSTING = _("The service cannot read the file of certificate authorities.")
 _CONNECTING = _("The server does not answer.")
 _STARTING_TLS = _("The server does not offer StartTLS.")
 _SECURING = _("The server does not speak TLS as it should.")

@@ -613,6 +613,10 @@ def test_connection_test_says_what_fails(directory: Slapd, tmp_path: Path, trans
     assert problem(servers=(closed,)) == "The server does not answer."
     assert problem(servers=(f"{scheme}://127.1:{port}",)).startswith("The certificate of the server is not trusted")
     assert problem(ca_file=None).startswith("The certificate of the server is not trusted")
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_text("gone after the start")
+    assert problem(ca_file=authorities) == "The service cannot read the file of certificate authorities."
+    assert problem(servers=(f"{scheme}://localhost:99999",)) == "There is no host of this name."
     assert problem(password_file=wrong_password) == "The server refuses the service's DN or password."
     assert problem(bind_dn=f"cn=nobody,{PEOPLE}") == "The server refuses the service's DN or password."
     assert problem(base=f"ou=nowhere,{PEOPLE}").startswith(f"There is no entry ou=nowhere,{PEOPLE}")
@@ -761,8 +765,14 @@ def test_only_mapped_attributes_are_read(directory: Slapd, monkeypatch: pytest.M
     entry = search.find_entry(name)
     assert entry is not None
     assert "departmentnumber" not in entry.attributes
+    sent: list[list[str]] = []
+    read = search._read_values
+    monkeypatch.setattr(
+        search, "_read_values", lambda server, dn, names: (sent.append(names), read(server, dn, names))[1]
+    )
     found = search.read_values(entry, ["DEPARTMENTNUMBER", "telexNumber", "*", "+", "userPassword", "a)(b"])
     assert found == {"DEPARTMENTNUMBER": ["7"]}
+    assert sent == [["DEPARTMENTNUMBER", "telexNumber"]]
     directory.remove(entry.dn)
     with pytest.raises(DirectoryUnavailable):
         search.read_values(entry, ["title"])

@@ -204,7 +204,7 @@ _VALUE_HINT = _("One of its values. Names of groups (DN) are compared regardless
 
 def entry_attribute_field(field: FormField) -> FormField:
     """The field of a claim for directories."""
-    hint = _("An attribute of the entry, such as {example}.", example="memberOf, departmentNumber")
+    hint = _("An attribute that people cannot change themselves, such as {example}.", example="memberOf")
     return replace(field, label=_("Attribute of the entry"), hint=hint)
 
 
