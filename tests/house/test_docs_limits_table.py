@@ -55,6 +55,7 @@ FIXED = {
     ),
     "Host names resolved at the same time, per process": ("identity.outbound_http:_MAX_CONCURRENT_RESOLUTIONS"),
     "Passwords verified by the LDAP directory at the same time, per process": "identity.plugins.ldap.client:_MAX_CONCURRENT_REQUESTS",  # noqa: E501
+    "Tests of the connection to a directory": "identity.services.directories:MAX_DIRECTORY_TESTS",
     "Mails in one batch": "identity.services.outbox:_AT_ONCE",
     "Time between a user's deletion request and the deletion": "identity.services.account_deletions:DELETION_DELAY",
     "Logo": "identity.services.images:MAX_UPLOAD_BYTES",
