@@ -19,7 +19,7 @@ from identity.domain.messages import gettext_lazy as _
 from identity.http.list_parameters import DESCENDING_PREFIX, QUERY_PARAM, SORT_PARAM, STATE_PARAM, ListParameters
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import Form, FormMessage
-from identity.pages.page import FormPage
+from identity.pages.page import FormPage, Page
 from identity.plugins.console.bulk_actions import BulkActions
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.list_preferences import (
@@ -126,51 +126,33 @@ class ListColumn:
     direction: str = ""
 
 
-class ListPage(ConsolePage, FormPage):
-    """``parent`` is the type of the entity to which the rows belong. Its forms change what the manager chose for the
-    list; ``preference_problem`` is what was wrong with one."""
+class ListPreferencesPage(ConsolePage, FormPage):
+    """A page with a list. Its forms change what the manager chose for the list; ``preference_problem`` is what was
+    wrong with one."""
 
-    template = "console/list.html"
-    title = ""
-    is_instance_page = False
     preference_problem = ""
     repeated_fields = frozenset({_COLUMN_FIELD})
-
-    def __init__(
-        self, context: RouteContext, request: Request, *, resource_list: ResourceList[Any], parent: AnyResourceType
-    ) -> None:
-        super().__init__(context, request)
-        self.resource_list, self.parent, self.title = resource_list, parent, resource_list.title
-        self.is_instance_page = parent.is_instance_page(self)
-
-    @property
-    def section(self) -> str:
-        return self.resource_list.section_of(self, self.parent)
-
-    @property
-    def breadcrumbs(self) -> Breadcrumbs:
-        return self.resource_list.parents(self, self.parent)
-
-    def template_variables(self) -> Mapping[str, object]:
-        """Raises Invalid for a malformed search."""
-        return {**ListView(self, self.resource_list).template_variables(), **self.filter_variables()}
 
     @property
     def list_id(self) -> str:
         """The same for all organizations."""
-        return f"{self.parent.path}{self.resource_list.path}"
+        raise NotImplementedError
+
+    @property
+    def listed(self) -> ResourceList[Any]:
+        raise NotImplementedError
 
     @cached_property
     def preferences(self) -> ListPreferences:
         return load_preferences(self.request, self.list_id)
 
     def get(self) -> Response:
-        return self.render(self.template_variables())
+        return Page.get(self)
 
     def submit(self, form: Form) -> Response:
         """Change the manager's own columns or saved searches. Raises Invalid, Conflict."""
         task = form.text(_TASK_FIELD)
-        columns = _ListColumns(self, self.resource_list, ListPreferences())
+        columns = _ListColumns(self, self.listed, ListPreferences())
         if task == _CHOOSE_COLUMNS:
             chosen = form.texts(_COLUMN_FIELD)
             change_preferences(self.request, self.list_id, lambda item: item.with_columns(chosen, columns.choice_ids))
@@ -178,7 +160,7 @@ class ListPage(ConsolePage, FormPage):
             change_preferences(self.request, self.list_id, lambda item: replace(item, columns=None))
         elif task == _SAVE_SEARCH:
             # Raises Invalid for a malformed search.
-            ListParameters.read(self.request, orders=dict(self.resource_list.sort_orders))
+            ListParameters.read(self.request, orders=dict(self.listed.sort_orders))
             name, query = form.text(NAME_FIELD), urlencode(self.search_parameters())
             change_preferences(self.request, self.list_id, lambda item: item.with_search(name, query))
         elif form.text(_REMOVED_FIELD):
@@ -208,6 +190,41 @@ class ListPage(ConsolePage, FormPage):
         response.status_int = status
         return response
 
+
+class ListPage(ListPreferencesPage):
+    """``parent`` is the type of the entity to which the rows belong."""
+
+    template = "console/list.html"
+    title = ""
+    is_instance_page = False
+
+    def __init__(
+        self, context: RouteContext, request: Request, *, resource_list: ResourceList[Any], parent: AnyResourceType
+    ) -> None:
+        super().__init__(context, request)
+        self.resource_list, self.parent, self.title = resource_list, parent, resource_list.title
+        self.is_instance_page = parent.is_instance_page(self)
+
+    @property
+    def section(self) -> str:
+        return self.resource_list.section_of(self, self.parent)
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return self.resource_list.parents(self, self.parent)
+
+    def template_variables(self) -> Mapping[str, object]:
+        """Raises Invalid for a malformed search."""
+        return {**ListView(self, self.resource_list).template_variables(), **self.filter_variables()}
+
+    @property
+    def list_id(self) -> str:
+        return f"{self.parent.path}{self.resource_list.path}"
+
+    @property
+    def listed(self) -> ResourceList[Any]:
+        return self.resource_list
+
     def filter_variables(self) -> Mapping[str, object]:
         """Template variables of further filters."""
         return {}
@@ -231,7 +248,7 @@ class _ListColumns(Generic[RowT]):
 
     def __init__(self, page: ConsolePage, resource_list: ResourceList[RowT], preferences: ListPreferences) -> None:
         self._page, self._list, self._chosen = page, resource_list, preferences.columns
-        self._optional = resource_list.optional_columns(page) if isinstance(page, ListPage) else ()
+        self._optional = resource_list.optional_columns(page) if isinstance(page, ListPreferencesPage) else ()
         self._usual = [(column_id(label), label) for label in resource_list.columns]
 
     def _is_chosen(self, id_: str, *, by_default: bool) -> bool:
@@ -300,7 +317,7 @@ class ListView(Generic[RowT]):
         page_request = ListParameters.read(request, orders=dict(resource_list.sort_orders))
         found = resource_list.fetch(page, page_request)
         parameters = {name: value for name, value in request.GET.items() if name not in _OF_ONE_PAGE}
-        preferences = page.preferences if isinstance(page, ListPage) else ListPreferences()
+        preferences = page.preferences if isinstance(page, ListPreferencesPage) else ListPreferences()
         chosen = _ListColumns(page, resource_list, preferences)
         columns = list(self._columns(chosen.labels, page_request.sort, parameters))
         cursor, offset = ListParameters.next_cursor(request, found.next_cursor), ListParameters.offset(request)
@@ -311,7 +328,7 @@ class ListView(Generic[RowT]):
         if isinstance(page, ListPage):
             is_filtered, nothing_found = page.is_filtered(), page.empty_search_message(page_request)
         return {
-            **(self._preference_variables(page, chosen) if isinstance(page, ListPage) else {}),
+            **(self._preference_variables(page, chosen) if isinstance(page, ListPreferencesPage) else {}),
             "list_lead": page.translate(resource_list.lead),
             "columns": columns,
             "sorts": list(self._sort_options()),
@@ -338,7 +355,7 @@ class ListView(Generic[RowT]):
             "next": "" if cursor is None else self._path_with({**parameters, **_next_page(cursor, offset, len(found))}),
         }
 
-    def _preference_variables(self, page: "ListPage", chosen: "_ListColumns[RowT]") -> Mapping[str, object]:
+    def _preference_variables(self, page: "ListPreferencesPage", chosen: "_ListColumns[RowT]") -> Mapping[str, object]:
         current = urlencode(page.search_parameters())
         return {
             "column_choices": chosen.choices,

@@ -18,7 +18,7 @@ from identity.plugins.console.actions import Action, action_routes, text_of
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import Breadcrumbs
 from identity.plugins.console.field_labels import FieldLabel, labelled_values
-from identity.plugins.console.lists import ListView, ResourceList, RowT, list_section
+from identity.plugins.console.lists import ListPreferencesPage, ListView, ResourceList, RowT, list_section
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, PageSection, TableSection
 from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
 from identity.plugins.console.routes import ConsoleRoute
@@ -225,19 +225,24 @@ class DetailPage(ResourcePage[EntityT]):
         return list_section(self, resource_list, self.resource_path, lead=lead)
 
 
-class ListTabPage(DetailPage[EntityT]):
+class ListTabPage(DetailPage[EntityT], ListPreferencesPage):
     """A tab with a list."""
 
     template = "console/list_tab.html"
 
-    def template_variables(self) -> Mapping[str, object]:
+    @property
+    def list_id(self) -> str:
+        return f"{self.resource_type.path}{self.listed.path}"
+
+    @property
+    def listed(self) -> ResourceList[Any]:
         if self.tab.resource_list is None:
             raise TypeError(f"{self.request.path} has no list")
-        path = f"{self.resource_path}{self.tab.resource_list.path}"
-        return {
-            **super().template_variables(),
-            **ListView(self, self.tab.resource_list, path=path).template_variables(),
-        }
+        return self.tab.resource_list
+
+    def template_variables(self) -> Mapping[str, object]:
+        path = f"{self.resource_path}{self.listed.path}"
+        return {**super().template_variables(), **ListView(self, self.listed, path=path).template_variables()}
 
 
 def active_badge(page: ResourcePage[Any], entity: Any) -> Sequence[Badge]:

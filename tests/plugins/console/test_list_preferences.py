@@ -134,3 +134,14 @@ def test_preferences_are_exported_and_deleted_with_the_user(world: World, organi
         services.users.remove(manager.id, principal=Principal.OPERATOR)
     with world.read_only_services() as services:
         assert services.storage.records.find("console", "list_preferences", record.key) is None
+
+
+def test_columns_of_a_list_in_a_tab_are_chosen(world: World, owner: Browser, organization: Organization) -> None:
+    project = world.make_project(organization, roles=["reader"])
+    world.make_user_grant(world.make_human_user(organization), project, "reader")
+    path = f"/console/projects/{project.id}/user-grants"
+    assert _headings(owner.open(path)) == ["User", "Roles", "Since", "Actions"]
+    _post(owner, path, [("column", "roles"), ("column", "user_id"), ("task", "columns")])
+    page = owner.open(path)
+    assert _headings(page) == ["User", "Roles", "User id", "Actions"]
+    assert "Change" in page.html.select_one("tbody td:last-child").get_text()

@@ -23,7 +23,7 @@ from identity.plugins.console.badges import Badge, EntityLink
 from identity.plugins.console.bulk_actions import BulkAction, BulkActions, deactivation, reactivation
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
-from identity.plugins.console.lists import Cells, ResourceList
+from identity.plugins.console.lists import Cells, OptionalColumn, ResourceList
 from identity.plugins.console.resource_types import (
     PROJECT,
     PROJECT_GRANT,
@@ -130,6 +130,14 @@ USER_GRANTS = ResourceList(
     title=GRANTS_TITLE,
     lead=_("Users with roles of the project, which applications receive as claims."),
     columns=(_("User"), _("Roles"), _("Since")),
+    optional_columns=lambda page: [
+        OptionalColumn(
+            "changed", _("Changed"), lambda page, items: [page.template_macros.when(item.changed_at) for item in items]
+        ),
+        OptionalColumn(
+            "user_id", _("User id"), lambda page, items: [page.template_macros.code(item.user_id) for item in items]
+        ),
+    ],
     has_row_buttons=True,
     fetch=_fetch,
     rows=_rows,
