@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from identity.domain.audit import AuditFilter
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.organizations import Organization
 from identity.domain.users import User
@@ -219,3 +220,15 @@ def test_search_reads_the_users_of_an_organization_once(backend: SqlBackend) -> 
             result, steps = _count_steps(storage, page(query))
             assert result.total == RowTotal(found)
             assert steps < once * 1.3
+
+
+@pytest.mark.parametrize("name", ["actor_id", "object_id", "involved_id"])
+def test_audit_events_of_one_actor_or_object_are_read_by_its_id(backend: SqlBackend, name: str) -> None:
+    organization_id, events = "some-organization", 2000
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.audit.append_many([make.audit_event(organization_id=organization_id) for _ in range(events)])
+    audit_filter = AuditFilter(organization_id=organization_id, **{name: "nobody"})
+    with backend.read_session() as storage:
+        found, steps = _count_steps(storage, lambda: storage.audit.page(PageRequest(with_total=True), audit_filter))
+    assert (list(found), found.total) == ([], RowTotal(0))
+    assert steps * 100 < events
