@@ -48,7 +48,11 @@ class PagedSqlStore(SqlStore):
                 rows, statement, table.c.id if search_column is None else search_column, request.query
             )
         elif request.with_total:
-            total = RowTotal.from_count(len(self._first_ids(statement, table, MAX_COUNTED_ROWS)))
+            ids = self._first_ids(statement, table, MAX_COUNTED_ROWS)
+            total = RowTotal.from_count(len(ids))
+            if len(ids) <= request.limit:
+                # They may be few among many that the same index has, such as service users among people.
+                statement = rows.select.where(table.c.id.in_(ids))
         order = (orders[sort.key], table.c.id)
         if request.cursor is not None:
             after_cursor = _cursor_condition(order, request.cursor)

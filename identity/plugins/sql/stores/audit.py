@@ -137,7 +137,7 @@ def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> li
     """The events that match the filter: a select for each event name, and for each column with the id."""
     organization: ColumnElement[Any] = table.c.organization_id
     if filter.actor_id or filter.object_id or filter.involved_id:
-        # An expression, so that SQLite does not read all events of the organization to find those of one actor or object.
+        # An expression, so that SQLite does not read all events of the organization for one actor or object.
         organization = func.coalesce(organization, literal_column("''"))
     equal: dict[ColumnElement[Any], Any] = {
         organization: filter.organization_id,
