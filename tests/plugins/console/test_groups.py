@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from identity.domain.groups import Group, GroupMember
 from identity.domain.organizations import Organization
+from identity.domain.permissions import project_resource
 from identity.services.access_control import Principal
 from identity.services.commands.groups import AddGroup, AddGroupGrant, AddGroupMember, ChangeGroupMember
 from identity.testing.browser import Browser
@@ -150,3 +151,14 @@ def test_taken_name_is_refused_beside_the_field(world: World, owner: Browser, or
     page = owner.submit({"name": "sales"}, form="page-form")
     assert page.status_int == 422
     assert "The organization already has a group with this name." in page
+
+
+def test_manager_roles_are_offered_where_the_caller_may_grant_them(world: World, organization: Organization) -> None:
+    group, person, browser = _group(world, organization), world.make_human_user(organization), Browser(world)
+    granted, other = world.make_project(organization), world.make_project(organization)
+    world.assign_manager_role(person, "ORG_USER_MANAGER")
+    world.assign_manager_role(person, "PROJECT_OWNER", resource=project_resource(granted))
+    browser.start_session(person)
+    page = browser.open(f"/console/groups/{group.id}/managers/new")
+    assert granted.name in page.html.main.text
+    assert other.name not in page.html.main.text
