@@ -431,6 +431,16 @@ def test_pages_for_a_recent_sign_in_are_closed(browser: Browser, ada: HumanUser,
     assert banner(browser)
 
 
+def test_browser_of_the_manager_learns_no_passkeys_of_the_person(
+    world: World, browser: Browser, ada: HumanUser
+) -> None:
+    person_browser = Browser(world)
+    person_browser.start_session(ada)
+    assert "data-passkey-account" in person_browser.open("/account/security")
+    start(browser, ada)
+    assert "data-passkey-account" not in browser.open("/account/security")
+
+
 def test_signing_out_ends_both_sessions(world: World, browser: Browser, ada: HumanUser) -> None:
     start(browser, ada)
     browser.open("/sign-out")

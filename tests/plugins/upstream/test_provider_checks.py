@@ -11,6 +11,7 @@ from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamK
 from identity.domain.users import HumanUser
 from identity.outbound_http import ForbiddenDestination, OutboundResponse
 from identity.services.access_control import Principal
+from identity.services.lookup import Lookup
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import UpstreamScenario
 from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET
@@ -223,7 +224,20 @@ def test_trial_sign_in_names_linked_account(scene: UpstreamScenario) -> None:
     user = sign_in_for_real(scene)
     page = try_sign_in(scene)
     assert results(page)["You would be signed in"] == "ok"
-    assert user.user_name in page.html.find("main").text
+    assert f"{user.user_name}@" in page.html.find("main").text
+
+
+def test_trial_sign_in_names_no_account_that_the_manager_may_not_read(
+    scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny_users(_principal: Principal, permission: str, _resource: Resource, _lookup: Lookup) -> str | None:
+        return "denied" if permission == "user.read" else None
+
+    user = sign_in_for_real(scene)
+    monkeypatch.setattr(scene.world.identity.process_state, "deny_hook", deny_users)
+    page = try_sign_in(scene)
+    assert results(page)["You would be signed in"] == "ok"
+    assert f"{user.user_name}@" not in page.html.find("main").text
 
 
 def test_trial_sign_in_refuses_as_a_sign_in_does(scene: UpstreamScenario) -> None:
