@@ -67,7 +67,7 @@ _CONNECTION_PROBLEMS: tuple[tuple[type[Exception], str], ...] = (
     (ssl.SSLCertVerificationError, gettext_lazy("The server's certificate does not prove its host name.")),
     (ssl.SSLError, gettext_lazy("There is no TLS. Do port and encryption fit each other?")),
     (ConnectionRefusedError, gettext_lazy("Nothing listens on this port.")),
-    (TimeoutError, gettext_lazy("The server does not answer. Do port and encryption fit each other?")),
+    (TimeoutError, gettext_lazy("The server does not respond. Do port and encryption fit each other?")),
 )
 
 
@@ -121,7 +121,7 @@ class SendResult:
     message_id: str = ""
 
     def record(self, services: "Services", mail: Mail, *, language: str = "", user_id: str | None = None) -> None:
-        """Record the test mail in the log of sent mails. Nobody tries it again, so without a reply it is given up."""
+        """Record the test mail in the log of sent mails. It is not retried: without a reply it is given up."""
         outcome = MailOutcome.REFUSED if self.reply else MailOutcome.GIVEN_UP
         services.sent_mails.record_test(
             mail.to,

@@ -22,7 +22,7 @@ class EmptyDirectory(Directory[Any]):
         return organization.id in self.organization_ids
 
     def check_servers(self) -> list[tuple[str, str]]:
-        return [("ldaps://dc1.example.com", ""), ("ldaps://dc2.example.com", "The server does not answer.")]
+        return [("ldaps://dc1.example.com", ""), ("ldaps://dc2.example.com", "The server does not respond.")]
 
     def linked_entry_id(self, subject: Subject, services: Services) -> str | None:
         return None

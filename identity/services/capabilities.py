@@ -1,4 +1,4 @@
-"""What the loaded plugins offer for the registration of applications."""
+"""What the loaded plugins offer, as far as services need it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -152,10 +152,9 @@ class ListPreferencesPage(ConsolePage, FormPage):
     def submit(self, form: Form) -> Response:
         """Change the manager's own columns or saved searches. Raises Invalid, Conflict."""
         task = form.text(_TASK_FIELD)
-        columns = _ListColumns(self, self.listed, ListPreferences())
         if task == _CHOOSE_COLUMNS:
-            chosen = form.texts(_COLUMN_FIELD)
-            change_preferences(self.request, self.list_id, lambda item: item.with_columns(chosen, columns.choice_ids))
+            chosen, known = form.texts(_COLUMN_FIELD), _ListColumns(self, self.listed, ListPreferences()).choice_ids
+            change_preferences(self.request, self.list_id, lambda item: item.with_columns(chosen, known))
         elif task == _RESET_COLUMNS:
             change_preferences(self.request, self.list_id, lambda item: replace(item, columns=None))
         elif task == _SAVE_SEARCH:

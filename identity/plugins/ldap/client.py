@@ -151,7 +151,7 @@ class LdapClient:
         if code not in _EMPTY_RESULT_CODES:
             return _SEARCHING
         if not entries:
-            return _("The filter finds nobody below {dn}.", dn=settings.base)
+            return _("The filter finds no users below {dn}.", dn=settings.base)
         if self._entry(entries[0], "") is None:
             return _("Entries have no {attribute}.", attribute=settings.id_attribute)
         return ""
@@ -189,9 +189,7 @@ class LdapClient:
         settings = self._settings
         attributes = [line.partition("=")[2] for line in settings.attributes]
         search_filter = settings.filter.replace(LOGIN_PLACEHOLDER, pattern)
-        with self._bind(server, settings.bind_dn, settings.password()) as connection:
-            if connection is None:
-                raise LDAPException("the service is not let in")
+        with self._bind_as_service(server) as connection:
             found = connection.search(
                 settings.base,
                 f"(&{condition}{search_filter})" if condition else search_filter,
@@ -207,10 +205,7 @@ class LdapClient:
     def _read_values(self, server: "_LdapServer", dn: str, names: list[str]) -> Mapping[str, list[str]]:
         from ldap3.core.exceptions import LDAPException
 
-        settings = self._settings
-        with self._bind(server, settings.bind_dn, settings.password()) as connection:
-            if connection is None:
-                raise LDAPException("the service is not let in")
+        with self._bind_as_service(server) as connection:
             connection.search(dn, "(objectClass=*)", search_scope="BASE", attributes=names)
             entries = [item for item in connection.response or () if item.get("type") == "searchResEntry"]
         if len(entries) != 1:
@@ -221,6 +216,16 @@ class LdapClient:
     def _can_bind(self, server: "_LdapServer", dn: str, password: str) -> bool:
         with self._bind(server, dn, password) as connection:
             return connection is not None
+
+    @contextmanager
+    def _bind_as_service(self, server: "_LdapServer") -> "Iterator[Connection]":
+        """Raises LDAPException, also if the server refuses the service's password."""
+        from ldap3.core.exceptions import LDAPException
+
+        with self._bind(server, self._settings.bind_dn, self._settings.password()) as connection:
+            if connection is None:
+                raise LDAPException("the server refuses the service's DN or password")
+            yield connection
 
     @contextmanager
     def _bind(
@@ -310,11 +315,11 @@ _BIND_REFUSED_CODES = frozenset(
 
 #: What failed, if the stage was not completed.
 _TRUSTING = _("The service cannot read the file of certificate authorities.")
-_CONNECTING = _("The server does not answer.")
+_CONNECTING = _("The server does not respond.")
 _STARTING_TLS = _("The server does not offer StartTLS.")
-_SECURING = _("The server does not speak TLS as it should.")
+_SECURING = _("The TLS handshake fails.")
 _VERIFYING = _("The certificate of the server is not trusted, has expired, or is for another name.")
-_BINDING = _("The server does not answer the login as it should.")
+_BINDING = _("The server sends an unexpected response to the login.")
 _SEARCHING = _("The server refuses the search.")
 
 

@@ -18,7 +18,7 @@ def test_mapping_is_added_changed_and_removed(world: World, owner: Browser, orga
     page = owner.submit({"claim": "groups", "value": "sales", "group": group.id}, form="page-form")
     assert "The group mapping is added." in page
     assert "groups = sales" in page.html.main.text
-    assert "Adds nobody" not in page
+    assert "Adds no members" not in page
     with world.transaction_services() as services:
         [mapping] = services.group_mappings.list_of_group(group.id)
         services.group_mappings.apply(Subject(person, organization), provider, {"groups": ["sales"]})
@@ -42,11 +42,11 @@ def test_mapping_of_the_operator_is_taken_over(world: World, owner: Browser, org
         mapping = services.group_mappings.add(provider, command, principal=Principal.OPERATOR)
     page = owner.open(f"/console/groups/{group.id}/mappings")
     assert "The operator" in page
-    assert "Adds nobody" in page
+    assert "Adds no members" in page
     owner.open(f"/console/group-mappings/{mapping.id}/edit")
     page = owner.submit(form="page-form")
     assert "The group mapping acts with your rights." in page
-    assert "Adds nobody" not in page
+    assert "Adds no members" not in page
 
 
 def test_attribute_mapping_is_added_changed_and_removed(

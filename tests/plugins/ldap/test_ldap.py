@@ -610,7 +610,7 @@ def test_connection_test_says_what_fails(directory: Slapd, tmp_path: Path, trans
 
     assert problem() == ""
     assert problem(servers=(f"{scheme}://directory.invalid",)) == "There is no host of this name."
-    assert problem(servers=(closed,)) == "The server does not answer."
+    assert problem(servers=(closed,)) == "The server does not respond."
     assert problem(servers=(f"{scheme}://127.1:{port}",)).startswith("The certificate of the server is not trusted")
     assert problem(ca_file=None).startswith("The certificate of the server is not trusted")
     authorities = tmp_path / "authorities.pem"
@@ -620,7 +620,7 @@ def test_connection_test_says_what_fails(directory: Slapd, tmp_path: Path, trans
     assert problem(password_file=wrong_password) == "The server refuses the service's DN or password."
     assert problem(bind_dn=f"cn=nobody,{PEOPLE}") == "The server refuses the service's DN or password."
     assert problem(base=f"ou=nowhere,{PEOPLE}").startswith(f"There is no entry ou=nowhere,{PEOPLE}")
-    assert problem(filter="(telexNumber={login})") == f"The filter finds nobody below {PEOPLE}."
+    assert problem(filter="(telexNumber={login})") == f"The filter finds no users below {PEOPLE}."
     assert problem(id_attribute="telexNumber") == "Entries have no telexNumber."
     wrong_password.unlink()
 
@@ -635,7 +635,7 @@ def test_connection_test_of_a_server_of_another_kind(directory: Slapd) -> None:
         servers = (plain_as_tls, quiet, directory.tls)
         found = LdapClient(settings_of(directory, servers=servers)).check_servers()
     assert found == [
-        (plain_as_tls, "The server does not speak TLS as it should."),
+        (plain_as_tls, "The TLS handshake fails."),
         (quiet, "The server does not offer StartTLS."),
         (directory.tls, ""),
     ]
@@ -813,7 +813,7 @@ def test_mappings_of_a_directory_that_is_gone_do_nothing_and_can_be_removed(scen
     with scene.world.transaction_services() as services:
         assert services.group_mappings.refusal_reason(mapping)
     browser = signed_in_manager(scene, "IAM_OWNER", Resource.INSTANCE)
-    assert "Adds nobody" in browser.open(f"/console/groups/{mapped.group.id}/mappings")
+    assert "Adds no members" in browser.open(f"/console/groups/{mapped.group.id}/mappings")
     browser.open(f"/console/group-mappings/{mapping.id}/delete")
     browser.submit(form="page-form")
     with scene.world.read_only_services() as services:

@@ -13,8 +13,7 @@ from identity.plugins.console.entity_forms import CreateForm, EditForm, create_r
 from identity.plugins.console.fields.attribute_mappings import ATTRIBUTE_MAPPING_FIELDS
 from identity.plugins.console.form_fields import SelectField
 from identity.plugins.console.lists import Cells, ResourceList, list_route
-from identity.plugins.console.resource_types import DIRECTORY, UPSTREAM_PROVIDER, ResourceType
-from identity.plugins.console.resources.group_mappings import (
+from identity.plugins.console.mapping_sources import (
     can_save,
     editor_cells,
     entry_attribute_field,
@@ -24,6 +23,7 @@ from identity.plugins.console.resources.group_mappings import (
     source_section,
     text_field,
 )
+from identity.plugins.console.resource_types import DIRECTORY, UPSTREAM_PROVIDER, ResourceType
 from identity.services.commands.attributes import AddAttributeMapping, ChangeAttributeMapping
 from identity.storage.paging import PageRequest, ResultPage, page_in_memory, sortable_timestamp
 

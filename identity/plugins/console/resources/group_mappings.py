@@ -1,29 +1,34 @@
 """Group mappings: of an identity provider or directory, where they are added, changed and removed, and of a group."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from identity.domain.directories import OrganizationDirectory
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE
-from identity.domain.upstream_providers import UpstreamProvider
 from identity.http import route_contexts
 from identity.plugins.console.actions import Action, action_routes
-from identity.plugins.console.badges import Badge, EntityLink
-from identity.plugins.console.console_page import DIRECTORIES_SECTION, Breadcrumbs, ConsolePage
+from identity.plugins.console.badges import EntityLink
+from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
-from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.group_mappings import GROUP_MAPPING_FIELDS
-from identity.plugins.console.form_fields import LITERAL_INPUT_ATTRIBUTES, FormField, SelectField
+from identity.plugins.console.form_fields import SelectField
 from identity.plugins.console.lists import Cells, ResourceList, list_route
+from identity.plugins.console.mapping_sources import (
+    can_save,
+    editor_cells,
+    entry_attribute_field,
+    find_source,
+    source_breadcrumbs,
+    source_of,
+    source_path,
+    source_section,
+    text_field,
+)
 from identity.plugins.console.resource_types import DIRECTORY, GROUP, UPSTREAM_PROVIDER, ResourceType
-from identity.plugins.console.user_display import display_user
 from identity.services.commands.groups import AddGroupMapping, ChangeGroupMapping
-from identity.services.provider_mappings import MappingSource, ProviderMapping, ProviderMappingService
 from identity.storage.paging import PageRequest, ResultPage, SortKeys, iterate_rows, page_in_memory, sortable_timestamp
 
 _ORDERS: SortKeys[GroupMapping] = {"created_at": lambda mapping: sortable_timestamp(mapping.created_at)}
@@ -33,75 +38,20 @@ def mapping_label(mapping: GroupMapping) -> str:
     return f"{mapping.claim} = {mapping.value}"
 
 
-def editor_cells(
-    page: ConsolePage, service: ProviderMappingService[Any], mappings: Sequence[ProviderMapping], inactive: str
-) -> Mapping[str, object]:
-    """For whom each mapping acts, by its id, with the badge ``inactive`` if it does not."""
-    ids = {mapping.editor_id for mapping in mappings if mapping.editor_id is not None}
-    editors = page.services.storage.users.find_subjects(ids)
-
-    def cell(mapping: ProviderMapping) -> object:
-        subject = editors.get(mapping.editor_id or "")
-        name = page.translate(_("The operator") if mapping.editor_id is None else _("Deleted user"))
-        label = name if subject is None else page.entity_link(display_user(page, subject))
-        if service.refusal_reason(mapping) is None:
-            return label
-        return label + " " + page.render_badge(Badge(page.translator.gettext(inactive), "warning"))
-
-    return {mapping.id: cell(mapping) for mapping in mappings}
-
-
-def find_source(page: ConsolePage) -> MappingSource:
-    """The identity provider or directory that the page is about."""
-    entity = page.context.entity
-    return entity if isinstance(entity, UpstreamProvider) else DIRECTORY.find_entity(page)
-
-
-def source_path(page: ConsolePage, source: MappingSource) -> str:
-    if isinstance(source, UpstreamProvider):
-        return UPSTREAM_PROVIDER.path_of(source)
-    return DIRECTORY.own_path(page, source)
-
-
-def _source_of(page: ConsolePage, mapping: ProviderMapping) -> MappingSource:
-    """That of the mapping; the ini file may not set up the directory any more."""
-    if mapping.provider_id is None:
-        return OrganizationDirectory(mapping.directory or "", mapping.organization_id)
-    provider: UpstreamProvider = page.services.upstream_providers.get(mapping.provider_id)
-    return provider
-
-
-def source_section(page: ConsolePage, mapping: ProviderMapping) -> str:
-    return "upstream-providers" if mapping.directory is None else DIRECTORIES_SECTION
-
-
-def source_breadcrumbs(page: ConsolePage, mapping: ProviderMapping) -> Breadcrumbs:
-    source = _source_of(page, mapping)
-    if isinstance(source, UpstreamProvider):
-        return UPSTREAM_PROVIDER.breadcrumbs(page, source)
-    return DIRECTORY.breadcrumbs(page, source)
-
-
-def can_save(page: ConsolePage, mapping: ProviderMapping) -> bool:
-    """True if the caller gets buttons to change and remove the mapping."""
-    if mapping.directory is None:
-        return page.has_permission("upstream_provider.write")
-    directory = OrganizationDirectory(mapping.directory, mapping.organization_id)
-    return page.services.directories.can_control(directory, page.principal)
-
-
 def _rows(page: ConsolePage, mappings: Sequence[GroupMapping]) -> Sequence[Cells]:
     """With the group on the provider's page, with the provider on the group's."""
     storage, of_group = page.services.storage, isinstance(page.context.entity, Group)
     groups = storage.groups.find_many({mapping.group_id for mapping in mappings})
     counts = page.services.group_mappings.count_members(*mappings)
-    editors = editor_cells(page, page.services.group_mappings, mappings, _("Adds nobody"))
+    editors = editor_cells(page, page.services.group_mappings, mappings, _("Adds no members"))
     may_read = page.has_permission("upstream_provider.read" if of_group else "group.read")
 
     def other_link(mapping: GroupMapping) -> EntityLink:
-        source, group = _source_of(page, mapping), groups[mapping.group_id]
-        path = source_path(page, source) if of_group else GROUP.path_of(group)
-        return EntityLink(source.name if of_group else group.name, path if may_read else "")
+        if of_group:
+            source = source_of(page, mapping)
+            return EntityLink(source.name, source_path(page, source) if may_read else "")
+        group = groups[mapping.group_id]
+        return EntityLink(group.name, GROUP.path_of(group) if may_read else "")
 
     return [
         (
@@ -173,17 +123,6 @@ MAPPINGS_OF_GROUP = ResourceList(
 )
 
 
-def text_field(labels: Mapping[str, FieldLabel], name: str) -> FormField:
-    label = labels[name]
-    return FormField(
-        name,
-        label.label,
-        label.hint,
-        required_message=label.required_message,
-        attributes=LITERAL_INPUT_ATTRIBUTES,
-    )
-
-
 def _group_options(page: ConsolePage) -> Sequence[Sequence[object]]:
     organization_id = find_source(page).organization_id
     groups = iterate_rows(lambda request: page.services.groups.page(organization_id, request))
@@ -200,12 +139,6 @@ _GROUP_FIELD = SelectField(
     options=_group_options,
 )
 _VALUE_HINT = _("One of its values. Names of groups (DN) are compared regardless of case and spaces.")
-
-
-def entry_attribute_field(field: FormField) -> FormField:
-    """The field of a claim for directories."""
-    hint = _("An attribute that people cannot change themselves, such as {example}.", example="memberOf")
-    return replace(field, label=_("Attribute of the entry"), hint=hint)
 
 
 _RIGHTS = _("You need the right to give every role of the group. The mapping acts with the rights that you have then.")
