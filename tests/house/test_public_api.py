@@ -18,7 +18,7 @@ SAMPLES = (Path(__file__).parent / "sample_plugin", Path(__file__).parent / "sam
 #: Modules of plugins that other plugins may extend.
 EXTENSIONS = {"identity.plugins.console.api", "identity.plugins.management.api"}
 MODULES = tuple(f"identity.api.{item.name}" for item in iter_modules(identity.api.__path__))
-MOST_NAMES = 200
+MOST_NAMES = 280
 
 #: Default plugins that are parts of the service, and the internal packages and modules that they may use.
 PARTS_OF_THE_SERVICE = {
