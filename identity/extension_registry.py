@@ -17,7 +17,7 @@ from identity.provider.factor import Factor
 from identity.provider.grant_type import ClientRequirement
 from identity.provider.interaction import Interaction
 from identity.provider.protocol_registry import ProtocolRegistry
-from identity.provider.response_type import Artifact, ResponseType
+from identity.provider.response_type import CORE_RESPONSE_MODES, Artifact, ResponseMode, ResponseType
 from identity.provider.scope import Scopes
 from identity.services.access_control import DenyHook
 from identity.services.capabilities import Capabilities, GrantTypeCapability, HasSignInMethod, ResponseTypeCapability
@@ -58,6 +58,10 @@ def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
     return ProtocolRegistry(
         grant_types=host.extensions_by_name("identity_grant_types", lambda item: str(item.grant_type), "grant type"),
         response_types=_collect_response_types(host),
+        response_modes=_collect_response_modes(host),
+        authorization_request_sources=host.extensions_by_name(
+            "identity_authorization_request_sources", lambda item: str(item.name), "source of authorization requests"
+        ),
         interactions=_collect_interactions(host),
         factors=_collect_factors(host),
         scopes=Scopes(_collect_scopes(host)),
@@ -112,6 +116,16 @@ def _collect_response_types(host: PluginHost) -> Mapping[frozenset[str], Respons
         "identity_response_types", lambda item: " ".join(sorted(item.values)), "response type"
     )
     return {item.values: item for item in named.values()}
+
+
+def _collect_response_modes(host: PluginHost) -> Mapping[str, ResponseMode]:
+    """All response modes by name. Raises PluginError if a plugin offers one of the service's own."""
+    offered: dict[str, ResponseMode] = host.extensions_by_name(
+        "identity_response_modes", lambda item: str(item.value), "response mode"
+    )
+    for name in offered.keys() & CORE_RESPONSE_MODES.keys():
+        raise PluginError(f'A plugin offers the response mode "{name}", which is the service\'s own.')
+    return {**CORE_RESPONSE_MODES, **offered}
 
 
 def collect_deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[str, Delivery]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from identity.domain.users import User
     from identity.extension_points import CliCommand, ServicesFactory, ServingProcess, SystemCheck
     from identity.instrumentation import InstrumentationObserver
+    from identity.provider.authorization_request_source import AuthorizationRequestSource
     from identity.provider.client_authentication import ClientAuthenticationMethod
     from identity.provider.directory import Directory
     from identity.provider.endpoint import Endpoint
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from identity.provider.grant_type import Authorization, GrantType
     from identity.provider.interaction import Interaction
     from identity.provider.logout import LogoutHandler
-    from identity.provider.response_type import ResponseType
+    from identity.provider.response_type import ResponseMode, ResponseType
     from identity.provider.scope import GrantedScopes, Scope
     from identity.services.access_control import Principal
     from identity.services.capabilities import HasSignInMethod
@@ -218,6 +219,36 @@ def identity_response_types() -> Iterable[ResponseType]:  # type: ignore[empty-b
         @hookimpl
         def identity_response_types(self):
             return [ResponseType("code id_token", frozenset({Artifact.CODE, Artifact.ID_TOKEN}))]
+    """
+
+
+@hookspec
+def identity_response_modes() -> Iterable[ResponseMode]:  # type: ignore[empty-body]
+    """Offer response modes for the authorization endpoint.
+
+    Called once at start. Returns ResponseMode values. ``encode`` of a mode gets the client, the context of the request
+    and the members of the response, and returns the members to send. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_response_modes(self):
+            return [ResponseMode("query.jwt", ResponseTransport.QUERY, encode=sign_response)]
+    """
+
+
+@hookspec
+def identity_authorization_request_sources() -> Iterable[AuthorizationRequestSource]:  # type: ignore[empty-body]
+    """Offer sources of authorization requests, which load what ``request`` or ``request_uri`` carries or references.
+
+    Called once at start. Returns AuthorizationRequestSource objects; the first one in ini order that accepts the value
+    of its parameter is used. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_authorization_request_sources(self):
+            return [PushedRequestSource()]
     """
 
 

@@ -2,6 +2,12 @@
 
 from identity.domain.clients import Client
 from identity.http.endpoint_routes import build_protocol_request, build_response, request_context
+from identity.provider.authorization_request_source import (
+    AuthorizationRequestSource,
+    LoadedRequest,
+    RequestForm,
+    load_pushed_request,
+)
 from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
@@ -12,11 +18,14 @@ from identity.provider.errors import (
     InvalidClient,
     InvalidGrant,
     InvalidRequest,
+    InvalidRequestObject,
+    InvalidRequestUri,
     InvalidScope,
     InvalidTarget,
     LoginRequired,
     MethodNotAllowed,
     OAuthError,
+    RequestTooLarge,
     UnauthorizedClient,
     UnknownApplication,
     UnmetAuthenticationRequirements,
@@ -29,6 +38,7 @@ from identity.provider.protocol_request import BrowserState, Cookie, CookieKind,
 __all__ = [
     "AccessDenied",
     "AccountSelectionRequired",
+    "AuthorizationRequestSource",
     "BrowserState",
     "Client",
     "ClientAuthenticationMethod",
@@ -41,14 +51,19 @@ __all__ = [
     "InvalidClient",
     "InvalidGrant",
     "InvalidRequest",
+    "InvalidRequestObject",
+    "InvalidRequestUri",
     "InvalidScope",
     "InvalidTarget",
+    "LoadedRequest",
     "LoginRequired",
     "MethodNotAllowed",
     "OAuthError",
     "Parameters",
     "ProtocolRequest",
     "ProtocolResponse",
+    "RequestForm",
+    "RequestTooLarge",
     "UnauthorizedClient",
     "UnknownApplication",
     "UnmetAuthenticationRequirements",
@@ -56,5 +71,6 @@ __all__ = [
     "UntrustedRedirect",
     "build_protocol_request",
     "build_response",
+    "load_pushed_request",
     "request_context",
 ]

@@ -18,7 +18,7 @@ from identity.provider.grant_type import (
     RefreshTokenTerms,
     TokenRequest,
 )
-from identity.provider.response_type import Artifact, ResponseType
+from identity.provider.response_type import Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.role_claims import RoleScope
 from identity.provider.scope import ClaimsScope, GrantedScope, GrantedScopes, Scope
 from identity.provider.single_use import SingleUseCredential
@@ -41,6 +41,8 @@ __all__ = [
     "PreviewInput",
     "RefreshToken",
     "RefreshTokenTerms",
+    "ResponseMode",
+    "ResponseTransport",
     "ResponseType",
     "RoleScope",
     "Scope",

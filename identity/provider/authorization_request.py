@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from identity.crypto.jwt import unverified_claims
@@ -27,7 +28,7 @@ from identity.provider.errors import (
 )
 from identity.provider.parameters import Parameters, repeated_parameter_error
 from identity.provider.redirect_target import RedirectTarget
-from identity.provider.response_type import Artifact, ResponseMode, ResponseType
+from identity.provider.response_type import CORE_RESPONSE_MODES, Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.scope import Scope
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 PROMPTS = ("none", "login", "consent", "select_account", "create")
 
-_MODES = tuple(mode.value for mode in ResponseMode)
 _LONGEST = 2048
 _LIMITED = ("state", "nonce", "login_hint")
 _UNSUPPORTED: Mapping[str, Callable[[str], OAuthError]] = {
@@ -83,10 +83,7 @@ def resolve_client_and_redirect_target(
     for name in ("client_id", "redirect_uri"):
         if name in parameters.repeated:
             raise UntrustedRedirect(repeated_parameter_error(name).description)
-    client_id = parameters.get_value("client_id")
-    if client_id is None:
-        raise UnknownApplication("client_id is missing")
-    client = require_active(context.services.applications.find_client(client_id))
+    client = find_client(parameters, context)
     application, redirect_uri = client.application, parameters.get_value("redirect_uri")
     if redirect_uri is None:
         raise UntrustedRedirect("redirect_uri is missing", application=application)
@@ -95,14 +92,24 @@ def resolve_client_and_redirect_target(
             "redirect_uri is not registered for this application", application=application, uri=redirect_uri
         )
     error_parameters = _with_unverified_parameters(parameters)
+    mode, transport = _mode(error_parameters, context)
     address = RedirectTarget(
         redirect_uri,
-        _mode(error_parameters, context),
+        transport,
         error_parameters.get_value("state"),
         context.issuer,
         application.name,
+        None if mode.encode is None else partial(mode.encode, client, context),
     )
     return client, address
+
+
+def find_client(parameters: Parameters, context: Context) -> ApplicationClient:
+    """The client that the request names. Raises UnknownApplication."""
+    client_id = parameters.get_value("client_id")
+    if client_id is None:
+        raise UnknownApplication("client_id is missing")
+    return require_active(context.services.applications.find_client(client_id))
 
 
 def require_active(client: ApplicationClient | None) -> ApplicationClient:
@@ -125,13 +132,13 @@ def parse_authorization_request(
             raise InvalidRequest(f"parameter {name} is longer than {_LONGEST} characters")
     message = context.provider.authorization_request(parameters)
     response_type = require_response_type(parameters.require_value("response_type"), client, context)
-    _check_mode(parameters, response_type)
+    _check_mode(parameters, response_type, client, context)
     scope = parameters.get_space_delimited("scope")
     if not scope:
         raise InvalidRequest("parameter scope is missing")
     Scope.require_openid(scope)
-    if response_type.uses_front_channel and "nonce" not in parameters:
-        raise InvalidRequest("parameter nonce is missing: tokens that pass through the browser need one")
+    if Artifact.ID_TOKEN in response_type.artifacts and "nonce" not in parameters:
+        raise InvalidRequest("parameter nonce is missing: ID tokens that pass through the browser need one")
     claims = parameters.get_value("claims")
     claims_request = ClaimsRequest() if claims is None else parse_claims_request(claims, context)
     requested_claims, scopes = (*claims_request.userinfo, *claims_request.id_token), context.protocol.scopes
@@ -183,25 +190,30 @@ def _with_unverified_parameters(parameters: Parameters) -> Parameters:
     return Parameters({**texts, **parameters}) if texts and len(texts.get("state", "")) <= _LONGEST else parameters
 
 
-def _mode(parameters: Parameters, context: Context) -> ResponseMode:
-    """The response mode, also for errors about the response mode itself."""
-    requested_mode = parameters.get_value("response_mode")
+def _mode(parameters: Parameters, context: Context) -> tuple[ResponseMode, ResponseTransport]:
+    """The response mode and its transport, also for errors about the response mode itself."""
     requested_types = frozenset(parameters.get("response_type", "").split())
     known = context.protocol.response_types.get(requested_types)
     fronts = known.uses_front_channel if known is not None else bool(requested_types & {"token", "id_token"})
-    default = ResponseMode.FRAGMENT if fronts else ResponseMode.QUERY
-    if requested_mode not in _MODES or (fronts and requested_mode == ResponseMode.QUERY):
-        return default
-    return ResponseMode(requested_mode)
+    default = ResponseTransport.FRAGMENT if fronts else ResponseTransport.QUERY
+    mode = context.protocol.response_modes.get(parameters.get("response_mode", ""))
+    if mode is None or (fronts and mode.transport is ResponseTransport.QUERY):
+        return CORE_RESPONSE_MODES[default], default
+    return mode, mode.transport or default
 
 
-def _check_mode(parameters: Parameters, response_type: ResponseType) -> None:
-    requested_mode = parameters.get_value("response_mode")
+def _check_mode(
+    parameters: Parameters, response_type: ResponseType, client: ApplicationClient, context: Context
+) -> None:
+    requested_mode, known = parameters.get_value("response_mode"), context.protocol.response_modes
+    mode = None if requested_mode is None else known.get(requested_mode)
+    if client.application.require_encoded_response and (mode is None or mode.encode is None):
+        raise InvalidRequest("this application has to request a signed response: use response_mode jwt")
     if requested_mode is None:
         return
-    if requested_mode not in _MODES:
-        raise InvalidRequest(f"response_mode must be one of {', '.join(_MODES)}")
-    if requested_mode == ResponseMode.QUERY and response_type.uses_front_channel:
+    if mode is None:
+        raise InvalidRequest(f"response_mode must be one of {', '.join(known)}")
+    if mode.transport is ResponseTransport.QUERY and response_type.uses_front_channel:
         raise InvalidRequest("tokens are not sent in a query: use response_mode fragment or form_post")
 
 

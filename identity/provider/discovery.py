@@ -8,7 +8,6 @@ from identity.domain.authentication import ACR_VALUES
 from identity.domain.messages import LANGUAGES
 from identity.provider.authorization_request import PROMPTS
 from identity.provider.protocol_registry import ProtocolRegistry
-from identity.provider.response_type import ResponseMode
 from identity.provider.scope import Scope
 from identity.services.signing_keys import ALGORITHM
 from identity.settings import Settings
@@ -24,7 +23,7 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
     members: dict[str, Any] = {
         "scopes_supported": sorted(names, key=lambda name: name != Scope.OPENID),
         "response_types_supported": [response_type.value for response_type in protocol.response_types.values()],
-        "response_modes_supported": [mode.value for mode in ResponseMode],
+        "response_modes_supported": list(protocol.response_modes),
         "grant_types_supported": [*protocol.grant_types, *(["implicit"] if fronts_tokens else [])],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [ALGORITHM],
@@ -41,6 +40,8 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
     }
     for grant_type in protocol.grant_types.values():
         members = {**grant_type.discovery_members, **members}
+    for source in protocol.authorization_request_sources.values():
+        members |= source.discovery_members
     return {name: value for name, value in members.items() if value != []}
 
 

@@ -139,6 +139,18 @@ class RequestUriNotSupported(OAuthError):
     error = "request_uri_not_supported"
 
 
+class InvalidRequestUri(OAuthError):
+    """The reference to an authorization request is unknown, was used, or its content is invalid."""
+
+    error = "invalid_request_uri"
+
+
+class InvalidRequestObject(OAuthError):
+    """The request object is invalid."""
+
+    error = "invalid_request_object"
+
+
 class RegistrationNotSupported(OAuthError):
     """Registration in a request is not supported."""
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.grant_type import GrantType
-from identity.provider.response_type import ResponseType
+from identity.provider.response_type import CORE_RESPONSE_MODES, ResponseMode, ResponseType
 from identity.provider.scope import Scopes
 
 if TYPE_CHECKING:
+    from identity.provider.authorization_request_source import AuthorizationRequestSource
     from identity.provider.directory import Directory
     from identity.provider.endpoint import Endpoint
     from identity.provider.factor import Factor
@@ -30,6 +31,9 @@ class ProtocolRegistry:
     factors: Mapping[str, "Factor"]
     scopes: Scopes
     client_authentication_methods: Mapping[str, ClientAuthenticationMethod]
+    #: The service's own response modes, then those of plugins.
+    response_modes: Mapping[str, ResponseMode] = field(default_factory=lambda: CORE_RESPONSE_MODES)
+    authorization_request_sources: Mapping[str, "AuthorizationRequestSource"] = field(default_factory=dict)
     directories: Mapping[str, "Directory[Any]"] = field(default_factory=dict)
     logout_handlers: Mapping[str, "LogoutHandler"] = field(default_factory=dict)
     user_claims: tuple[NamedHook, ...] = ()

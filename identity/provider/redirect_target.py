@@ -1,12 +1,12 @@
-"""RedirectTarget: redirect URI and response mode of an authorization request."""
+"""RedirectTarget: where and how a client receives an authorization response."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from identity.provider.errors import OAuthError
 from identity.provider.protocol_request import FormPost, ProtocolResponse
-from identity.provider.response_type import ResponseMode
+from identity.provider.response_type import ResponseTransport
 
 #: Codes and tokens must not leak through the next request's Referer.
 _HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache", "Referrer-Policy": "no-referrer"}
@@ -14,26 +14,29 @@ _HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache", "Referrer-Policy"
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """A trusted redirect URI with response mode, state and issuer; all responses contain the last two (RFC 9207)."""
+    """A trusted redirect URI with state and issuer, which all responses contain (RFC 9207), and the transport and
+    encoding of the response mode. An encoded response contains the issuer itself."""
 
     uri: str
-    mode: ResponseMode
+    transport: ResponseTransport
     state: str | None
     issuer: str
     application: str
+    encode: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
 
     def success_response(self, members: Mapping[str, Any]) -> ProtocolResponse:
         """A redirect (303) with these members, or a page that posts them."""
         from identity.provider.pyoidc_messages import AuthorizationResponse
 
-        message = AuthorizationResponse(**members, iss=self.issuer)
         if self.state is not None:
-            message["state"] = self.state
-        if self.mode is ResponseMode.FORM_POST:
+            members = {**members, "state": self.state}
+        encoded = {**members, "iss": self.issuer} if self.encode is None else self.encode(members)
+        message = AuthorizationResponse(**encoded)
+        if self.transport is ResponseTransport.FORM_POST:
             fields = {name: str(value) for name, value in message.to_dict().items()}
             form = FormPost(self.uri, fields, self.application)
             return ProtocolResponse(200, headers=_HEADERS, form_post=form)
-        location = message.request(self.uri, self.mode is ResponseMode.FRAGMENT)
+        location = message.request(self.uri, self.transport is ResponseTransport.FRAGMENT)
         return ProtocolResponse(303, headers={**_HEADERS, "Location": location})
 
     def error_response(self, error: OAuthError) -> ProtocolResponse:

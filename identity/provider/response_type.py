@@ -1,7 +1,13 @@
-"""ResponseType: the artifacts of an authorization response."""
+"""Response types and response modes: what an authorization response contains, and how it reaches the client."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from identity.domain.applications import ApplicationClient
+    from identity.provider.context import Context
 
 
 class Artifact(StrEnum):
@@ -12,12 +18,28 @@ class Artifact(StrEnum):
     ACCESS_TOKEN = "token"  # noqa: S105
 
 
-class ResponseMode(StrEnum):
-    """How an authorization response reaches the client (OAuth 2.0 Multiple Response Types §2.1, Form Post)."""
+class ResponseTransport(StrEnum):
+    """Where in a request to the client the response is (OAuth 2.0 Multiple Response Types §2.1, Form Post)."""
 
     QUERY = "query"
     FRAGMENT = "fragment"
     FORM_POST = "form_post"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseMode:
+    """A response mode by its registered name. Without a ``transport`` the response type determines it. ``encode``
+    replaces the members of a response to a client; without it they are sent as they are."""
+
+    value: str
+    transport: ResponseTransport | None
+    encode: "Callable[[ApplicationClient, Context, Mapping[str, Any]], Mapping[str, str]] | None" = None
+
+
+#: The service's own response modes, by name.
+CORE_RESPONSE_MODES: Mapping[str, ResponseMode] = {
+    transport.value: ResponseMode(transport.value, transport) for transport in ResponseTransport
+}
 
 
 @dataclass(frozen=True, slots=True)

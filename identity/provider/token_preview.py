@@ -30,7 +30,7 @@ from identity.provider.grant_type import Authorization, ClientRequirement, Grant
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import NO_BROWSER_STATE
 from identity.provider.redirect_target import RedirectTarget
-from identity.provider.response_type import ResponseMode
+from identity.provider.response_type import ResponseTransport
 from identity.provider.token_issuance import MintedTokens
 
 
@@ -103,7 +103,7 @@ class _PreviewRun:
         context, scope = self.context, " ".join(self.supposed.requested_scopes)
         pkce = {"code_challenge": "x" * 43, "code_challenge_method": "S256"}
         sent = {"response_type": response_type, "scope": scope, "nonce": "nonce", **pkce}
-        address = RedirectTarget("", ResponseMode.QUERY, None, context.issuer, client.application.name)
+        address = RedirectTarget("", ResponseTransport.QUERY, None, context.issuer, client.application.name)
         proof = Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), context.now)
         with self._preview(None) as preview:
             parameters = Parameters({name: value for name, value in sent.items() if value})

@@ -173,12 +173,7 @@ class RelyingParty:
         """The validated members of a response: delivered in the requested mode, with the same state and our issuer
         (RFC 9207).
         """
-        mode = mode or authorization.mode
-        assert response.headers.get("Cache-Control") == "no-store", format_response(response)
-        assert response.headers.get("Referrer-Policy") == "no-referrer", format_response(response)
-        assert response.headers.get("X-Content-Type-Options") == "nosniff", format_response(response)
-        uri = authorization.parameters["redirect_uri"]
-        pairs = _read_form_post(response, uri) if mode == "form_post" else _redirected(response, uri, mode)
+        pairs = self.read_response(response, authorization, mode or authorization.mode)
         members = dict(pairs)
         assert len(members) == len(pairs), f"a member stands twice: {format_response(response)}"
         assert members.pop("state", None) == authorization.parameters.get("state"), format_response(response)
@@ -187,6 +182,15 @@ class RelyingParty:
             if name in members:
                 self.client.secrets.add(members[name])
         return members
+
+    @staticmethod
+    def read_response(response: Any, authorization: SentAuthorizationRequest, mode: str) -> list[tuple[str, str]]:
+        """The members of a response in this mode as sent, with the headers that every response has."""
+        assert response.headers.get("Cache-Control") == "no-store", format_response(response)
+        assert response.headers.get("Referrer-Policy") == "no-referrer", format_response(response)
+        assert response.headers.get("X-Content-Type-Options") == "nosniff", format_response(response)
+        uri = authorization.parameters["redirect_uri"]
+        return _read_form_post(response, uri) if mode == "form_post" else _redirected(response, uri, mode)
 
     def open_request(
         self, browser: Browser, response_type: str | None = "code", scope: str | None = "openid", **parameters: Any

@@ -18,6 +18,7 @@ from identity.provider.authorization_request import (
     parse_authorization_request,
     resolve_client_and_redirect_target,
 )
+from identity.provider.authorization_request_source import LoadedRequest, load_request, require_forms
 from identity.provider.consent import build_consent_summary
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
@@ -51,9 +52,13 @@ PATH = "/oauth/v2/authorize"
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Respond to the client at once, or redirect to the first page that is needed. Raises UnredirectableError."""
-    parameters = request.parse_parameters()
+    loaded, problem = _load(request.parse_parameters(), context)
+    parameters = loaded.parameters
     client, address = _find_address(parameters, context)
     try:
+        if problem is not None:
+            raise problem
+        require_forms(client, loaded.forms)
         authorization = parse_authorization_request(parameters, client, address, context)
         if request.method == "POST":
             # Browsers withhold our cookies from another site's POST, and send them with the GET that follows.
@@ -62,6 +67,20 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
         return _go_on(sign_in, request.browser_state, context)
     except OAuthError as error:
         return _refusal(error, client, address, context)
+
+
+def _load(parameters: Parameters, context: Context) -> tuple[LoadedRequest, OAuthError | None]:
+    """The request, or as much of it as tells where its error is sent. Raises UnredirectableError."""
+    try:
+        return load_request(parameters, context), None
+    except UnredirectableError as error:
+        _audit(error, None, context)
+        raise
+    except OAuthError as error:
+        if "redirect_uri" in parameters:
+            return LoadedRequest(parameters), error
+        _audit(error, context.services.applications.find_client(parameters.get("client_id", "")), context)
+        raise UnredirectableError(error.description, reason=error.audit_reason) from None
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:

@@ -45,6 +45,9 @@ RESPONSE_TYPE_DESCRIPTIONS: Mapping[str, str] = {
     "code": _("A code, which the application exchanges for tokens. Right for nearly every application."),
     "id_token": _("Only an ID token, through the browser. For applications that only need to know who the user is."),
     "id_token token": _("ID token and access token, through the browser. Only for old applications."),
+    "code id_token": _("A code and an ID token, through the browser. Only for applications that expect both at once."),
+    "code token": _("A code and an access token, through the browser. Only for old applications."),
+    "code id_token token": _("A code and both tokens, through the browser. Only for old applications."),
 }
 
 GRANT_TYPE_DESCRIPTIONS: Mapping[str, str] = {
@@ -67,6 +70,7 @@ REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
 
 _ACCESS = _("Grants and authentication")
 _TOKENS = _("Tokens")
+_REQUESTS = _("Authorization requests and responses")
 _CONSENT_LABELS = {
     ConsentRule.WHEN_FOREIGN: _("People of other organizations"),
     ConsentRule.ALWAYS: _("Everyone"),
@@ -156,6 +160,21 @@ APPLICATION_FIELDS = labelled_fields(
             _("Development"),
             _("Redirect URIs may start with http:// on any host. Use this only while you build the application."),
             section=_ACCESS,
+        ),
+        "require_pushed_authorization_requests": FieldLabel(
+            _("Require pushed requests"),
+            _("Authorization requests are refused unless the application has pushed them from its server (PAR)."),
+            section=_REQUESTS,
+        ),
+        "require_signed_request_object": FieldLabel(
+            _("Require signed requests"),
+            _("Authorization requests are refused unless the application has signed them (JAR)."),
+            section=_REQUESTS,
+        ),
+        "require_encoded_response": FieldLabel(
+            _("Require signed responses"),
+            _("Authorization requests are refused unless they ask for a signed response (JARM)."),
+            section=_REQUESTS,
         ),
     },
     hidden=("type",),
