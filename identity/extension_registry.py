@@ -62,6 +62,9 @@ def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
         authorization_request_sources=host.extensions_by_name(
             "identity_authorization_request_sources", lambda item: str(item.name), "source of authorization requests"
         ),
+        sender_constraints=host.extensions_by_name(
+            "identity_sender_constraints", lambda item: str(item.name), "sender constraint"
+        ),
         interactions=_collect_interactions(host),
         factors=_collect_factors(host),
         scopes=Scopes(_collect_scopes(host)),
@@ -149,6 +152,7 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry) -> Capabili
     factors = protocol.factors.items()
     return Capabilities(
         authentication_methods=tuple(protocol.client_authentication_methods),
+        sender_constraints=tuple(protocol.sender_constraints),
         # A grant type without clients cannot be registered for an application.
         grants_by_type={
             name: GrantTypeCapability(

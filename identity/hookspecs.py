@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from identity.provider.logout import LogoutHandler
     from identity.provider.response_type import ResponseMode, ResponseType
     from identity.provider.scope import GrantedScopes, Scope
+    from identity.provider.sender_constraint import SenderConstraint
     from identity.services.access_control import Principal
     from identity.services.capabilities import HasSignInMethod
     from identity.services.lookup import Lookup
@@ -249,6 +250,21 @@ def identity_authorization_request_sources() -> Iterable[AuthorizationRequestSou
         @hookimpl
         def identity_authorization_request_sources(self):
             return [PushedRequestSource()]
+    """
+
+
+@hookspec
+def identity_sender_constraints() -> Iterable[SenderConstraint]:  # type: ignore[empty-body]
+    """Offer ways to bind tokens to a key of the client.
+
+    Called once at start. Returns SenderConstraint objects. A token request with a proof gets tokens that are bound to
+    its key; an application can require a constraint by its name. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_sender_constraints(self):
+            return [DpopConstraint(self.settings)]
     """
 
 

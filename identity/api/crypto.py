@@ -2,7 +2,7 @@
 
 from identity.crypto.base64url import decode as decode_base64url
 from identity.crypto.base64url import encode as encode_base64url
-from identity.crypto.jwk_sets import EcPrivateKey, JwkPublicKey
+from identity.crypto.jwk_sets import EcPrivateKey, JwkPublicKey, jwk_thumbprint
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.jwt import sign as sign_jwt
 from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey
@@ -25,6 +25,7 @@ __all__ = [
     "constant_time_equal",
     "decode_base64url",
     "encode_base64url",
+    "jwk_thumbprint",
     "new_token",
     "sign_jwt",
     "token_digest",

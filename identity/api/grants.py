@@ -8,6 +8,7 @@ from identity.domain.tokens import (
     PresentedAccessToken,
     PresentedRefreshToken,
     RefreshToken,
+    confirmation_claim,
 )
 from identity.provider.claims import token_claims
 from identity.provider.grant_type import (
@@ -21,6 +22,7 @@ from identity.provider.grant_type import (
 from identity.provider.response_type import Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.role_claims import RoleScope
 from identity.provider.scope import ClaimsScope, GrantedScope, GrantedScopes, Scope
+from identity.provider.sender_constraint import SenderConstraint, token_type
 from identity.provider.single_use import SingleUseCredential
 
 __all__ = [
@@ -46,7 +48,10 @@ __all__ = [
     "ResponseType",
     "RoleScope",
     "Scope",
+    "SenderConstraint",
     "SingleUseCredential",
     "TokenRequest",
+    "confirmation_claim",
     "token_claims",
+    "token_type",
 ]

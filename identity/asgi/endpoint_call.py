@@ -116,6 +116,7 @@ class EndpointCall:
         self._render_page = draw
         self._claimed_keys: set[Any] = set()
         self._trace_id: str | None = None
+        self._once: dict[str, Any] = {}
         #: None for a body over the limit, which was not read.
         self.body: bytes | None = b""
 
@@ -228,6 +229,9 @@ class EndpointCall:
             if_none_match=headers.get("if-none-match"),
             browser_state=self._browser_state if handler.reads_browser_state else NO_BROWSER_STATE,
             resumed_request_id=self._resumed_request_id,
+            path=self._request_head.path,
+            headers=headers,
+            once=self._once,
         )
         return handler.handle(request, opened)
 

@@ -1,5 +1,6 @@
 """Public keys of other parties as JWK sets (RFC 7517 §5), and elliptic-curve keys for tokens sent to them."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ _MAX_KEY_ID_LENGTH = 500
 _CURVES: Mapping[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
 #: Algorithms that a key can verify, by type and curve (RFC 7518 §3.1), without shared secrets.
 _RSA_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
+#: Members of private and symmetric keys (RFC 7518 §6).
+_PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+#: Required members of a public key, by type (RFC 7638 §3.2, RFC 8037 §2).
+_THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
 _ALGORITHMS_BY_CURVE = {"P-256": frozenset({"ES256"}), "P-384": frozenset({"ES384"}), "P-521": frozenset({"ES512"})}
 
 
@@ -35,6 +40,15 @@ class JwkPublicKey:
 
     def __repr__(self) -> str:
         return f"ForeignKey({self.id!r})"
+
+    @classmethod
+    def parse(cls, jwk: Mapping[str, Any]) -> "JwkPublicKey":
+        """A single key. Raises InvalidKey, also for a private or symmetric key, a key for another use, and an unsafe
+        one."""
+        key = None if _PRIVATE_MEMBERS & jwk.keys() else _parse_jwk(jwk)
+        if key is None:
+            raise InvalidKey("no public key that verifies signatures")
+        return key
 
     @classmethod
     def parse_set(cls, text: bytes) -> "tuple[JwkPublicKey, ...]":
@@ -72,6 +86,16 @@ class EcPrivateKey:
         if not isinstance(native, ec.EllipticCurvePrivateKey) or not isinstance(native.curve, ec.SECP256R1):
             raise InvalidKey("not a key on the curve P-256")
         return cls(native)
+
+
+def jwk_thumbprint(jwk: Mapping[str, Any]) -> str:
+    """The SHA-256 thumbprint of a public key (RFC 7638 §3), as base64url. Raises InvalidKey."""
+    names = _THUMBPRINT_MEMBERS.get(jwk.get("kty", ""), ())
+    members = {name: jwk.get(name) for name in names}
+    if not members or not all(isinstance(value, str) for value in members.values()):
+        raise InvalidKey("no public key")
+    canonical = json.dumps(members, separators=(",", ":"), sort_keys=True)
+    return base64url.encode(hashlib.sha256(canonical.encode("ascii", "backslashreplace")).digest())
 
 
 def _parse_jwk(jwk: Mapping[str, Any]) -> JwkPublicKey | None:

@@ -65,18 +65,20 @@ class UnverifiedToken:
     text: str
     header: dict[str, Any]
     claims: dict[str, Any]
+    has_embedded_key: bool = False
 
     def __repr__(self) -> str:
         return "UnverifiedToken()"
 
     @classmethod
-    def parse(cls, text: str, *, max_length: int = 8192) -> "UnverifiedToken":
+    def parse(cls, text: str, *, max_length: int = 8192, has_embedded_key: bool = False) -> "UnverifiedToken":
         """Parse a token without checking its signature.
 
         Accepted is a signed JWT in compact form (RFC 7515 §7.1) of at most ``max_length`` characters: three parts of
         canonical base64url, the first two UTF-8 JSON objects without repeated names, at most MAX_DEPTH deep, without
         NaN, infinity, integers beyond 64 bits, NUL or lone surrogates; ``alg`` present, it and ``kid`` and ``typ``
-        strings, none of REFUSED_HEADER_PARAMETERS.
+        strings, none of REFUSED_HEADER_PARAMETERS. With ``has_embedded_key`` the header must have a ``jwk``, with
+        which the sender proves nothing but to have the key (RFC 9449 §4.2).
 
         Raises MalformedToken, and nothing else, for every other string.
         """
@@ -87,8 +89,8 @@ class UnverifiedToken:
             raise MalformedToken("not three parts")
         header, claims, signature = parts
         _decode_segment(signature, "signature")
-        token = cls(text, _parse_json_object(header, "header"), _parse_json_object(claims, "payload"))
-        _check_header(token.header)
+        token = cls(text, _parse_json_object(header, "header"), _parse_json_object(claims, "payload"), has_embedded_key)
+        _check_header(token)
         return token
 
     def verify(self, key: RsaPublicKey, *, algorithm: str) -> dict[str, Any]:
@@ -153,7 +155,7 @@ def unverified_key_id(text: str) -> str | None:
 
 
 def _verify_signature(token: UnverifiedToken, algorithm: str, model: Any, native: Any) -> dict[str, Any]:
-    _check_header(token.header)
+    _check_header(token)
     if token.header["alg"] != algorithm:
         raise InvalidTokenSignature(f"alg is not {algorithm}")
     signing_input, _, signature = token.text.rpartition(".")
@@ -216,9 +218,13 @@ def _algorithm_model(algorithm: str) -> Any:
     return model
 
 
-def _check_header(header: Mapping[str, Any]) -> None:
-    if not REFUSED_HEADER_PARAMETERS.isdisjoint(header):
-        raise MalformedToken("header has a parameter that is not accepted")
+def _check_header(token: UnverifiedToken) -> None:
+    header = token.header
+    accepted = {"jwk"} if token.has_embedded_key else frozenset[str]()
+    if REFUSED_HEADER_PARAMETERS & header.keys() != accepted:
+        raise MalformedToken("header has a parameter that is not accepted, or lacks the key")
+    if token.has_embedded_key and not isinstance(header["jwk"], dict):
+        raise MalformedToken("header has a jwk that is no object")
     if "alg" not in header:
         raise MalformedToken("header lacks alg")
     for name in ("alg", "kid", "typ"):

@@ -9,7 +9,8 @@ from identity.domain.users import Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationCode:
-    """What a code stands for; only the SHA-256 of the code itself is stored."""
+    """What a code stands for; only the SHA-256 of the code itself is stored. ``confirmation`` names the key with which
+    its tokens must be requested."""
 
     digest: bytes
     family_id: str
@@ -24,6 +25,7 @@ class AuthorizationCode:
     nonce: str | None = None
     code_challenge: str | None = None
     redeemed_at: datetime | None = None
+    confirmation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

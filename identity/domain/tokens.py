@@ -43,7 +43,8 @@ class AccessToken:
 
     ``user_id`` is None if an application acts for itself; ``key_id`` or ``secret_id`` names the credential of a
     service user, ``client_secret_id`` that of an application acting for itself. ``personal_access_token_id`` is set
-    for personal access tokens. ``actors`` are the subjects that act for its subject, the current one first."""
+    for personal access tokens. ``actors`` are the subjects that act for its subject, the current one first.
+    ``confirmation`` names the key that the sender has to prove (``confirmation_claim``); None for a bearer token."""
 
     id: str
     digest: bytes
@@ -64,6 +65,7 @@ class AccessToken:
     session_id: str | None = None
     revoked_at: datetime | None = None
     actors: tuple[str, ...] = ()
+    confirmation: str | None = None
 
     @property
     def never_expires(self) -> bool:
@@ -82,9 +84,19 @@ def actor_claim(actors: Iterable[str]) -> dict[str, object]:
     return claims
 
 
+def confirmation_claim(confirmation: str | None) -> dict[str, object]:
+    """The claim ``cnf`` (RFC 7800 §3.1) of a confirmation, which is the name of its member and a thumbprint, separated
+    by a colon; empty for None."""
+    if confirmation is None:
+        return {}
+    method, _, thumbprint = confirmation.partition(":")
+    return {"cnf": {method: thumbprint}}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshToken:
-    """A stored refresh token; ``rotated_at`` is set once it has been exchanged for its successor."""
+    """A stored refresh token; ``rotated_at`` is set once it has been exchanged for its successor. ``confirmation`` is
+    as in AccessToken."""
 
     id: str
     digest: bytes
@@ -101,6 +113,7 @@ class RefreshToken:
     predecessor_id: str | None = None
     rotated_at: datetime | None = None
     revoked_at: datetime | None = None
+    confirmation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

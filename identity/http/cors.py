@@ -20,7 +20,7 @@ def preflight_response(endpoint: "Endpoint") -> ProtocolResponse:
     """What scripts may send to the endpoint (Fetch §3.2.2); ``cors_headers`` decides whether they may at all."""
     headers = {
         "Access-Control-Allow-Methods": ", ".join(endpoint.methods),
-        "Access-Control-Allow-Headers": "Authorization, Content-Type",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, DPoP",
         "Access-Control-Max-Age": str(_PREFLIGHT_MAX_AGE),
     }
     return ProtocolResponse(204, headers=headers)
@@ -31,7 +31,7 @@ def cors_headers(origin: str, services: "Services") -> list[tuple[str, str]]:
     headers = [("Vary", "Origin")]
     if _is_registered(origin, services):
         headers.append(("Access-Control-Allow-Origin", origin))
-        headers.append(("Access-Control-Expose-Headers", "WWW-Authenticate"))
+        headers.append(("Access-Control-Expose-Headers", "WWW-Authenticate, DPoP-Nonce"))
     return headers
 
 

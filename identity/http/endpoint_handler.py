@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from identity import instrumentation
@@ -81,7 +81,8 @@ class EndpointHandler:
             accounts = request_services.services.sessions.list_by_secrets(request.browser_state.sessions.values())
             if any(account.session.is_impersonated for account in accounts):
                 raise ImpersonationDenied(IMPERSONATION_DENIAL)
-        answer = self._handle_on_standby(request, request_services) if self._may_lag else None
+        may_lag = self._may_lag and not self._has_proof(request)
+        answer = self._handle_on_standby(request, request_services) if may_lag else None
         if answer is None:
             request_services.context = request_services.create_context()
             try:
@@ -89,7 +90,13 @@ class EndpointHandler:
             except OAuthError as error:
                 request_services.context.activity.refuse(error)
                 raise
+            if request_services.context.response_headers:
+                answer = replace(answer, headers={**answer.headers, **request_services.context.response_headers})
         return answer
+
+    def _has_proof(self, request: ProtocolRequest) -> bool:
+        """True if the sender proves a key: that may write."""
+        return any(item.is_used_in(request) for item in self._identity.protocol_registry.sender_constraints.values())
 
     def response_headers(
         self, answer: ProtocolResponse, origin: str | None, opened: RequestServices, browser: Callable[[], BrowserState]

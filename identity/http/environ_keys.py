@@ -1,4 +1,9 @@
-"""Keys that the ASGI application sets in the WSGI environment for Pyramid."""
+"""Keys that the ASGI application sets in the WSGI environment for Pyramid, and headers that endpoints read there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from identity.provider.protocol_request import ProtocolRequest
 
 #: The address of the connection's peer, which may be a proxy.
 PEER_KEY = "identity.peer"
@@ -9,5 +14,13 @@ FORWARDED_KEY = "identity.forwarded"
 UNREAD_BODY_KEY = "identity.unread_body"
 #: The result of an endpoint that needs a page (``identity.http.endpoint_handler.EndpointResult``).
 ENDPOINT_RESULT_KEY = "identity.outcome"
+#: Results of what must not happen twice if the request is repeated after a conflict.
+ONCE_KEY = "identity.once"
 #: The id of the request's trace, if it is traced.
 TRACE_ID_KEY = "identity.trace_id"
+
+
+def passed_headers(environ: Mapping[str, Any]) -> dict[str, str]:
+    """The headers that protocol requests have beside their own fields."""
+    values = {name: environ.get(f"HTTP_{name.upper().replace('-', '_')}") for name in ProtocolRequest.PASSED_HEADERS}
+    return {name: value for name, value in values.items() if value is not None}

@@ -16,7 +16,7 @@ from identity.http.csrf import CrossSiteRequest, InvalidFormToken
 from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX, build_response
 from identity.http.route_predicates import accepted_hosts_by_address, allowed_methods
 from identity.password_hashing import ServerBusy
-from identity.provider.bearer_token import parse_bearer_header
+from identity.provider.bearer_token import parse_token_header
 from identity.provider.context import Context
 from identity.provider.errors import OAuthError, ServerError, TemporarilyUnavailable
 from identity.provider.protocol_request import ProtocolResponse
@@ -123,7 +123,11 @@ def forbidden_view(error: HTTPForbidden, request: Request) -> Response:
     """401 without authentication, else 403 with the missing permission; the refusal is audited."""
     reason = denial_reason(error)
     if request.identity is None:
-        sent = parse_bearer_header(request.environ.get("HTTP_AUTHORIZATION")) is not None
+        problem: OAuthError | None = request.token_error
+        if problem is not None:
+            headers: Any = {name.replace("-", "_"): value for name, value in problem.headers.items()}
+            return api_error_response(request, 401, "unauthenticated", problem.description, **headers)
+        sent = parse_token_header(request.environ.get("HTTP_AUTHORIZATION"), {"bearer"}) is not None
         challenge = 'Bearer realm="identity", error="invalid_token"' if sent else 'Bearer realm="identity"'
         message = "Send a live access token whose audience holds the service's own project as Authorization: Bearer."
         return api_error_response(request, 401, "unauthenticated", message, WWW_Authenticate=challenge)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
 
     from identity.application import IdentityApplication
+    from identity.provider.errors import OAuthError
 
 
 Result = TypeVar("Result")
@@ -36,6 +37,9 @@ _CLAIMED_KEYS_KEY = "identity.claimed"
 class IdentityRequest(Request):  # type: ignore[misc]
     """Each attribute is computed on first access. A request class of our own: with request methods Pyramid would create
     a class for each request, which costs more than its routing."""
+
+    #: Why the access token was refused, if its sender did not prove its key.
+    token_error: "OAuthError | None" = None
 
     @cached_property
     def request_id(self) -> str:

@@ -9,11 +9,16 @@ from pyramid.security import Allowed, Denied
 from identity.domain.audit import ActorKind
 from identity.domain.errors import Denied as DomainDenied
 from identity.domain.messages import gettext_lazy
+from identity.domain.tokens import PresentedAccessToken
 from identity.domain.users import Subject
 from identity.fair_semaphore import assign_organization
+from identity.http.environ_keys import ONCE_KEY, passed_headers
 from identity.http.route_contexts import RouteContext
 from identity.http.route_predicates import route_credential
-from identity.provider.bearer_token import parse_bearer_header
+from identity.provider.bearer_token import parse_token_header
+from identity.provider.errors import OAuthError
+from identity.provider.protocol_request import ProtocolRequest
+from identity.provider.sender_constraint import check_sender, prove_sender
 from identity.services.access_control import Principal
 
 #: Permission that every manager has: it requires only a valid credential and any manager role.
@@ -96,11 +101,16 @@ class SecurityPolicy:
 def _authenticate_bearer_token(request: Request) -> Principal | None:
     """The user of a live access token that is meant for this service: its audience contains the service's own
     project."""
-    token = parse_bearer_header(request.environ.get("HTTP_AUTHORIZATION"))
-    if token is None:
+    protocol = request.registry.application.protocol_registry
+    presented = parse_token_header(request.environ.get("HTTP_AUTHORIZATION"), protocol.token_schemes)
+    if presented is None:
         return None
     services = request.services
-    issued = services.tokens.find_live_access_token(token)
+    try:
+        issued = _find_access_token(request, *presented)
+    except OAuthError as error:
+        request.token_error = error
+        return None
     instance = services.find_instance()
     if issued is None or issued.subject is None or instance is None:
         return None
@@ -110,6 +120,27 @@ def _authenticate_bearer_token(request: Request) -> Principal | None:
         # The policy has become stricter since the token was issued.
         return None
     return _set_principal(request, issued.subject, client_id=issued.token.client_id, session_id=issued.token.session_id)
+
+
+def _find_access_token(request: Request, scheme: str, text: str) -> PresentedAccessToken | None:
+    """The live token, if its sender has its key. Raises OAuthError."""
+    environ = request.environ
+    protocol_request = ProtocolRequest(
+        method=environ["REQUEST_METHOD"],
+        query=b"",
+        body=b"",
+        content_type="",
+        authorization=environ.get("HTTP_AUTHORIZATION"),
+        path=environ.get("PATH_INFO", ""),
+        headers=passed_headers(environ),
+        once=environ.setdefault(ONCE_KEY, {}),
+    )
+    context = request.request_services.create_context()
+    proved = prove_sender(protocol_request, scheme, text, context)
+    issued: PresentedAccessToken | None = request.services.tokens.find_live_access_token(text)
+    if issued is not None:
+        check_sender(issued.token, proved, protocol_request, context)
+    return issued
 
 
 def _authenticate_session(request: Request) -> Principal | None:

@@ -111,6 +111,7 @@ def _build_authorization(presented: PresentedCode, client: ApplicationClient, co
         id_token_claims=family.id_token_claims,
         impersonator_id=family.impersonator_id,
         ends_at=None if family.impersonator_id is None else family.ends_at,
+        confirmation=code.confirmation,
     )
 
 

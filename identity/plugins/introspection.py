@@ -5,7 +5,7 @@ from typing import Any
 
 from identity.api.endpoints import Context, Endpoint, EndpointHost, Parameters, ProtocolRequest, ProtocolResponse
 from identity.api.entities import ServiceUser, Subject
-from identity.api.grants import PresentedAccessToken, Scope, token_claims
+from identity.api.grants import PresentedAccessToken, Scope, confirmation_claim, token_claims, token_type
 from identity.api.plugins import hookimpl
 
 _INACTIVE = ProtocolResponse.from_json('{"active": false}', is_negative=True)
@@ -31,13 +31,14 @@ def introspection_members(issued: PresentedAccessToken, context: Context) -> dic
         "active": True,
         "scope": " ".join(token.scope),
         "client_id": token.client_id,
-        "token_type": "Bearer",
+        "token_type": token_type(token.confirmation, context),
         "iss": context.issuer,
         "sub": token.subject,
         "aud": list(token.audience),
         "iat": int(token.issued_at.timestamp()),
         "jti": token.id,
         **token.actor_claim(),
+        **confirmation_claim(token.confirmation),
     }
     if not token.never_expires:
         members["exp"] = int(token.expires_at.timestamp())

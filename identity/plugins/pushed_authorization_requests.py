@@ -127,7 +127,7 @@ class PushedAuthorizationRequestsPlugin:
         if "request_uri" in form:
             raise InvalidRequest("request_uri cannot be pushed")
         sent = {name: value for name, value in form.items() if name not in _CREDENTIALS}
-        loaded = load_pushed_request(Parameters({**sent, "client_id": client.id}), context)
+        loaded = load_pushed_request(Parameters({**sent, "client_id": client.id}), request, context)
         value = {"parameters": dict(loaded.parameters), "forms": sorted(loaded.forms)}
         if len(json.dumps(value)) > _LONGEST:
             raise RequestTooLarge(f"the request is larger than {_LONGEST} bytes")

@@ -98,6 +98,7 @@ def _build_authorization(
         acr=presented.family.acr,
         userinfo_claims=presented.family.userinfo_claims,
         id_token_claims=presented.family.id_token_claims,
+        confirmation=token.confirmation,
     )
 
 

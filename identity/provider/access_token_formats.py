@@ -6,7 +6,7 @@ from typing import Any
 from identity.crypto.jwt import sign
 from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.domain.authentication import authentication_claims
-from identity.domain.tokens import AccessToken
+from identity.domain.tokens import AccessToken, confirmation_claim
 from identity.provider.claims import merge_plugin_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
@@ -39,7 +39,7 @@ def new_jwt_access_token(
         "iat": int(token.issued_at.timestamp()),
         "exp": int(token.expires_at.timestamp()),
     }
-    claims |= token.actor_claim()
+    claims |= token.actor_claim() | confirmation_claim(token.confirmation)
     if authorization.methods:
         claims |= authentication_claims(authorization.methods, authorization.acr, authorization.authenticated_at)
     client = authorization.client

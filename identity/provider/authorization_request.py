@@ -30,6 +30,7 @@ from identity.provider.parameters import Parameters, repeated_parameter_error
 from identity.provider.redirect_target import RedirectTarget
 from identity.provider.response_type import CORE_RESPONSE_MODES, Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.scope import Scope
+from identity.provider.sender_constraint import requested_confirmation
 
 if TYPE_CHECKING:
     from identity.provider.pyoidc_messages import AuthorizationRequestMessage
@@ -51,7 +52,7 @@ _SECONDS = re.compile(r"[0-9]{1,10}\Z")
 class AuthorizationRequest:
     """A validated request. ``required_subject_id`` is the user required by id_token_hint or the claims parameter;
     ``parameters`` are all that were sent. ``claim_scopes`` are the scopes and those that open single claims: what the
-    consent page shows."""
+    consent page shows. ``confirmation`` names the key with which the code must be redeemed."""
 
     client: ApplicationClient
     redirect_target: RedirectTarget
@@ -69,6 +70,7 @@ class AuthorizationRequest:
     login_hint: str = ""
     ui_locales: str = ""
     code_challenge: str | None = None
+    confirmation: str | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -141,6 +143,13 @@ def parse_authorization_request(
         raise InvalidRequest("parameter nonce is missing: ID tokens that pass through the browser need one")
     claims = parameters.get_value("claims")
     claims_request = ClaimsRequest() if claims is None else parse_claims_request(claims, context)
+    confirmation = requested_confirmation(parameters, context)
+    if (
+        Artifact.ACCESS_TOKEN in response_type.artifacts
+        and client.application.required_sender_constraint is not None
+        and confirmation is None
+    ):
+        raise InvalidRequest("this application has to name the key to which its tokens are bound")
     requested_claims, scopes = (*claims_request.userinfo, *claims_request.id_token), context.protocol.scopes
     return AuthorizationRequest(
         client=client,
@@ -162,6 +171,7 @@ def parse_authorization_request(
         login_hint=parameters.get("login_hint", ""),
         ui_locales=parameters.get("ui_locales", ""),
         code_challenge=_code_challenge(parameters, client, response_type),
+        confirmation=confirmation,
     )
 
 

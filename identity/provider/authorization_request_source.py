@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -15,6 +15,8 @@ from identity.provider.authorization_request import (
 from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest, UnredirectableError
 from identity.provider.parameters import Parameters
+from identity.provider.protocol_request import ProtocolRequest
+from identity.provider.sender_constraint import confirmation_parameter, find_confirmation
 
 #: The parameters that carry or reference other parameters (OpenID Connect Core §6, RFC 9101 §5).
 SOURCE_PARAMETERS = ("request", "request_uri")
@@ -83,9 +85,10 @@ def require_forms(client: ApplicationClient, forms: frozenset[RequestForm]) -> N
         raise InvalidRequest("this application has to sign its authorization requests (RFC 9101)")
 
 
-def load_pushed_request(parameters: Parameters, context: Context) -> LoadedRequest:
-    """A validated authorization request, for later use by its client. Raises OAuthError, also for errors that would be
-    shown in the browser."""
+def load_pushed_request(parameters: Parameters, request: ProtocolRequest, context: Context) -> LoadedRequest:
+    """A validated authorization request, for later use by its client, bound to the key that the client proves with it
+    (RFC 9449 §10.1). Raises OAuthError, also for errors that would be shown in the browser."""
+    confirmation = find_confirmation(request, context)
     parameters.refuse_repeated()
     loaded = load_request(parameters, context)
     loaded = LoadedRequest(loaded.parameters, loaded.forms | {RequestForm.PUSHED})
@@ -94,5 +97,11 @@ def load_pushed_request(parameters: Parameters, context: Context) -> LoadedReque
     except UnredirectableError as error:
         raise InvalidRequest(error.description, reason=error.audit_reason) from None
     require_forms(client, loaded.forms)
-    parse_authorization_request(loaded.parameters, client, target, context)
-    return loaded
+    authorization = parse_authorization_request(loaded.parameters, client, target, context)
+    if confirmation is None:
+        return loaded
+    if authorization.confirmation not in (None, confirmation):
+        raise InvalidRequest("the request names another key than it proves")
+    return replace(
+        loaded, parameters=Parameters({**loaded.parameters, **confirmation_parameter(confirmation, context)})
+    )

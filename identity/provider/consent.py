@@ -74,6 +74,7 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
         acr=acr_claim(methods, requested_acr(sign_in)[0]) if impersonated is None else "",
         claims=authorization_request.claims,
         impersonated=impersonated,
+        confirmation=authorization_request.confirmation,
     )
     granted = check_and_resolve_scopes(authorization, context, organization=sign_in.required_organization)
     return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
@@ -92,6 +93,7 @@ def authorization_from_sign_in(
     acr: str = "",
     claims: ClaimsRequest = _NO_CLAIMS,
     impersonated: Session | None = None,
+    confirmation: str | None = None,
 ) -> Authorization:
     """The authorization of a signed-in person for these artifacts, in a new family. ``impersonated`` is the session in
     which a manager is signed in as the person: no token outlives it, and none can be renewed."""
@@ -113,6 +115,7 @@ def authorization_from_sign_in(
         id_token_claims=claims.id_token,
         impersonator_id=None if impersonated is None else impersonated.impersonator_id,
         ends_at=None if impersonated is None else impersonated.ends_at,
+        confirmation=confirmation,
     )
 
 

@@ -42,6 +42,8 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         members = {**grant_type.discovery_members, **members}
     for source in protocol.authorization_request_sources.values():
         members |= source.discovery_members
+    for constraint in protocol.sender_constraints.values():
+        members |= constraint.discovery_members
     return {name: value for name, value in members.items() if value != []}
 
 

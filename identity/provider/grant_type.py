@@ -89,7 +89,9 @@ class Authorization:
 
     ``requested_audience`` narrows the audience (RFC 8707). No token outlives ``ends_at``. ``actors`` are the
     subjects that act for the subject, the current one first: the claim ``act`` (RFC 8693 §4.1). ``impersonator_id`` is
-    the manager who is signed in as the subject, and acts before those. ``response_members`` are further members of the
+    the manager who is signed in as the subject, and acts before those. ``confirmation`` names the key that the
+    sender of the tokens has to prove (``AccessToken``): until the token endpoint binds them, the one that the grant
+    requires. ``response_members`` are further members of the
     token response."""
 
     subject: Subject | None
@@ -114,6 +116,7 @@ class Authorization:
     ends_at: datetime | None = None
     actors: tuple[str, ...] = ()
     impersonator_id: str | None = None
+    confirmation: str | None = None
     response_members: Mapping[str, Any] = field(default_factory=dict)
 
     @property

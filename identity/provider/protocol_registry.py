@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from identity.provider.client_authentication import ClientAuthenticationMethod
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
     from identity.provider.logout import LogoutHandler
+    from identity.provider.sender_constraint import SenderConstraint
 
 #: A plugin's name and its implementation of a contribution hook.
 NamedHook = tuple[str, Callable[..., Mapping[str, Any] | None]]
@@ -34,6 +36,7 @@ class ProtocolRegistry:
     #: The service's own response modes, then those of plugins.
     response_modes: Mapping[str, ResponseMode] = field(default_factory=lambda: CORE_RESPONSE_MODES)
     authorization_request_sources: Mapping[str, "AuthorizationRequestSource"] = field(default_factory=dict)
+    sender_constraints: Mapping[str, "SenderConstraint"] = field(default_factory=dict)
     directories: Mapping[str, "Directory[Any]"] = field(default_factory=dict)
     logout_handlers: Mapping[str, "LogoutHandler"] = field(default_factory=dict)
     user_claims: tuple[NamedHook, ...] = ()
@@ -43,3 +46,8 @@ class ProtocolRegistry:
     endpoints: tuple["Endpoint", ...] = ()
     #: Documents that do not depend on the request, by endpoint.
     documents: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def token_schemes(self) -> frozenset[str]:
+        """The schemes of access tokens in the Authorization header, in lower case."""
+        return frozenset({"bearer", *(item.token_type.lower() for item in self.sender_constraints.values())})

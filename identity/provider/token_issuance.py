@@ -20,6 +20,7 @@ from identity.provider.errors import InvalidGrant
 from identity.provider.grant_type import Authorization
 from identity.provider.role_claims import RoleClaims, token_role_claims
 from identity.provider.scope import GrantedScopes, Scope
+from identity.provider.sender_constraint import BEARER, token_type
 from identity.services.signing_keys import ALGORITHM
 from identity.storage.errors import RowNotFound
 
@@ -33,10 +34,11 @@ class IssuedTokens:
     access_token: str | None = None
     id_token: str | None = None
     refresh_token: str | None = None
+    token_type: str = BEARER
 
     def response_members(self) -> dict[str, Any]:
         """Members of the response (service description §2.4), without absent ones."""
-        members: dict[str, Any] = {"token_type": "Bearer", "expires_in": self.expires_in, "scope": self.scope}
+        members: dict[str, Any] = {"token_type": self.token_type, "expires_in": self.expires_in, "scope": self.scope}
         tokens = {
             "access_token": self.access_token,
             "id_token": self.id_token,
@@ -93,6 +95,7 @@ def mint_tokens(
         access_token=text,
         id_token=id_token,
         refresh_token=refresh_text,
+        token_type=token_type(authorization.confirmation, context),
     )
     return MintedTokens(authorization, granted, tokens, token, refresh)
 
@@ -122,6 +125,7 @@ def new_code(
         session_id=authorization.session_id,
         nonce=authorization.nonce,
         code_challenge=code_challenge,
+        confirmation=authorization.confirmation,
     )
     return text, code
 
@@ -180,8 +184,14 @@ def _refresh_token(authorization: Authorization, context: Context) -> tuple[Refr
         authenticated_at=authorization.authenticated_at,
         session_id=authorization.session_id,
         predecessor_id=refreshing.predecessor_id,
+        # Those of other clients are bound to the client, which authenticates (RFC 9449 §5).
+        confirmation=authorization.confirmation if _is_public(authorization) else None,
     )
     return token, text
+
+
+def _is_public(authorization: Authorization) -> bool:
+    return authorization.client is not None and authorization.client.application.is_public
 
 
 def _access_token(
@@ -211,6 +221,7 @@ def _access_token(
         issued_at=context.now,
         expires_at=context.now + _access_token_lifetime(authorization, context, roles.ends_at),
         actors=authorization.acting_subjects,
+        confirmation=authorization.confirmation,
     )
     if form is TokenFormat.JWT:
         text = new_jwt_access_token(

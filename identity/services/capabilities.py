@@ -57,6 +57,7 @@ class Capabilities:
     mail_factors: frozenset[str] = frozenset()
     sign_in_method_checks: tuple[tuple[str, HasSignInMethod], ...] = ()
     directories: Mapping[str, DirectoryCapability] = field(default_factory=dict)
+    sender_constraints: tuple[str, ...] = ()
 
     @property
     def grant_types(self) -> tuple[str, ...]:
@@ -76,6 +77,7 @@ class Capabilities:
                 *([IMPLICIT] if self.uses_front_channel(self.responses_by_type) else []),
             ),
             "response_types": self.response_types,
+            "required_sender_constraint": self.sender_constraints,
         }
 
     def uses_front_channel(self, response_types: Iterable[str]) -> bool:

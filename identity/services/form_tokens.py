@@ -24,18 +24,18 @@ class FormTokenService(Service):
         plain = json.dumps([new_id(), ends_at, dict(content)]).encode()
         return base64url.encode(self._sealer.seal(plain, associated_data=_sealing_context(purpose)))
 
+    def read(self, purpose: str, token: str) -> Mapping[str, Any] | None:
+        """The token's content, any number of times until it expires; None as for ``redeem``."""
+        opened = self._open(purpose, token)
+        return None if opened is None else opened[2]
+
     def redeem(self, purpose: str, token: str) -> Mapping[str, Any] | None:
         """The token's content, once; None if it has expired, was used, or has another purpose. Of racing callers
         exactly one gets it. It is used up when the transaction commits."""
-        try:
-            id_, ends_at, content = json.loads(
-                self._sealer.open(base64url.decode(token), associated_data=_sealing_context(purpose))
-            )
-        except (UnsealingError, ValueError):
+        opened = self._open(purpose, token)
+        if opened is None:
             return None
-        lifetime = timedelta(seconds=ends_at - self._now.timestamp())
-        if lifetime <= timedelta():
-            return None
+        id_, lifetime, content = opened
         used = Record(
             plugin=CORE_NAMESPACE,
             kind=_KIND,
@@ -45,6 +45,17 @@ class FormTokenService(Service):
         )
         record = self._storage.records.add(used, replacing_expired=True)
         return content if record is None else None
+
+    def _open(self, purpose: str, token: str) -> tuple[str, timedelta, Mapping[str, Any]] | None:
+        """Id, remaining lifetime and content; None unless the token is valid for this purpose."""
+        try:
+            id_, ends_at, content = json.loads(
+                self._sealer.open(base64url.decode(token), associated_data=_sealing_context(purpose))
+            )
+        except (UnsealingError, ValueError):
+            return None
+        lifetime = timedelta(seconds=ends_at - self._now.timestamp())
+        return (id_, lifetime, content) if lifetime > timedelta() else None
 
 
 def _sealing_context(purpose: str) -> str:

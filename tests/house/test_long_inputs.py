@@ -15,7 +15,7 @@ from identity.domain.names import display_name_error, domain_from_name, domain_n
 from identity.http import language_negotiation, strict_json
 from identity.http.error_views import MalformedRequest
 from identity.plugins.management import conditional_requests
-from identity.provider.bearer_token import parse_bearer_header
+from identity.provider.bearer_token import parse_token_header
 from identity.provider.errors import OAuthError
 from identity.provider.parameters import Parameters
 from identity.provider.scope import Scope
@@ -55,7 +55,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "scope": lambda text: Scope.require_openid(tuple(text.split(" "))),
     "parameters": lambda text: Parameters.parse(text.encode("utf-8", "replace"), longest=LONGEST),
     "query": lambda text: Parameters.refuse_secrets(text.encode("utf-8", "replace")),
-    "bearer": parse_bearer_header,
+    "bearer": lambda text: parse_token_header(text, {"bearer"}),
     "json": strict_json.parse_json_object,
     "locales": lambda text: language_negotiation.choose_language(text, accept_language=text),
     "if_match": lambda text: conditional_requests.matches_if_match(text, '"1"'),

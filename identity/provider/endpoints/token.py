@@ -11,6 +11,7 @@ from identity.provider.errors import InvalidGrant, UnauthorizedClient, Unsupport
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+from identity.provider.sender_constraint import bind_to_sender, find_confirmation
 from identity.provider.step_up import refuse_without_factor
 from identity.provider.token_issuance import MintedTokens, mint_tokens, store_tokens
 
@@ -22,9 +23,12 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     known = context.protocol.grant_types.get(parameters.get("grant_type", ""))
     parameters.refuse_repeated(allowed=() if known is None else known.repeatable_parameters)
     grant = _grant(parameters, context)
+    # First: a client that has to send its proof again must not have used up its code or assertion.
+    confirmation = find_confirmation(request, context)
     token_request = _authenticated(request, parameters, grant, context)
     key = context.services.signing_keys.current_signing_key
-    minted = mint_granted_tokens(grant.authorize(token_request, context), context, key=key)
+    authorization = bind_to_sender(grant.authorize(token_request, context), request, confirmation, context)
+    minted = mint_granted_tokens(authorization, context, key=key)
     store_tokens(minted, context)
     from identity.provider.pyoidc_messages import AccessTokenResponse
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from identity.domain.tokens import PresentedAccessToken
-from identity.provider.bearer_token import read_bearer_token
+from identity.provider.bearer_token import authenticate_token
 from identity.provider.claims import token_claims
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
-from identity.provider.errors import InsufficientScope, InvalidToken
+from identity.provider.errors import InsufficientScope
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.scope import Scope
 
@@ -15,9 +15,7 @@ from identity.provider.scope import Scope
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Claims about the token's user, by granted scopes; ``sub`` always. Raises MissingToken, InvalidToken,
     InsufficientScope, InvalidBearerRequest."""
-    issued = context.services.tokens.find_live_access_token(read_bearer_token(request))
-    if issued is None:
-        raise InvalidToken("the access token is unknown, expired or revoked")
+    issued = authenticate_token(request, context)
     from identity.provider.pyoidc_messages import OpenIDSchema
 
     return ProtocolResponse.from_json(OpenIDSchema(**userinfo_claims(issued, context)).to_json())

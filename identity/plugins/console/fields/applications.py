@@ -62,6 +62,10 @@ AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "none": _("Public client: no secret. PKCE protects its codes."),
 }
 
+SENDER_CONSTRAINT_DESCRIPTIONS: Mapping[str, str] = {
+    "dpop": _("It signs each request with a key of its own (DPoP)."),
+}
+
 REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
     ApplicationType.WEB: "https://app.example.com/callback",
     ApplicationType.NATIVE: "com.example.app:/callback",
@@ -93,6 +97,16 @@ def _capability_options(names: Callable[[Capabilities], Sequence[str]], descript
     return lambda page: [
         (name, code.format(name), page.translate(descriptions.get(name, "")))
         for name in names(page.services.capabilities)
+    ]
+
+
+def _sender_constraint_options(page: Any) -> Sequence[Sequence[object]]:
+    """Nothing, then the names of what is offered, verbatim."""
+    code = Markup("<code>{}</code>")
+    names = page.services.capabilities.sender_constraints
+    return [
+        ("", page.translate(_("Not required")), ""),
+        *((name, code.format(name), page.translate(SENDER_CONSTRAINT_DESCRIPTIONS.get(name, ""))) for name in names),
     ]
 
 
@@ -170,6 +184,12 @@ APPLICATION_FIELDS = labelled_fields(
             _("Require signed requests"),
             _("Authorization requests are refused unless the application has signed them (JAR)."),
             section=_REQUESTS,
+        ),
+        "required_sender_constraint": FieldLabel(
+            _("Require bound tokens"),
+            _("The application has to prove a key when it requests tokens. Only it can use them then."),
+            section=_TOKENS,
+            options=_sender_constraint_options,
         ),
         "require_encoded_response": FieldLabel(
             _("Require signed responses"),

@@ -1,0 +1,125 @@
+"""Sender-constrained tokens: only the client that has a key can use them (RFC 9449, RFC 8705)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from identity.domain.tokens import AccessToken
+from identity.provider.context import Context
+from identity.provider.errors import InvalidGrant, InvalidRequest, InvalidToken
+from identity.provider.grant_type import Authorization
+from identity.provider.protocol_request import ProtocolRequest
+
+if TYPE_CHECKING:
+    from identity.provider.parameters import Parameters
+
+BEARER = "Bearer"
+
+
+class SenderConstraint(ABC):
+    """A way to prove a key with each request. ``method`` is its member of the claim ``cnf``. ``token_type`` is that of
+    its tokens, and their scheme in the Authorization header; a constraint whose scheme is Bearer applies only to
+    clients that require it. ``parameter`` is the authorization request parameter that names a key, if any."""
+
+    name: ClassVar[str]
+    method: ClassVar[str]
+    token_type: ClassVar[str]
+    parameter: ClassVar[str | None] = None
+    discovery_members: ClassVar[Mapping[str, object]] = {}
+
+    @abstractmethod
+    def is_used_in(self, request: ProtocolRequest) -> bool:
+        """True if the request has a proof, valid or not."""
+
+    @abstractmethod
+    def verify(self, request: ProtocolRequest, context: Context, *, access_token: str | None = None) -> str:
+        """The thumbprint of the key that the request proves; ``access_token`` is the one that it presents to a
+        protected resource. Raises OAuthError."""
+
+    def thumbprint_from_parameter(self, value: str) -> str:
+        """The thumbprint that an authorization request names in ``parameter``. Raises InvalidRequest."""
+        raise InvalidRequest(f"parameter {self.parameter} is not supported")
+
+    def confirmation(self, thumbprint: str) -> str:
+        return f"{self.method}:{thumbprint}"
+
+
+def find_confirmation(request: ProtocolRequest, context: Context) -> str | None:
+    """The key that a request to the service proves, for the tokens that it may get; None without a proof. Raises
+    OAuthError for an invalid proof."""
+    for constraint in context.protocol.sender_constraints.values():
+        if constraint.token_type != BEARER and constraint.is_used_in(request):
+            return constraint.confirmation(constraint.verify(request, context))
+    return None
+
+
+def requested_confirmation(parameters: "Parameters", context: Context) -> str | None:
+    """The key that an authorization request names. Raises InvalidRequest."""
+    for constraint in context.protocol.sender_constraints.values():
+        value = None if constraint.parameter is None else parameters.get_value(constraint.parameter)
+        if value is not None:
+            return constraint.confirmation(constraint.thumbprint_from_parameter(value))
+    return None
+
+
+def confirmation_parameter(confirmation: str, context: Context) -> dict[str, str]:
+    """The authorization request parameter that names the key."""
+    method, _, thumbprint = confirmation.partition(":")
+    constraint = _find_constraint(method, context)
+    return {} if constraint is None or constraint.parameter is None else {constraint.parameter: thumbprint}
+
+
+def bind_to_sender(
+    authorization: Authorization, request: ProtocolRequest, confirmation: str | None, context: Context
+) -> Authorization:
+    """The authorization, with its tokens bound to the key that the request proves. Raises InvalidGrant if the grant is
+    bound to another key, InvalidRequest without the proof that the application requires."""
+    client = authorization.client
+    required = None if client is None else client.application.required_sender_constraint
+    if required is not None:
+        constraint = context.protocol.sender_constraints.get(required)
+        if constraint is None:
+            raise InvalidRequest(f"this application has to use {required}, which is not offered here")
+        if confirmation is None and constraint.token_type == BEARER and constraint.is_used_in(request):
+            confirmation = constraint.confirmation(constraint.verify(request, context))
+        if confirmation is None or confirmation.partition(":")[0] != constraint.method:
+            raise InvalidRequest(f"this application has to prove its key with {required}")
+    if authorization.confirmation not in (None, confirmation):
+        raise InvalidGrant("the grant is bound to another key than the request proves")
+    return authorization if confirmation is None else replace(authorization, confirmation=confirmation)
+
+
+def prove_sender(request: ProtocolRequest, scheme: str, text: str, context: Context) -> str | None:
+    """The key that the sender of a presented access token proves, by the scheme of the Authorization header in lower
+    case; None for Bearer. Call it before the token is looked up: it may write. Raises the error of the proof."""
+    if scheme == BEARER.lower():
+        return None
+    for constraint in context.protocol.sender_constraints.values():
+        if scheme == constraint.token_type.lower():
+            return constraint.confirmation(constraint.verify(request, context, access_token=text))
+    raise InvalidToken("the Authorization header has a scheme that is not supported")
+
+
+def check_sender(token: AccessToken, proved: str | None, request: ProtocolRequest, context: Context) -> None:
+    """Raise InvalidToken unless the sender of a live token has its key. ``proved`` is from ``prove_sender``."""
+    if token.confirmation is None and proved is None:
+        return
+    if token.confirmation is not None and proved is None:
+        constraint = _find_constraint(token.confirmation.partition(":")[0], context)
+        if constraint is not None and constraint.token_type == BEARER and constraint.is_used_in(request):
+            proved = constraint.confirmation(constraint.verify(request, context))
+    if proved is None or token.confirmation != proved:
+        raise InvalidToken("the access token is bound to a key that the request does not prove")
+
+
+def _find_constraint(method: str, context: Context) -> SenderConstraint | None:
+    return next((item for item in context.protocol.sender_constraints.values() if item.method == method), None)
+
+
+def token_type(confirmation: str | None, context: Context) -> str:
+    """The ``token_type`` of a token (RFC 6749 §7.1)."""
+    if confirmation is None:
+        return BEARER
+    constraint = _find_constraint(confirmation.partition(":")[0], context)
+    return BEARER if constraint is None else constraint.token_type
