@@ -2,16 +2,16 @@
 
 from identity.crypto.base64url import decode as decode_base64url
 from identity.crypto.base64url import encode as encode_base64url
-from identity.crypto.jwk_sets import EcPrivateKey, JwkPublicKey, jwk_thumbprint
+from identity.crypto.jwk_sets import JwkPublicKey, jwk_thumbprint
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.jwt import sign as sign_jwt
-from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey
 from identity.crypto.secrets import constant_time_equal, new_token, token_digest
+from identity.crypto.signature_keys import InvalidKey, PrivateKey, PublicKey
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
 from identity.password_hashing import PasswordHasher
 
 __all__ = [
-    "EcPrivateKey",
     "ForbiddenDestination",
     "InvalidKey",
     "InvalidTokenSignature",
@@ -19,8 +19,9 @@ __all__ = [
     "MalformedToken",
     "OutboundHttpClient",
     "PasswordHasher",
-    "RsaPrivateKey",
-    "RsaPublicKey",
+    "PrivateKey",
+    "PublicKey",
+    "SignatureAlgorithm",
     "UnverifiedToken",
     "constant_time_equal",
     "decode_base64url",

@@ -10,7 +10,7 @@ import requests
 
 from identity.cli.command_context import CommandError
 from identity.crypto.jwt import sign
-from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey
+from identity.crypto.signature_keys import InvalidKey, PrivateKey
 from identity.domain.service_user_keys import KeyFile
 
 JWT_BEARER_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -37,10 +37,11 @@ class HttpExchange:
     document: dict[str, Any]
 
 
-def sign_assertion(key_file: KeyFile, issuer: str) -> SignedAssertion:
-    """A new assertion for the issuer. Raises CommandError if the key in the file is not usable."""
+def sign_assertion(key_file: KeyFile, issuer: str, algorithm: str | None = None) -> SignedAssertion:
+    """A new assertion for the issuer, by default with the usual algorithm of the type of key. Raises CommandError if
+    the key in the file is not usable."""
     try:
-        key = RsaPrivateKey.from_pem(key_file.key)
+        key = PrivateKey.from_pem(key_file.key, algorithm)
     except InvalidKey as problem:
         raise CommandError(f'The key file\'s "key" cannot be used: {problem}.') from None
     now = int(time.time())
@@ -51,8 +52,8 @@ def sign_assertion(key_file: KeyFile, issuer: str) -> SignedAssertion:
         "iat": now,
         "exp": now + _ASSERTION_SECONDS,
     }
-    text = sign(claims, key, algorithm="RS256", key_id=key_file.key_id)
-    return SignedAssertion(text, {"alg": "RS256", "kid": key_file.key_id}, claims)
+    text = sign(claims, key, key_id=key_file.key_id)
+    return SignedAssertion(text, {"alg": key.algorithm, "kid": key_file.key_id}, claims)
 
 
 class ServiceClient:

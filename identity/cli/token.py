@@ -30,6 +30,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=[],
         help='the project that the token is for; "service" means the management API',
     )
+    parser.add_argument(
+        "--algorithm", metavar="NAME", help="the key's algorithm, if it is not the usual one of its type: PS256"
+    )
     parser.add_argument("--assertion-only", action="store_true", help="print the signed assertion and send nothing")
 
 
@@ -39,7 +42,7 @@ def run(arguments: Namespace) -> int:
 
     issuer = (arguments.issuer or os.environ.get(ISSUER_ENVIRONMENT_VARIABLE) or DEFAULT_ISSUER).rstrip("/")
     key_file = read_key_file(arguments.key_file)
-    assertion = sign_assertion(key_file, issuer)
+    assertion = sign_assertion(key_file, issuer, arguments.algorithm)
     if arguments.assertion_only:
         print(assertion.text)
         return 0

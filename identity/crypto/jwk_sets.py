@@ -1,4 +1,4 @@
-"""Public keys of other parties as JWK sets (RFC 7517 §5), and elliptic-curve keys for tokens sent to them."""
+"""Public keys of other parties as JWK sets (RFC 7517 §5)."""
 
 import hashlib
 import json
@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from identity.crypto import base64url
-from identity.crypto.rsa_keys import ACCEPTED_BITS, ACCEPTED_EXPONENTS, InvalidKey
+from identity.crypto.signature_keys import ACCEPTED_BITS, ACCEPTED_EXPONENTS, InvalidKey
 
 #: No legitimate issuer publishes more keys.
 MAX_KEYS = 100
@@ -24,6 +23,8 @@ _RSA_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512
 _PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 #: Required members of a public key, by type (RFC 7638 §3.2, RFC 8037 §2).
 _THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
+#: Both names of one algorithm (RFC 9864 §2.2).
+_ED25519_ALGORITHMS = frozenset({"EdDSA", "Ed25519"})
 _ALGORITHMS_BY_CURVE = {"P-256": frozenset({"ES256"}), "P-384": frozenset({"ES384"}), "P-521": frozenset({"ES512"})}
 
 
@@ -32,11 +33,11 @@ class JwkPublicKey:
     """A public key of another party: its id (empty if it has none) and the algorithms that it can verify."""
 
     #: The algorithms that some key can verify.
-    ALGORITHMS: ClassVar[frozenset[str]] = _RSA_ALGORITHMS.union(*_ALGORITHMS_BY_CURVE.values())
+    ALGORITHMS: ClassVar[frozenset[str]] = _RSA_ALGORITHMS.union(_ED25519_ALGORITHMS, *_ALGORITHMS_BY_CURVE.values())
 
     id: str
     algorithms: frozenset[str]
-    native: rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+    native: rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
 
     def __repr__(self) -> str:
         return f"ForeignKey({self.id!r})"
@@ -67,27 +68,6 @@ class JwkPublicKey:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class EcPrivateKey:
-    """A private key on the curve P-256, for ES256."""
-
-    native: ec.EllipticCurvePrivateKey
-
-    def __repr__(self) -> str:
-        return "EllipticKey()"
-
-    @classmethod
-    def from_pem(cls, text: str) -> "EcPrivateKey":
-        """The key in a PEM file, as Apple issues it. Raises InvalidKey."""
-        try:
-            native = load_pem_private_key(text.strip().encode("utf-8", "surrogatepass"), password=None)
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            raise InvalidKey("not a private key in PEM form") from None
-        if not isinstance(native, ec.EllipticCurvePrivateKey) or not isinstance(native.curve, ec.SECP256R1):
-            raise InvalidKey("not a key on the curve P-256")
-        return cls(native)
-
-
 def jwk_thumbprint(jwk: Mapping[str, Any]) -> str:
     """The SHA-256 thumbprint of a public key (RFC 7638 §3), as base64url. Raises InvalidKey."""
     names = _THUMBPRINT_MEMBERS.get(jwk.get("kty", ""), ())
@@ -108,12 +88,16 @@ def _parse_jwk(jwk: Mapping[str, Any]) -> JwkPublicKey | None:
             algorithms = _RSA_ALGORITHMS
         elif jwk.get("kty") == "EC":
             native, algorithms = _parse_ec_jwk(jwk), _ALGORITHMS_BY_CURVE[jwk["crv"]]
+        elif (jwk.get("kty"), jwk.get("crv")) == ("OKP", "Ed25519"):
+            native = ed25519.Ed25519PublicKey.from_public_bytes(base64url.decode(jwk["x"]))
+            algorithms = _ED25519_ALGORITHMS
         else:
             return None
     except (ValueError, LookupError, TypeError, UnsupportedAlgorithm):
         return None
     # A key that names an algorithm is for that one only (RFC 7517 §4.4).
-    return JwkPublicKey(key_id, algorithms if algorithm is None else algorithms & {algorithm}, native)
+    named = _ED25519_ALGORITHMS if algorithm in _ED25519_ALGORITHMS else {algorithm}
+    return JwkPublicKey(key_id, algorithms if algorithm is None else algorithms & named, native)
 
 
 def _parse_rsa_jwk(jwk: Mapping[str, Any]) -> rsa.RSAPublicKey:

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: strict parsing, verification and signing with the algorithm that the caller names.
+"""JSON Web Tokens: strict parsing, verification and signing with the algorithm of the key.
 
 Only this module imports joserfc and parses JWTs. Reading a token takes two steps: ``UnverifiedToken.parse``, whose
 result is good only for finding the key; its ``verify`` checks the signature.
@@ -14,26 +14,19 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, RSAKey
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from identity import instrumentation
 from identity.crypto import base64url
-from identity.crypto.jwk_sets import EcPrivateKey, JwkPublicKey
-from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
-
-RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-#: Algorithms of other issuers, and of tokens made for others.
-EC_ALGORITHMS = ("ES256", "ES384", "ES512")
+from identity.crypto.jwk_sets import JwkPublicKey
+from identity.crypto.signature_keys import EC_ALGORITHMS, RSA_ALGORITHMS, PrivateKey, PublicKey
+from identity.domain.signature_algorithms import SignatureAlgorithm
 
 # Header parameters that contain or reference a key, or change how the token is parsed (RFC 8725 §3.10, RFC 7797).
 REFUSED_HEADER_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#S256", "x5u"))
 
 MAX_DEPTH = 8
-
-_RSA_MODELS = {name: JWSRegistry(algorithms=RSA_ALGORITHMS).get_alg(name) for name in RSA_ALGORITHMS}
-_EC_MODELS = {name: JWSRegistry(algorithms=EC_ALGORITHMS).get_alg(name) for name in EC_ALGORITHMS}
-_HASHES: dict[str, Callable[[bytes], Any]] = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
 # Possessive, and accepts a missing end quote, so that every text takes linear time.
 _JSON_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
@@ -93,14 +86,14 @@ class UnverifiedToken:
         _check_header(token)
         return token
 
-    def verify(self, key: RsaPublicKey, *, algorithm: str) -> dict[str, Any]:
-        """The claims, if the signature is valid for ``key`` and ``algorithm``.
+    def verify(self, key: PublicKey) -> dict[str, Any]:
+        """The claims, if the signature is valid for ``key`` and its algorithm.
 
         Does not check any claim: not exp, not aud, not typ. Raises InvalidTokenSignature, also if the header names
-        another algorithm than exactly ``algorithm``; MalformedToken if the token did not come from ``parse`` and
-        would not pass it; ValueError if ``algorithm`` is not in ALGORITHMS.
+        another algorithm than exactly the key's; MalformedToken if the token did not come from ``parse`` and would not
+        pass it.
         """
-        return _verify_signature(self, algorithm, _algorithm_model(algorithm), _Key(key.native, key.native))
+        return _verify_signature(self, key.algorithm, key.native)
 
     def verify_with_jwk(self, key: JwkPublicKey, *, algorithm: str) -> dict[str, Any]:
         """The same for a key that another party published, whose type determines the algorithms.
@@ -109,20 +102,15 @@ class UnverifiedToken:
         """
         if algorithm not in key.algorithms:
             raise ValueError(f"the key does not verify {algorithm}")
-        native: Any = key.native
-        if algorithm in _EC_MODELS:
-            return _verify_signature(self, algorithm, _EC_MODELS[algorithm], ECKey(native, native))
-        return _verify_signature(self, algorithm, _algorithm_model(algorithm), _Key(native, native))
+        return _verify_signature(self, algorithm, key.native)
 
     @staticmethod
     def left_half_hash(value: str, algorithm: str) -> str:
         """``at_hash`` or ``c_hash`` of a token or code, with the hash of the signing algorithm (OIDC Core §3.1.3.6).
 
-        Raises ValueError if ``algorithm`` is in neither ALGORITHMS nor EC_ALGORITHMS.
+        Raises ValueError for an unknown algorithm.
         """
-        if algorithm not in _EC_MODELS:
-            _algorithm_model(algorithm)
-        hashed: bytes = _HASHES[algorithm[-3:]](value.encode("ascii")).digest()
+        hashed: bytes = _primitives(algorithm).hash(value.encode("ascii")).digest()
         return base64url.encode(hashed[: len(hashed) // 2])
 
 
@@ -154,13 +142,16 @@ def unverified_key_id(text: str) -> str | None:
     return key_id if isinstance(key_id, str) else None
 
 
-def _verify_signature(token: UnverifiedToken, algorithm: str, model: Any, native: Any) -> dict[str, Any]:
+def _verify_signature(token: UnverifiedToken, algorithm: str, native: Any) -> dict[str, Any]:
+    primitives = _primitives(algorithm)
     _check_header(token)
-    if token.header["alg"] != algorithm:
+    if token.header["alg"] not in primitives.names:
         raise InvalidTokenSignature(f"alg is not {algorithm}")
     signing_input, _, signature = token.text.rpartition(".")
     try:
-        good = model.verify(signing_input.encode("ascii"), _decode_segment(signature, "signature"), native)
+        good = primitives.model.verify(
+            signing_input.encode("ascii"), _decode_segment(signature, "signature"), primitives.key(native, native)
+        )
     except (JoseError, ValueError):
         good = False
     if not good:
@@ -169,53 +160,90 @@ def _verify_signature(token: UnverifiedToken, algorithm: str, model: Any, native
     return _parse_json_object(signing_input.partition(".")[2], "payload")
 
 
-def sign(
-    claims: Mapping[str, Any],
-    key: RsaPrivateKey | EcPrivateKey,
-    *,
-    algorithm: str = "RS256",
-    key_id: str,
-    typ: str | None = None,
-) -> str:
-    """The signed token in compact form; without ``typ`` the header has none.
+def sign(claims: Mapping[str, Any], key: PrivateKey, *, key_id: str, typ: str | None = None) -> str:
+    """The token in compact form, signed with the key's algorithm; without ``typ`` the header has none.
 
-    Raises ValueError if the key cannot sign ``algorithm``: an elliptic-curve key signs only ES256, which Apple
-    requires. Raises ValueError or TypeError if the claims cannot be serialized as JSON.
+    Raises ValueError or TypeError if the claims cannot be serialized as JSON.
     """
-    if isinstance(key, EcPrivateKey):
-        if algorithm != "ES256":
-            raise ValueError(f"an elliptic key does not sign {algorithm}")
-        model: Any = _EC_MODELS[algorithm]
-        native: RSAKey | ECKey = ECKey(key.native, key.native)
-    else:
-        model = _algorithm_model(algorithm)
-        native = _Key(key.native, key.native)
+    algorithm = key.algorithm
+    primitives = _primitives(algorithm)
     signing_input = f"{_encode_header(algorithm, key_id, typ)}.{_encode_segment(dict(claims))}"
     with instrumentation.measure_duration(instrumentation.Measurement.SIGNATURE, algorithm):
-        signature = model.sign(signing_input.encode("ascii"), native)
+        signature = primitives.model.sign(signing_input.encode("ascii"), primitives.key(key.native, key.native))
     return f"{signing_input}.{base64url.encode(signature)}"
 
 
-class _Key(RSAKey):
-    """joserfc's RSA key without its JWK dictionary.
+class _BareKey:
+    """joserfc's keys without their JWK dictionary.
 
     joserfc derives the dictionary at the first use, only to check whether the key is restricted to some use. That
     would take 11 µs for each public key and leave the numbers of each private key in memory as strings.
     """
 
+    raw_value: Any
+
     def get(self, k: str, default: str | list[str] | None = None) -> str | list[str] | None:
         return default
 
     def get_op_key(self, operation: str) -> Any:
-        """The native key. Its type, RsaPrivateKey or RsaPublicKey, determines the possible operations."""
+        """The native key. Its type, PrivateKey or PublicKey, determines the possible operations."""
         return self.raw_value
 
 
-def _algorithm_model(algorithm: str) -> Any:
-    model = _RSA_MODELS.get(algorithm)
-    if model is None:
-        raise ValueError(f"{algorithm!r} is not one of {', '.join(RSA_ALGORITHMS)}")
-    return model
+class _BareRsaKey(_BareKey, RSAKey):
+    pass
+
+
+class _BareEcKey(_BareKey, ECKey):
+    pass
+
+
+class _BareOkpKey(_BareKey, OKPKey):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Primitives:
+    """What an algorithm is made of: joserfc's model and type of key, the hash, and its names in headers."""
+
+    model: Any
+    key: Callable[[Any, Any], Any]
+    hash: Callable[[bytes], Any]
+    names: tuple[str, ...]
+
+
+def _load_primitives() -> dict[str, _Primitives]:
+    hashes = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
+    key_types = {
+        **dict.fromkeys(RSA_ALGORITHMS, _BareRsaKey),
+        **dict.fromkeys(EC_ALGORITHMS.values(), _BareEcKey),
+        SignatureAlgorithm.EDDSA: _BareOkpKey,
+    }
+    # joserfc warns about EdDSA, which can also mean Ed448. A key is always Ed25519.
+    models = {name: "Ed25519" if name == SignatureAlgorithm.EDDSA else name for name in key_types}
+    registry = JWSRegistry(algorithms=list(models.values()))
+    return {
+        name: _Primitives(
+            registry.get_alg(models[name]),
+            key_type,
+            # Ed25519 uses SHA-512 (RFC 8032 §5.1).
+            hashes.get(name[-3:], hashlib.sha512),
+            # RFC 9864 §2.2 names what EdDSA is here.
+            (name, "Ed25519") if name == SignatureAlgorithm.EDDSA else (name,),
+        )
+        for name, key_type in key_types.items()
+    }
+
+
+_PRIMITIVES = _load_primitives()
+_PRIMITIVES["Ed25519"] = _PRIMITIVES[SignatureAlgorithm.EDDSA]
+
+
+def _primitives(algorithm: str) -> _Primitives:
+    primitives = _PRIMITIVES.get(algorithm)
+    if primitives is None:
+        raise ValueError(f"{algorithm!r} is not one of {', '.join(_PRIMITIVES)}")
+    return primitives
 
 
 def _check_header(token: UnverifiedToken) -> None:
@@ -245,7 +273,7 @@ def _encode_segment(members: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=64)
 def _encode_header(algorithm: str, key_id: str, typ: str | None) -> str:
-    header = {"alg": algorithm, "kid": key_id}
+    header = {"alg": str(algorithm), "kid": key_id}
     return _encode_segment(header if typ is None else {**header, "typ": typ})
 
 

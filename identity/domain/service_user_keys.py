@@ -8,11 +8,13 @@ from typing import ClassVar
 from identity.domain.entity import entity, internal, read_only, versioned
 from identity.domain.errors import Invalid
 from identity.domain.expirations import Expiring
+from identity.domain.signature_algorithms import SignatureAlgorithm
 
 
 @entity
 class ServiceUserKey(Expiring):
-    """The public key of a service user; ``public_key`` is DER (SubjectPublicKeyInfo)."""
+    """The public key of a service user; ``public_key`` is DER (SubjectPublicKeyInfo). Assertions must name exactly its
+    ``algorithm``."""
 
     id: str = read_only()
     user_id: str = read_only()
@@ -20,6 +22,7 @@ class ServiceUserKey(Expiring):
     created_at: datetime = versioned()
     expires_at: datetime = read_only()
     last_used_at: datetime | None = read_only(default=None)
+    algorithm: SignatureAlgorithm = read_only(default=SignatureAlgorithm.RS256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from pyramid.httpexceptions import HTTPException, HTTPForbidden, HTTPNotFound
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.crypto.rsa_keys import InvalidKey
 from identity.crypto.sealing import UnsealingError
+from identity.crypto.signature_keys import InvalidKey
 from identity.domain.errors import Conflict, Denied, DomainError, Invalid, NotFound
 from identity.http.csrf import CrossSiteRequest, InvalidFormToken
 from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX, build_response

@@ -32,7 +32,7 @@ from identity.api.grants import SenderConstraint
 from identity.api.plugins import duration, hookimpl, setting
 from identity.api.services import RecordNamespace
 
-ALGORITHMS = tuple(name for name in ("ES256", "PS256", "EdDSA", "RS256") if name in JwkPublicKey.ALGORITHMS)
+ALGORITHMS = ("ES256", "PS256", "EdDSA", "Ed25519", "RS256")
 
 _HEADER = "dpop"
 _KIND = "proof"

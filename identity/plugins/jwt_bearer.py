@@ -16,7 +16,14 @@ from enum import StrEnum
 from functools import cache, lru_cache, partial
 from typing import Any
 
-from identity.api.crypto import InvalidTokenSignature, MalformedToken, RsaPrivateKey, RsaPublicKey, UnverifiedToken
+from identity.api.crypto import (
+    InvalidTokenSignature,
+    MalformedToken,
+    PrivateKey,
+    PublicKey,
+    SignatureAlgorithm,
+    UnverifiedToken,
+)
 from identity.api.endpoints import Context, InvalidGrant
 from identity.api.entities import ServiceUserKey, Subject
 from identity.api.grants import (
@@ -33,8 +40,6 @@ from identity.api.grants import (
 from identity.api.plugins import duration, hookimpl, setting
 from identity.api.services import Record
 from identity.api.storage import AlreadyUsed
-
-ALGORITHM = "RS256"
 
 #: All refusals up to the signature have the same message, which discloses nothing.
 INVALID_ASSERTION_MESSAGE = "the assertion is not valid"
@@ -54,6 +59,8 @@ class JtiRequirement(StrEnum):
 
 class JwtBearerGrant(GrantType):
     """Checks in this order: form and header, key, signature, then each claim.
+
+    The header selects no algorithm: it must name the one to which the key was bound when it was added.
 
     After a valid signature the sender owns the key, and the description says what to fix.
     """
@@ -93,14 +100,16 @@ class JwtBearerGrant(GrantType):
     def _verify_assertion(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
         try:
             token = UnverifiedToken.parse(assertion)
-            key_id, user_id = _read_identifiers(token)
+            algorithm, key_id, user_id = _read_identifiers(token)
             found = context.services.service_users.find_signing_key(key_id, user_id)
-            if found is None:
+            if found is None or found[0].algorithm is not algorithm:
                 # The work of a verification, so that an unknown key takes as long as a wrong signature.
-                _verify_with_dummy_key(token)
-                raise AssertionRefused("no live key of this id and user")
+                _verify_with_dummy_key(token, algorithm)
+                raise AssertionRefused(
+                    "no live key of this id and user" if found is None else "alg is not the algorithm of the key"
+                )
             key, subject = found
-            return key, subject, token.verify(_parsed(key.public_key), algorithm=ALGORITHM)
+            return key, subject, token.verify(_parsed(key.public_key, algorithm))
         except (MalformedToken, InvalidTokenSignature, AssertionRefused) as refusal:
             self._audit(context, None, str(refusal))
             raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
@@ -199,10 +208,11 @@ class AssertionRefused(Exception):
     """Why an assertion is refused before its signature is verified; for the audit trail only."""
 
 
-def _read_identifiers(token: UnverifiedToken) -> tuple[str, str]:
-    """The key id and user id in the assertion, not yet verified."""
-    if token.header["alg"] != ALGORITHM:
-        raise AssertionRefused("alg is not RS256")
+def _read_identifiers(token: UnverifiedToken) -> tuple[SignatureAlgorithm, str, str]:
+    """The algorithm, key id and user id in the assertion, not yet verified."""
+    algorithm = SignatureAlgorithm.from_name(token.header["alg"])
+    if algorithm is None:
+        raise AssertionRefused("alg is not one that a key can have")
     if token.header.get("typ") not in _TYPES:
         raise AssertionRefused("typ is not JWT")
     key_id, user_id = token.header.get("kid"), token.claims.get("iss")
@@ -210,7 +220,7 @@ def _read_identifiers(token: UnverifiedToken) -> tuple[str, str]:
         raise AssertionRefused("kid is missing or too long")
     if not isinstance(user_id, str) or not 0 < len(user_id) <= _MAX_ID_LENGTH:
         raise AssertionRefused("iss is missing or too long")
-    return key_id, user_id
+    return algorithm, key_id, user_id
 
 
 def _check_audience(audience: object, context: Context) -> None:
@@ -229,18 +239,18 @@ def _read_timestamp(claims: dict[str, Any], name: str) -> int:
 
 
 #: A cache of keys by their bytes: parsing one takes a third of the time of a verification.
-_parsed = lru_cache(256)(RsaPublicKey.from_der)
+_parsed = lru_cache(256)(PublicKey.from_der)
 
 
 @cache
-def _dummy_key() -> RsaPublicKey:
+def _dummy_key(algorithm: SignatureAlgorithm) -> PublicKey:
     """A key whose private key is discarded."""
-    return RsaPrivateKey.generate().public_key()
+    return PrivateKey.generate(algorithm=algorithm).public_key()
 
 
-def _verify_with_dummy_key(token: UnverifiedToken) -> None:
+def _verify_with_dummy_key(token: UnverifiedToken, algorithm: SignatureAlgorithm) -> None:
     with suppress(InvalidTokenSignature):
-        token.verify(_dummy_key(), algorithm=ALGORITHM)
+        token.verify(_dummy_key(algorithm))
 
 
 class JwtBearerPlugin:

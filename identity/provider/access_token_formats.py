@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from identity.crypto.jwt import sign
-from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.crypto.signature_keys import PrivateKey
 from identity.domain.authentication import authentication_claims
 from identity.domain.tokens import AccessToken, confirmation_claim
 from identity.provider.claims import merge_plugin_claims, scope_claims
@@ -15,7 +15,7 @@ from identity.provider.scope import GrantedScopes, Scope
 JWT_TYPE = "at+jwt"
 
 #: Returns the id and the private key to sign with; called only if something is signed.
-SigningKeyGetter = Callable[[], tuple[str, RsaPrivateKey]]
+SigningKeyGetter = Callable[[], tuple[str, PrivateKey]]
 
 
 def new_jwt_access_token(

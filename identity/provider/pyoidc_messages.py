@@ -18,7 +18,7 @@ from oic.oic.message import IdToken as _IdToken
 from oic.oic.message import OpenIDSchema as _OpenIDSchema
 
 from identity.crypto.jwt import sign
-from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.crypto.signature_keys import PrivateKey
 
 __all__ = ["ErrorResponse"]
 
@@ -136,7 +136,7 @@ class OpenIDSchema(_UntaggedMessage, _OpenIDSchema):  # type: ignore[misc]
 @dataclass(frozen=True, slots=True)
 class IdTokenSigningKey:
     key_id: str
-    private_key: RsaPrivateKey
+    private_key: PrivateKey
 
 
 class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]
@@ -151,4 +151,4 @@ class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]
         # pyoidc writes an audience of one as a list; every client understands a string (RFC 7519 §4.1.3).
         if isinstance(claims["aud"], list) and len(claims["aud"]) == 1:
             claims["aud"] = claims["aud"][0]
-        return sign(claims, key.private_key, algorithm=algorithm, key_id=key.key_id)
+        return sign(claims, key.private_key, key_id=key.key_id)

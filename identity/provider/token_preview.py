@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cache
 
 from identity.crypto.jwt import unverified_claims
-from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.crypto.signature_keys import PrivateKey
 from identity.domain.applications import ApplicationClient
 from identity.domain.authentication import Proof
 from identity.domain.authorization_codes import PresentedCode
@@ -85,9 +85,9 @@ def preview_tokens(
 
 
 @cache
-def _nobodys_key() -> tuple[str, RsaPrivateKey]:
+def _nobodys_key() -> tuple[str, PrivateKey]:
     """A key that is never published: its signatures are worthless."""
-    return "preview", RsaPrivateKey.generate()
+    return "preview", PrivateKey.generate()
 
 
 class _PreviewRun:

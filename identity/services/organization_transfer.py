@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Self, TypeVar
 
 from identity import password_hashing
-from identity.crypto.rsa_keys import RsaPublicKey
+from identity.crypto.signature_keys import PublicKey
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.errors import Denied
 from identity.domain.expirations import TimeLimited
@@ -440,8 +440,12 @@ def _definition(definition: AttributeDefinition) -> dict[str, Any]:
 
 
 def _key(key: ServiceUserKey) -> dict[str, Any]:
-    public_key = RsaPublicKey.from_der(key.public_key).to_pem()
-    return {"id": key.id, "public_key": public_key, "expires_at": to_json_value(key.expires_at)}
+    return {
+        "id": key.id,
+        "public_key": PublicKey.from_der(key.public_key, key.algorithm).to_pem(),
+        "expires_at": to_json_value(key.expires_at),
+        "algorithm": key.algorithm,
+    }
 
 
 def _by_name(entity: Any) -> tuple[str, str]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey, parse_rsa_public_key
 from identity.crypto.secrets import find_matching_digest, new_id, new_token, token_digest
+from identity.crypto.signature_keys import PrivateKey, PublicKey, parse_public_key
 from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.audiences import AudienceScope
 from identity.domain.clients import ServiceUserClient
@@ -16,6 +16,7 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.tokens import AccessToken
 from identity.domain.users import ServiceUser, Subject, TokenFormat
 from identity.services.access_control import AccessControl, Principal
@@ -124,16 +125,17 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """Create a key and return its key file, the only copy of the private key. Raises NotFound; Invalid for an
         expiration date in the past or too far away; Denied if the service user holds manager roles beyond the
         principal's."""
-        private_key = RsaPrivateKey.generate(command.key_size)
+        private_key = PrivateKey.generate(command.key_size, command.algorithm or SignatureAlgorithm.RS256)
         key = self._add_key(user_id, private_key.public_key(), command.expires_at, principal)
-        return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
+        return KeyFile(key_id=key.id, key=private_key.to_pem(), user_id=user_id)
 
     def upload_key(
         self, user_id: str, command: UploadServiceUserKey, *, principal: Principal, id: str | None = None
     ) -> ServiceUserKey:
         """Add a key whose private half stays with its owner; ``id`` restores a former id. Raises NotFound, Invalid,
         Denied."""
-        return self._add_key(user_id, parse_rsa_public_key(command.public_key), command.expires_at, principal, id)
+        public_key = parse_public_key(command.public_key, command.algorithm)
+        return self._add_key(user_id, public_key, command.expires_at, principal, id)
 
     def remove_key(self, user_id: str, key_id: str, *, principal: Principal) -> None:
         """Delete the key; the tokens obtained with it stop working. Raises NotFound, Denied."""
@@ -285,7 +287,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def _add_key(
         self,
         user_id: str,
-        public_key: RsaPublicKey,
+        public_key: PublicKey,
         expires_at: datetime | None,
         principal: Principal,
         id: str | None = None,
@@ -295,6 +297,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             id=id or new_id(),
             user_id=user_id,
             public_key=public_key.to_der(),
+            algorithm=SignatureAlgorithm(public_key.algorithm),
             created_at=self._now,
             expires_at=self._expiration(expires_at),
         )

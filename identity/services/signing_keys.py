@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
-from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
+from identity.crypto.signature_keys import InvalidKey, PrivateKey, PublicKey
 from identity.domain.errors import NotFound
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
 from identity.log_formatters import RepeatedMessageFilter
@@ -31,7 +31,7 @@ EMERGENCY_DELAY = timedelta(seconds=30)
 LAST_KNOWN_AGE = timedelta(minutes=5)
 
 
-Published = tuple[tuple[SigningKey, RsaPublicKey], ...]
+Published = tuple[tuple[SigningKey, PublicKey], ...]
 
 
 class NoSigningKey(StorageUnavailable):
@@ -68,8 +68,8 @@ class KeyRing:
         self.sealer = sealer
         self.published_age = published_age
         self._copy: _Copy | None = None
-        self._private: dict[str, RsaPrivateKey] = {}
-        self._public: dict[str, RsaPublicKey] = {}
+        self._private: dict[str, PrivateKey] = {}
+        self._public: dict[str, PublicKey] = {}
         #: The last published key list, with its source copy and time.
         self._published: tuple[KeySchedule, datetime, Published] | None = None
 
@@ -118,20 +118,20 @@ class KeyRing:
         self.invalidate()
         return self.cached_schedule(look, now).find(key_id) is not None
 
-    def private_key(self, key: SigningKey) -> RsaPrivateKey:
+    def private_key(self, key: SigningKey) -> PrivateKey:
         """Unsealed and parsed once per process."""
         parsed = self._private.get(key.id)
         if parsed is None:
-            parsed = RsaPrivateKey.from_der(self.sealer.open(key.sealed_private_key, associated_data=key.id))
+            parsed = PrivateKey.from_der(self.sealer.open(key.sealed_private_key, associated_data=key.id))
             self._private[key.id] = parsed
         return parsed
 
-    def public_key(self, key: SigningKey) -> RsaPublicKey | None:
+    def public_key(self, key: SigningKey) -> PublicKey | None:
         """Parsed once per process; None if it is damaged, which is logged."""
         parsed = self._public.get(key.id)
         if parsed is None:
             try:
-                parsed = self._public[key.id] = RsaPublicKey.from_der(key.public_key)
+                parsed = self._public[key.id] = PublicKey.from_der(key.public_key)
             except InvalidKey as problem:
                 log.error("the signing key %s is not published: %s", key.id, problem)
         return parsed
@@ -146,7 +146,7 @@ class KeyRing:
         self._published = schedule, now, keys
         return keys
 
-    def select_signing_key(self, keys: Iterable[SigningKey]) -> tuple[str, RsaPrivateKey]:
+    def select_signing_key(self, keys: Iterable[SigningKey]) -> tuple[str, PrivateKey]:
         """The first key that can be unsealed, and its private half; damaged ones are logged. Raises NoSigningKey."""
         problem: Exception | None = None
         for key in keys:
@@ -175,7 +175,7 @@ class SigningKeyService(Service):
         """All keys and the schedule derived from them, at most CACHE_AGE old. Raises StorageUnavailable."""
         return self._ring.cached_schedule(self._look, self._now)
 
-    def current_signing_key(self) -> tuple[str, RsaPrivateKey]:
+    def current_signing_key(self) -> tuple[str, PrivateKey]:
         """Key id and private key to sign with: the active key, or another published one if that is damaged. Raises
         NoSigningKey, StorageUnavailable."""
         return self._ring.select_signing_key(self.schedule().signing_candidates(self._now))
@@ -196,7 +196,7 @@ class SigningKeyService(Service):
             key = next((public for key, public in keys if key.id == key_id), None)
             if key is None or token.header.get("typ") not in _ID_TOKEN_TYPES:
                 return None
-            claims = token.verify(key, algorithm=ALGORITHM)
+            claims = token.verify(key)
         except (MalformedToken, InvalidTokenSignature):
             return None
         subject, client_id, session_id = claims.get("sub"), claims.get("azp"), claims.get("sid")
@@ -315,7 +315,7 @@ class SigningKeyService(Service):
         return count, lost
 
     def _add(self, generation: int, active_at: datetime) -> SigningKey:
-        private_key = RsaPrivateKey.generate(self._settings.signing_key_bits)
+        private_key = PrivateKey.generate(self._settings.signing_key_bits)
         key_id = new_id()
         key = SigningKey(
             id=key_id,

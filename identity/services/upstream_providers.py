@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from identity.crypto.jwk_sets import EcPrivateKey
-from identity.crypto.rsa_keys import InvalidKey
 from identity.crypto.sealing import UnsealingError
 from identity.crypto.secrets import constant_time_equal
+from identity.crypto.signature_keys import InvalidKey, PrivateKey
 from identity.domain.errors import Denied, Invalid
 from identity.domain.groups import Group
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE, Resource
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_error_for_kind
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl, Principal
@@ -168,7 +168,7 @@ def _refuse_inconsistent(provider: UpstreamProvider) -> None:
 
 def _refuse_no_key(text: str) -> None:
     try:
-        EcPrivateKey.from_pem(text)
+        PrivateKey.from_pem(text, SignatureAlgorithm.ES256)
     except InvalidKey:
         raise Invalid(
             {

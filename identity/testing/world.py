@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 from identity.crypto.secrets import new_token, token_digest
+from identity.crypto.signature_keys import PrivateKey, PublicKey
 from identity.domain.applications import Application, ApplicationType, ConsentRule
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.authentication import Proof
@@ -189,7 +189,7 @@ class World(AssembledService):
         self, user: ServiceUser, organization: Organization, expires_at: datetime | None
     ) -> ServiceUserProgram:
         key = self.key_pool.next()
-        upload = UploadServiceUserKey(public_key=RsaPublicKey(key.public_key()).to_pem(), expires_at=expires_at)
+        upload = UploadServiceUserKey(public_key=PublicKey(key.public_key()).to_pem(), expires_at=expires_at)
         with self.transaction_services() as services:
             stored = services.service_users.upload_key(user.id, upload, principal=Principal.OPERATOR)
         return ServiceUserProgram(self, user, organization, stored.id, key)
@@ -447,4 +447,4 @@ def _unique(prefix: str) -> str:
 
 def pkcs1_pem(key: RSAPrivateKey) -> str:
     """The private key in the text format of key files."""
-    return RsaPrivateKey(key).to_pkcs1_pem()
+    return PrivateKey(key).to_pem()

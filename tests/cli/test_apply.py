@@ -10,7 +10,7 @@ import requests
 import yaml
 
 from identity.cli import apply
-from identity.crypto.rsa_keys import RsaPublicKey
+from identity.crypto.signature_keys import PublicKey
 from identity.services.commands.desired_state import OrganizationSpec, ProjectGrantSpec, ProjectSpec, ServiceUserSpec
 from tests.cli.conftest import INI, ROOT
 
@@ -241,7 +241,7 @@ class TestKeys:
         assert list((tmp_path / "keys").iterdir()) == []
 
     def test_public_keys_are_found_by_their_numbers(self, applied, key_pool):
-        key = RsaPublicKey(key_pool.next().public_key())
+        key = PublicKey(key_pool.next().public_key())
         for text in (key.to_pem(), json.dumps(key.to_jwk("x"))):
             user = {"user_name": "r", "display_name": "R", "keys": [{"public_key": text}]}
             ran = applied(small(service_users=[user]))

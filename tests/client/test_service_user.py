@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
@@ -13,6 +14,7 @@ import pytest
 from identity_client import IdentityClient, InvalidToken, ServiceUser, TokenRefused, Unavailable
 from identity_client.testing import TestIssuer, signing_key
 from joserfc import jwt
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 PROJECT = "0198-project"
 
@@ -48,6 +50,22 @@ def test_token_is_for_the_api(identity_issuer: TestIssuer, key_file: Path) -> No
     assert assertion.claims["iss"] == assertion.claims["sub"] == "user-1"
     assert assertion.claims["aud"] == identity_issuer.url
     assert 0 < assertion.claims["exp"] - assertion.claims["iat"] <= 3600
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "chosen"),
+    [(ECKey, "ES256", None), (OKPKey, "Ed25519", None), (RSAKey, "PS256", "PS256")],
+)
+def test_assertion_is_signed_with_the_algorithm_of_the_key(
+    identity_issuer: TestIssuer, tmp_path: Path, kind: Any, expected: str, chosen: str | None
+) -> None:
+    key, path = kind.generate_key(), tmp_path / "key.json"
+    pem = key.as_pem(private=True).decode()
+    path.write_text(json.dumps({"type": "serviceaccount", "keyId": "key-1", "key": pem, "userId": "user-1"}))
+    ServiceUser(identity_issuer.url, path, algorithm=chosen).token()
+    (form,) = token_requests(identity_issuer)
+    assertion = jwt.decode(form["assertion"][0], key, algorithms=[expected])
+    assert assertion.header == {"alg": expected, "kid": "key-1", "typ": "JWT"}
 
 
 def test_token_is_renewed_before_it_expires(

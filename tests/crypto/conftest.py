@@ -1,13 +1,13 @@
 import pytest
 
-from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.crypto.signature_keys import PrivateKey
 
 
 @pytest.fixture(scope="session")
-def key() -> RsaPrivateKey:
-    return RsaPrivateKey.generate()
+def key() -> PrivateKey:
+    return PrivateKey.generate()
 
 
 @pytest.fixture(scope="session")
-def other_key() -> RsaPrivateKey:
-    return RsaPrivateKey.generate()
+def other_key() -> PrivateKey:
+    return PrivateKey.generate()

@@ -18,7 +18,8 @@ from identity.crypto.jwt import (
     UnverifiedToken,
     sign,
 )
-from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
+from identity.crypto.signature_keys import InvalidKey, PrivateKey, PublicKey
+from identity.domain.signature_algorithms import SignatureAlgorithm
 
 CLAIMS = {"iss": "a", "sub": "a", "aud": "https://issuer", "iat": 1_700_000_000, "exp": 1_700_003_600}
 HEADER = '{"alg":"RS256","kid":"k"}'
@@ -45,48 +46,79 @@ def why(text: str, **options: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def public(key: RsaPrivateKey) -> RsaPublicKey:
+def public(key: PrivateKey) -> PublicKey:
     return key.public_key()
 
 
 @pytest.fixture(scope="module")
-def good(key: RsaPrivateKey) -> str:
+def good(key: PrivateKey) -> str:
     return sign(CLAIMS, key, key_id="k")
 
 
 class TestSigning:
-    def test_signature_verifies(self, good: str, public: RsaPublicKey) -> None:
+    def test_signature_verifies(self, good: str, public: PublicKey) -> None:
         unverified = UnverifiedToken.parse(good)
         assert unverified.header == {"alg": "RS256", "kid": "k"}
         assert unverified.claims == CLAIMS
-        assert unverified.verify(public, algorithm="RS256") == CLAIMS
+        assert unverified.verify(public) == CLAIMS
 
-    def test_typ(self, key: RsaPrivateKey) -> None:
+    def test_typ(self, key: PrivateKey) -> None:
         assert UnverifiedToken.parse(sign({}, key, key_id="k", typ="at+jwt")).header["typ"] == "at+jwt"
 
     @pytest.mark.parametrize("algorithm", RSA_ALGORITHMS)
-    def test_algorithms_do_not_verify_each_other(
-        self, key: RsaPrivateKey, public: RsaPublicKey, algorithm: str
-    ) -> None:
-        unverified = UnverifiedToken.parse(sign(CLAIMS, key, algorithm=algorithm, key_id="k"))
-        assert unverified.verify(public, algorithm=algorithm) == CLAIMS
+    def test_algorithms_do_not_verify_each_other(self, key: PrivateKey, algorithm: str) -> None:
+        bound = PrivateKey(key.native, algorithm)
+        unverified = UnverifiedToken.parse(sign(CLAIMS, bound, key_id="k"))
+        assert unverified.verify(bound.public_key()) == CLAIMS
         for other in set(RSA_ALGORITHMS) - {algorithm}:
             with pytest.raises(InvalidTokenSignature):
-                unverified.verify(public, algorithm=other)
+                unverified.verify(PublicKey(bound.public_key().native, other))
 
-    def test_signature_verifies_with_openssl(self, good: str, public: RsaPublicKey) -> None:
+    @pytest.mark.parametrize("algorithm", list(SignatureAlgorithm))
+    def test_key_verifies_its_algorithm_alone(self, algorithm: SignatureAlgorithm) -> None:
+        bound = PrivateKey.generate(algorithm=algorithm)
+        unverified = UnverifiedToken.parse(sign(CLAIMS, bound, key_id="k"))
+        assert unverified.header["alg"] == algorithm.value
+        assert unverified.verify(bound.public_key()) == CLAIMS
+        for other in set(SignatureAlgorithm) - {algorithm}:
+            with pytest.raises(InvalidTokenSignature, match="alg is not"):
+                unverified.verify(PrivateKey.generate(algorithm=other).public_key())
+        with pytest.raises(InvalidTokenSignature, match="does not match"):
+            unverified.verify(PrivateKey.generate(algorithm=algorithm).public_key())
+
+    def test_ed25519_is_a_name_of_eddsa(self) -> None:
+        """RFC 9864 §2.2."""
+        key = PrivateKey.generate(algorithm=SignatureAlgorithm.EDDSA)
+        native: Any = key.native
+        assert UnverifiedToken.parse(forged({"alg": "Ed25519"}, native.sign)).verify(key.public_key()) == CLAIMS
+        for name in ("ed25519", "eddsa", "Ed448", "EDDSA"):
+            with pytest.raises(InvalidTokenSignature):
+                UnverifiedToken.parse(forged({"alg": name}, native.sign)).verify(key.public_key())
+
+    @pytest.mark.parametrize("algorithm", ["ES256", "EdDSA"])
+    def test_signature_of_wrong_length_does_not_match(self, algorithm: str) -> None:
+        key = PrivateKey.generate(algorithm=algorithm)
+        for signature in (b"\0", bytes(63), bytes(64), bytes(65), bytes(512)):
+            with pytest.raises(InvalidTokenSignature):
+                UnverifiedToken.parse(forged({"alg": algorithm}, lambda _, signature=signature: signature)).verify(
+                    key.public_key()
+                )
+
+    def test_signature_verifies_with_openssl(self, good: str, public: PublicKey) -> None:
         signing_input, _, signature = good.rpartition(".")
         public.native.verify(
             base64.urlsafe_b64decode(signature + "=="), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256()
         )
 
-    @pytest.mark.parametrize("algorithm", ["none", "HS256", "ES256", "rs256", "", "RS1"])
-    def test_other_algorithms_are_not_for_us(self, good: str, key: RsaPrivateKey, algorithm: str) -> None:
+    @pytest.mark.parametrize("algorithm", ["none", "HS256", "ES256", "rs256", "", "RS1", "EdDSA"])
+    def test_other_algorithms_are_not_for_rsa_keys(self, key: PrivateKey, algorithm: str) -> None:
         for call in (
-            lambda: sign(CLAIMS, key, algorithm=algorithm, key_id="k"),
-            lambda: UnverifiedToken.parse(good).verify(key.public_key(), algorithm=algorithm),
+            lambda: PrivateKey(key.native, algorithm),
+            lambda: PublicKey(key.public_key().native, algorithm),
+            lambda: PublicKey.from_der(key.public_key().to_der(), algorithm),
+            lambda: PrivateKey.from_pem(key.to_pem(), algorithm),
         ):
-            with pytest.raises(ValueError, match="is not one of"):
+            with pytest.raises(InvalidKey):
                 call()
 
     @pytest.mark.parametrize("algorithm", ["none", "HS256", "rs256", "", "RS1"])
@@ -95,11 +127,11 @@ class TestSigning:
             UnverifiedToken.left_half_hash("x", algorithm)
 
     @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), b"bytes"])
-    def test_claims_that_json_cannot_carry(self, key: RsaPrivateKey, value: object) -> None:
+    def test_claims_that_json_cannot_carry(self, key: PrivateKey, value: object) -> None:
         with pytest.raises((ValueError, TypeError)):
             sign({"x": value}, key, key_id="k")
 
-    def test_joserfc_retains_no_private_numbers(self, key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_joserfc_retains_no_private_numbers(self, key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
         from joserfc.jwk import RSAKey
 
         def export(*_: object) -> None:
@@ -107,46 +139,44 @@ class TestSigning:
 
         monkeypatch.setattr(RSAKey.binding, "export_private_key", export)
         monkeypatch.setattr(RSAKey.binding, "export_public_key", export)
-        assert (
-            UnverifiedToken.parse(sign(CLAIMS, key, key_id="k")).verify(key.public_key(), algorithm="RS256") == CLAIMS
-        )
+        assert UnverifiedToken.parse(sign(CLAIMS, key, key_id="k")).verify(key.public_key()) == CLAIMS
 
 
 class TestVerifying:
-    def test_another_key(self, good: str, other_key: RsaPrivateKey) -> None:
+    def test_another_key(self, good: str, other_key: PrivateKey) -> None:
         with pytest.raises(InvalidTokenSignature):
-            UnverifiedToken.parse(good).verify(other_key.public_key(), algorithm="RS256")
+            UnverifiedToken.parse(good).verify(other_key.public_key())
 
     @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", ""])
-    def test_alg_none_is_refused(self, public: RsaPublicKey, alg: str) -> None:
+    def test_alg_none_is_refused(self, public: PublicKey, alg: str) -> None:
         with pytest.raises(InvalidTokenSignature):
-            UnverifiedToken.parse(forged({"alg": alg})).verify(public, algorithm="RS256")
+            UnverifiedToken.parse(forged({"alg": alg})).verify(public)
         assert why(forged({"alg": alg}, lambda _: b""))
 
-    def test_hs256_with_the_public_key_as_secret(self, public: RsaPublicKey) -> None:
+    def test_hs256_with_the_public_key_as_secret(self, public: PublicKey) -> None:
         for secret in (public.to_pem().encode(), public.to_pem().strip().encode(), public.to_der(), b""):
             for alg in ("HS256", "RS256"):
                 text = forged({"alg": alg}, lambda data, secret=secret: hmac.digest(secret, data, hashlib.sha256))
                 with pytest.raises(InvalidTokenSignature):
-                    UnverifiedToken.parse(text).verify(public, algorithm="RS256")
+                    UnverifiedToken.parse(text).verify(public)
 
-    def test_ps256_by_the_right_key(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
+    def test_ps256_by_the_right_key(self, key: PrivateKey, public: PublicKey) -> None:
         with pytest.raises(InvalidTokenSignature):
-            UnverifiedToken.parse(sign(CLAIMS, key, algorithm="PS256", key_id="k")).verify(public, algorithm="RS256")
+            UnverifiedToken.parse(sign(CLAIMS, PrivateKey(key.native, "PS256"), key_id="k")).verify(public)
 
-    def test_pss_signature_under_the_name_rs256(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
+    def test_pss_signature_under_the_name_rs256(self, key: PrivateKey, public: PublicKey) -> None:
         pss = padding.PSS(padding.MGF1(hashes.SHA256()), 32)
         text = forged({"alg": "RS256"}, lambda data: key.native.sign(data, pss, hashes.SHA256()))
         with pytest.raises(InvalidTokenSignature):
-            UnverifiedToken.parse(text).verify(public, algorithm="RS256")
+            UnverifiedToken.parse(text).verify(public)
 
     @pytest.mark.parametrize(
         "alg", ["rs256", "Rs256", "RS256 ", " RS256", "RS256\n", "RS384", "RS512", "RSA256", "ＲS256"]
     )
-    def test_other_names_and_cases(self, key: RsaPrivateKey, public: RsaPublicKey, alg: str) -> None:
+    def test_other_names_and_cases(self, key: PrivateKey, public: PublicKey, alg: str) -> None:
         text = forged({"alg": alg}, lambda data: key.native.sign(data, padding.PKCS1v15(), hashes.SHA256()))
         with pytest.raises(InvalidTokenSignature):
-            UnverifiedToken.parse(text).verify(public, algorithm="RS256")
+            UnverifiedToken.parse(text).verify(public)
 
     @pytest.mark.parametrize("alg", [None, 1, True, ["RS256"], {"alg": "RS256"}])
     def test_alg_is_a_string(self, alg: object) -> None:
@@ -157,29 +187,29 @@ class TestVerifying:
 
     @pytest.mark.parametrize("name", sorted(REFUSED_HEADER_PARAMETERS))
     @pytest.mark.parametrize("value", [None, "x", [], True])
-    def test_parameters_that_bring_or_point_to_keys(self, public: RsaPublicKey, name: str, value: object) -> None:
+    def test_parameters_that_bring_or_point_to_keys(self, public: PublicKey, name: str, value: object) -> None:
         header = {"alg": "RS256", "kid": "k", name: value}
         assert "parameter" in why(forged(header))
         with pytest.raises(MalformedToken):
-            UnverifiedToken(forged(header), header, CLAIMS).verify(public, algorithm="RS256")
+            UnverifiedToken(forged(header), header, CLAIMS).verify(public)
 
-    def test_unknown_parameters_are_ignored(self, key: RsaPrivateKey, public: RsaPublicKey) -> None:
+    def test_unknown_parameters_are_ignored(self, key: PrivateKey, public: PublicKey) -> None:
         header = {"alg": "RS256", "x-tool": "y", "cty": "z"}
         text = forged(header, lambda data: key.native.sign(data, padding.PKCS1v15(), hashes.SHA256()))
-        assert UnverifiedToken.parse(text).verify(public, algorithm="RS256") == CLAIMS
+        assert UnverifiedToken.parse(text).verify(public) == CLAIMS
 
-    def test_claims_are_those_that_were_signed(self, good: str, public: RsaPublicKey) -> None:
+    def test_claims_are_those_that_were_signed(self, good: str, public: PublicKey) -> None:
         unverified = UnverifiedToken.parse(good)
         unverified.claims["sub"] = "somebody else"
-        assert unverified.verify(public, algorithm="RS256") == CLAIMS
+        assert unverified.verify(public) == CLAIMS
 
     @pytest.mark.parametrize("text", ["", "a", "..", "a.b", "é.b.AA", "\ud800", "e30.e30.AAAA"])
-    def test_token_must_come_from_inspect(self, public: RsaPublicKey, text: str) -> None:
+    def test_token_must_come_from_inspect(self, public: PublicKey, text: str) -> None:
         with pytest.raises((InvalidTokenSignature, MalformedToken)):
-            UnverifiedToken(text, {"alg": "RS256"}, CLAIMS).verify(public, algorithm="RS256")
+            UnverifiedToken(text, {"alg": "RS256"}, CLAIMS).verify(public)
 
     @given(data=st.data())
-    def test_mutated_token_never_verifies(self, good: str, public: RsaPublicKey, data: st.DataObject) -> None:
+    def test_mutated_token_never_verifies(self, good: str, public: PublicKey, data: st.DataObject) -> None:
         at = data.draw(st.integers(0, len(good)))
         mutations = {
             "flip": good[:at] + data.draw(st.characters()) + good[at + 1 :],
@@ -193,16 +223,16 @@ class TestVerifying:
         if mutated == good:
             return
         with pytest.raises((MalformedToken, InvalidTokenSignature)):
-            UnverifiedToken.parse(mutated).verify(public, algorithm="RS256")
+            UnverifiedToken.parse(mutated).verify(public)
 
-    def test_every_flipped_bit_of_the_signature_is_noticed(self, good: str, public: RsaPublicKey) -> None:
+    def test_every_flipped_bit_of_the_signature_is_noticed(self, good: str, public: PublicKey) -> None:
         head, _, signature = good.rpartition(".")
         raw = base64.urlsafe_b64decode(signature + "==")
         for bit in range(0, len(raw) * 8, 7):
             flipped = bytearray(raw)
             flipped[bit // 8] ^= 1 << bit % 8
             with pytest.raises(InvalidTokenSignature):
-                UnverifiedToken.parse(f"{head}.{b64(bytes(flipped))}").verify(public, algorithm="RS256")
+                UnverifiedToken.parse(f"{head}.{b64(bytes(flipped))}").verify(public)
 
 
 class TestForm:

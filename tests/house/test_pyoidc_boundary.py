@@ -15,7 +15,7 @@ from oic.oic.message import IdToken as PyoidcIdToken
 from oic.oic.provider import Provider
 from oic.utils.clientdb import BaseClientDatabase
 
-from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
+from identity.crypto.signature_keys import PrivateKey, PublicKey
 from identity.provider.pyoidc_messages import (
     AccessTokenResponse,
     AuthorizationResponse,
@@ -219,8 +219,8 @@ def test_response_matches_pyoidc(ours: type[Message]) -> None:
 
 
 @pytest.fixture(scope="module")
-def key() -> RsaPrivateKey:
-    return RsaPrivateKey.generate()
+def key() -> PrivateKey:
+    return PrivateKey.generate()
 
 
 def content(**changed: Any) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def content(**changed: Any) -> dict[str, Any]:
     return members | changed
 
 
-def test_id_token_is_signed_by_identity(key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_id_token_is_signed_by_identity(key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("pyjwkest signs")
 
@@ -246,7 +246,7 @@ def test_id_token_is_signed_by_identity(key: RsaPrivateKey, monkeypatch: pytest.
     assert (claims["iat"], claims["exp"]) == (1767225600, 1767225900)
 
 
-def test_plugin_claims_cannot_replace_token_claims(key: RsaPrivateKey) -> None:
+def test_plugin_claims_cannot_replace_token_claims(key: PrivateKey) -> None:
     """Such claims are filtered earlier; this is a second barrier."""
     _, claims = decode_jwt_unverified(
         provider().id_token(**content(claims={"azp": "evil", "auth_time": 1}), key=("k", key))
@@ -257,20 +257,20 @@ def test_plugin_claims_cannot_replace_token_claims(key: RsaPrivateKey) -> None:
             provider().id_token(**content(claims={name: "evil"}), key=("k", key))
 
 
-def test_no_other_algorithm(key: RsaPrivateKey) -> None:
+def test_no_other_algorithm(key: PrivateKey) -> None:
     for algorithm in ("none", "HS256", "RS384", "ES256", "rs256", "", None):
         with pytest.raises(ForbiddenSignature):
             IdToken(iss="i", sub="s", aud="a").to_jwt(IdTokenSigningKey("k", key), algorithm)
 
 
-def test_no_other_key(key: RsaPrivateKey) -> None:
-    wrong: list[Any] = [None, b"secret", [], key, RsaPublicKey.from_der(key.public_key().to_der())]
+def test_no_other_key(key: PrivateKey) -> None:
+    wrong: list[Any] = [None, b"secret", [], key, PublicKey.from_der(key.public_key().to_der())]
     for item in wrong:
         with pytest.raises(ForbiddenSignature):
             IdToken(iss="i", sub="s", aud="a").to_jwt(item, "RS256")
 
 
-def test_pyoidc_creates_own_id_token_class(key: RsaPrivateKey) -> None:
+def test_pyoidc_creates_own_id_token_class(key: PrivateKey) -> None:
     """If ``make_id_token`` were not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
     id_token = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
     assert type(id_token) is IdToken

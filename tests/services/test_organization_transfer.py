@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from identity.crypto.rsa_keys import RsaPublicKey
 from identity.crypto.secrets import new_client_id, new_id
+from identity.crypto.signature_keys import PublicKey
 from identity.domain.errors import Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource
@@ -40,7 +40,7 @@ booleans = st.booleans()
 LOGO = sanitize_image(
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9z"/></svg>'
 ).base64_text
-PEM = RsaPublicKey(RsaKeyPool(1).next().public_key()).to_pem()
+PEM = PublicKey(RsaKeyPool(1).next().public_key()).to_pem()
 
 
 def unique(values: st.SearchStrategy[Any], *, most: int = 3) -> st.SearchStrategy[list[Any]]:
@@ -144,7 +144,8 @@ def service_user_documents(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
         "access_token_type": draw(st.sampled_from(["opaque", "jwt"])),
         "active": draw(booleans),
         "keys": [
-            {"id": new_id(), "public_key": PEM, "expires_at": item} for item in draw(st.lists(expirations, max_size=2))
+            {"id": new_id(), "public_key": PEM, "expires_at": item, "algorithm": "PS256"}
+            for item in draw(st.lists(expirations, max_size=2))
         ],
     }
 

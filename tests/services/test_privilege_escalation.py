@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from identity.application import IdentityApplication
-from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.crypto.signature_keys import PrivateKey
 from identity.domain.audit import OPERATOR
 from identity.domain.errors import Denied, DomainError
 from identity.domain.managers import Manager, ManagerRole
@@ -34,7 +34,7 @@ from identity.services.container import Services
 from identity.transaction_manager import ExplicitTransactionManager
 from tests.services.factories import holding, make_human_user, make_organization, make_service_user
 
-_MY_KEY = UploadServiceUserKey(public_key=RsaPrivateKey.generate().public_key().to_pem())
+_MY_KEY = UploadServiceUserKey(public_key=PrivateKey.generate().public_key().to_pem())
 _A_KEY, _MY_TOKEN = AddServiceUserKey(), AddPersonalAccessToken(name="Mine")
 _MY_ADDRESS, _MY_NAME = ChangeHumanUser(email="mine@example.com"), ChangeServiceUser(display_name="Mine")
 _MANAGER_WRITE = {

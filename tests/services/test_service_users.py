@@ -5,8 +5,8 @@ import pytest
 
 from identity.application import IdentityApplication
 from identity.crypto import secrets
-from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.crypto.secrets import token_digest
+from identity.crypto.signature_keys import PrivateKey
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.expirations import NEVER
@@ -41,7 +41,7 @@ def robot(services: Services, organization: Organization) -> ServiceUser:
 
 @pytest.fixture(scope="module")
 def public_key() -> str:
-    return RsaPrivateKey.generate().public_key().to_pem()
+    return PrivateKey.generate().public_key().to_pem()
 
 
 def upload(services: Services, user: ServiceUser, public_key: str, expires_at: datetime | None = None) -> str:
@@ -62,7 +62,7 @@ def test_key_file_has_the_only_private_key(services: Services, robot: ServiceUse
     assert stored is not None
     assert stored.expires_at == clock() + timedelta(days=365)
     assert file.key.startswith("-----BEGIN RSA PRIVATE KEY-----")
-    assert RsaPrivateKey.from_pem(file.key).public_key().to_der() == stored.public_key
+    assert PrivateKey.from_pem(file.key).public_key().to_der() == stored.public_key
     assert file.user_id == robot.id
 
 

@@ -11,7 +11,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from identity.crypto.rsa_keys import RsaPublicKey
+from identity.crypto.jwt import sign
+from identity.crypto.signature_keys import PrivateKey, PublicKey
+from identity.services.commands.service_users import AddServiceUserKey
 from identity.testing.assembled_service import OperatorServices
 from identity.testing.jwt_assertions import (
     OMITTED,
@@ -63,8 +65,8 @@ def rsa_signer(key: RSAPrivateKey, algorithm: hashes.HashAlgorithm) -> Callable[
     return lambda data: key.sign(data, padding.PKCS1v15(), algorithm)
 
 
-def public(robot: ServiceUserProgram) -> RsaPublicKey:
-    return RsaPublicKey(robot.key.public_key())
+def public(robot: ServiceUserProgram) -> PublicKey:
+    return PublicKey(robot.key.public_key())
 
 
 def pem(robot: ServiceUserProgram) -> bytes:
@@ -136,7 +138,7 @@ def deep(levels: int) -> str:
 RIGHT_CLAIMS = '{"iss":"%s","sub":"x","aud":"y","iat":1,"exp":2'
 
 STRANGERS: dict[str, Build] = {
-    # alg is exactly RS256, checked before the key lookup (security 2.1)
+    # alg is exactly the key's, here RS256; names that no key can have are refused before the lookup (security 2.1)
     "alg none, no signature": with_algorithm("none", lambda robot: no_signature),
     "alg none, some signature": with_algorithm("none", lambda robot: rs256(robot.key)),
     "alg None": with_algorithm("None", lambda robot: rs256(robot.key)),
@@ -145,6 +147,8 @@ STRANGERS: dict[str, Build] = {
     "alg PS256": with_algorithm("PS256", lambda robot: ps256(robot.key)),
     "alg RS384": with_algorithm("RS384", lambda robot: rsa_signer(robot.key, hashes.SHA384())),
     "alg RS512": with_algorithm("RS512", lambda robot: rsa_signer(robot.key, hashes.SHA512())),
+    "alg ES256 with the RSA key": with_algorithm("ES256", lambda robot: rs256(robot.key)),
+    "alg EdDSA with the RSA key": with_algorithm("EdDSA", lambda robot: rs256(robot.key)),
     "alg rs256": with_algorithm("rs256", lambda robot: rs256(robot.key)),
     "alg RS256 with a space": with_algorithm("RS256 ", lambda robot: rs256(robot.key)),
     "alg a list": with_algorithm(["RS256"], lambda robot: rs256(robot.key)),
@@ -255,6 +259,34 @@ def test_failures_before_signature_share_one_error(world: World, robot: ServiceU
         answer = world.client.exchange_assertion(build(world.make_service_user_program()))
         check_oauth_error(answer, "invalid_grant", description=REFUSED)
         assert (answer.body, comparable_headers(answer)) == (reference.body, comparable_headers(reference)), case
+
+
+@pytest.mark.parametrize("algorithm", ["PS256", "ES256", "EdDSA"])
+def test_key_is_bound_to_its_algorithm(world: World, robot: ServiceUserProgram, algorithm: str) -> None:
+    """Said deviation from §2.3: an assertion names exactly the algorithm of its key, which is RS256 by default."""
+    file = world.operator_services.service_users.add_key(robot.id, AddServiceUserKey.decode({"algorithm": algorithm}))
+    assert list(json.loads(file.to_json())) == ["type", "keyId", "key", "userId"]
+    key = PrivateKey.from_pem(file.key, algorithm)
+    check_token_response(world.client.exchange_assertion(sign(robot.claims(), key, key_id=file.key_id)))
+    for other in {"RS256", "PS256", "ES256", "EdDSA"} - {algorithm}:
+        stranger = PrivateKey.generate(algorithm=other)
+        if (other, algorithm) == ("RS256", "PS256"):
+            stranger = PrivateKey(key.native, other)
+        answer = world.client.exchange_assertion(sign(robot.claims(), stranger, key_id=file.key_id))
+        check_oauth_error(answer, "invalid_grant", description=REFUSED)
+    # A key for RS256 is not one for PS256, either.
+    swapped = sign(robot.claims(), PrivateKey(robot.key, "PS256"), key_id=robot.key_id)
+    check_oauth_error(world.client.exchange_assertion(swapped), "invalid_grant", description=REFUSED)
+
+
+def test_ed25519_names_the_algorithm_of_an_eddsa_key(world: World, robot: ServiceUserProgram) -> None:
+    """RFC 9864 §2.2."""
+    file = world.operator_services.service_users.add_key(robot.id, AddServiceUserKey.decode({"algorithm": "EdDSA"}))
+    native: Any = PrivateKey.from_pem(file.key).native
+    assertion = sign_assertion(
+        robot.claims(), robot.key, key_id=file.key_id, header={"alg": "Ed25519"}, sign=native.sign
+    )
+    check_token_response(world.client.exchange_assertion(assertion))
 
 
 def test_jwt_access_token_is_refused_as_assertion(world: World) -> None:

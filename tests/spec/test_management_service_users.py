@@ -92,6 +92,8 @@ def test_invalid_key_is_refused(api: ApiClient, path: str) -> None:
         {"expires_at": "0001-01-01T00:00:00+14:00"},
         {"key_size": 1024},
         {"key_size": "2048"},
+        {"algorithm": "HS256"},
+        {"algorithm": "none"},
     ):
         answer = api.ask("POST", f"{path}/keys", members)
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == set(members)

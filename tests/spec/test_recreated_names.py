@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from identity.crypto.rsa_keys import RsaPublicKey
+from identity.crypto.signature_keys import PublicKey
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.users import Subject
 from identity.testing.browser import PASSWORD, Browser, set_password
@@ -205,7 +205,7 @@ def key(scene: RecreatedNameScenario) -> None:
     """The same public key, uploaded again."""
     path = f"/service-users/{scene.path_values['service_user']}/keys"
     scene.api.delete(f"{path}/{scene.robot.key_id}")
-    scene.api.post(path, {"public_key": RsaPublicKey(scene.robot.key.public_key()).to_pem()})
+    scene.api.post(path, {"public_key": PublicKey(scene.robot.key.public_key()).to_pem()})
 
 
 def _make_user(scene: RecreatedNameScenario) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 from joserfc import jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import RSAKey
+from joserfc.errors import InvalidKeyTypeError, JoseError
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from identity_client.client import AsyncIdentityClient, IdentityClient, token_response
 from identity_client.errors import Unavailable
@@ -43,14 +43,16 @@ class ServiceUser(httpx.Auth):
         projects: Iterable[str] = (),
         scopes: Iterable[str] = (),
         namespace: str = NAMESPACE,
+        algorithm: str | None = None,
     ) -> None:
         """``projects`` are the ids of the APIs' projects: they become the audience, and the token carries the roles
-        there. ``scopes`` are requested too.
+        there. ``scopes`` are requested too. ``algorithm`` is the key's; by default the usual one for the type of key,
+        so only keys for PS256 need it.
         """
         audience = [f"{namespace}:org:project:id:{project}:aud" for project in projects]
         roles = [f"{namespace}:org:projects:roles"] if audience else []
         self._scope = " ".join(dict.fromkeys(("openid", *audience, *roles, *scopes)))
-        self._issuer, self._key_file = issuer, Path(key_file)
+        self._issuer, self._key_file, self._algorithm = issuer, Path(key_file), algorithm
         self._token, self._renewal_at, self._expires_at = "", 0.0, 0.0
         self._client, self._async_client = IdentityClient(issuer), AsyncIdentityClient(issuer)
         self._lock, self._async_lock = threading.Lock(), asyncio.Lock()
@@ -119,7 +121,7 @@ class ServiceUser(httpx.Auth):
         """Raises ValueError, OSError."""
         try:
             members = json.loads(self._key_file.read_text())
-            user_id, key_id, key = members["userId"], members["keyId"], RSAKey.import_key(members["key"])
+            user_id, key_id, (algorithm, key) = members["userId"], members["keyId"], _private_key(members["key"])
         except (ValueError, TypeError, KeyError, JoseError):
             # Without the cause, which might quote the file.
             raise ValueError(f"{self._key_file} is not the key file of a service user") from None
@@ -132,4 +134,15 @@ class ServiceUser(httpx.Auth):
             "exp": now + _ASSERTION_LIFETIME,
             "jti": secrets.token_urlsafe(16),
         }
-        return jwt.encode({"alg": "RS256", "kid": key_id}, claims, key)
+        algorithm = self._algorithm or algorithm
+        return jwt.encode({"alg": algorithm, "kid": key_id}, claims, key, algorithms=[algorithm])
+
+
+def _private_key(pem: str) -> tuple[str, RSAKey | ECKey | OKPKey]:
+    """The key with the usual algorithm of its type. Raises ValueError, JoseError."""
+    for algorithm, kind in (("RS256", RSAKey), ("ES256", ECKey), ("Ed25519", OKPKey)):
+        try:
+            return algorithm, kind.import_key(pem)
+        except InvalidKeyTypeError:
+            continue
+    raise ValueError("unknown type of key")

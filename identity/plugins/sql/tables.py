@@ -364,6 +364,8 @@ service_user_keys = _create_table(
     "service_user_keys",
     ServiceUserKey,
     _foreign_key_column("user_id", "users"),
+    # During an upgrade, versions that do not know the column add keys for RS256.
+    Column("algorithm", CodePointText, nullable=False, server_default="RS256"),
     Index(None, "user_id", "created_at", "id"),
     Index(None, "expires_at", "id"),
 )

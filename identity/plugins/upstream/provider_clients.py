@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from identity.api.crypto import EcPrivateKey, RsaPrivateKey, UnverifiedToken, new_token, sign_jwt
+from identity.api.crypto import PrivateKey, SignatureAlgorithm, UnverifiedToken, new_token, sign_jwt
 from identity.api.entities import UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.api.sign_in import Acr
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError, parse_json_object
@@ -82,7 +82,7 @@ class UpstreamClientCredentials:
 
     client_secret: str = field(repr=False)
     key_id: str
-    signing_key: RsaPrivateKey = field(repr=False)
+    signing_key: PrivateKey = field(repr=False)
 
 
 class ProviderClient(ABC):
@@ -367,7 +367,7 @@ def _create_client_assertion(
         "jti": new_token(),
     }
     typ = "client-authentication+jwt"
-    return sign_jwt(claims, credentials.signing_key, algorithm="RS256", key_id=credentials.key_id, typ=typ)
+    return sign_jwt(claims, credentials.signing_key, key_id=credentials.key_id, typ=typ)
 
 
 def _create_apple_client_secret(provider: UpstreamProvider, key: str, now: datetime) -> str:
@@ -380,4 +380,4 @@ def _create_apple_client_secret(provider: UpstreamProvider, key: str, now: datet
         "aud": provider.effective_issuer,
         "sub": provider.client_id,
     }
-    return sign_jwt(claims, EcPrivateKey.from_pem(key), algorithm="ES256", key_id=provider.key_id)
+    return sign_jwt(claims, PrivateKey.from_pem(key, SignatureAlgorithm.ES256), key_id=provider.key_id)

@@ -17,7 +17,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     published = context.services.signing_keys.published_keys()
     document = _cached_key_set(context.protocol, published)
     if document is None:
-        members = {"keys": [public.to_jwk(key.id, key.algorithm) for key, public in published]}
+        members = {"keys": [public.to_jwk(key.id) for key, public in published]}
         document = CacheableDocument.from_bytes(json.dumps(members).encode(), max_age=context.settings.jwks_max_age)
         context.protocol.documents["keys"] = published, document
     return document.response(request.if_none_match)

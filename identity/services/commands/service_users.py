@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import ServiceUser
 from identity.services.commands import Command
 from identity.services.commands.entity_fields import with_create_fields, with_update_fields
@@ -21,17 +22,21 @@ class ChangeServiceUser(Command):
 
 
 class AddServiceUserKey(Command):
-    """Add a generated key; ``expires_at`` is one year from now by default, ``never`` must be explicit."""
+    """Add a generated key; ``expires_at`` is one year from now by default, ``never`` must be explicit. ``algorithm`` is
+    RS256 by default; ``key_size`` is for RSA keys."""
 
     expires_at: Expiration | None = None
     key_size: Literal[2048, 3072, 4096] = 2048
+    algorithm: SignatureAlgorithm | None = None
 
 
 class UploadServiceUserKey(Command):
-    """Add a key whose private half the service never sees; ``public_key`` is PEM or a JWK."""
+    """Add a key whose private half the service never sees; ``public_key`` is PEM or a JWK. ``algorithm`` is by default
+    the one that the JWK names, else RS256 for RSA, ES256 for P-256, and EdDSA for Ed25519."""
 
     public_key: str
     expires_at: Expiration | None = None
+    algorithm: SignatureAlgorithm | None = None
 
 
 class AddPersonalAccessToken(Command):

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from identity.crypto.rsa_keys import parse_rsa_public_key
+from identity.crypto.signature_keys import parse_public_key
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
@@ -149,10 +149,9 @@ def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, des
 
 def _ensure_key(build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserKeySpec) -> None:
     """The key, matched by its public numbers. An expired one is skipped."""
-    public_key = parse_rsa_public_key(described.public_key).to_der()
-    present = (
-        None if build.create_all else next((key for key in _keys(build, user) if key.public_key == public_key), None)
-    )
+    public_key = parse_public_key(described.public_key, described.algorithm)
+    der = public_key.to_der()
+    present = None if build.create_all else next((key for key in _keys(build, user) if key.public_key == der), None)
     if present is None:
         if described.expires_at is not None and described.expires_at <= build.services.now:
             return
@@ -161,11 +160,13 @@ def _ensure_key(build: Reconciler, path: str, name: str, user: ServiceUser, desc
         build.record_change(ChangeAction.ADD, _KEY, f"of {name}")
     else:
         key = present
+        if public_key.algorithm != key.algorithm:
+            raise Invalid(
+                {"algorithm": gettext_lazy("Keys do not change: this one says {value}.", value=str(key.algorithm))}
+            )
         if described.expires_at not in (None, key.expires_at):
             expires_at = to_json_value(key.expires_at)
-            raise Invalid(
-                {"expires_at": gettext_lazy("Keys do not change: this one says {expiration}.", expiration=expires_at)}
-            )
+            raise Invalid({"expires_at": gettext_lazy("Keys do not change: this one says {value}.", value=expires_at)})
     if build.mark_seen(path, _KEY, key.id):
         build.register_id(path, described, key.id)
 

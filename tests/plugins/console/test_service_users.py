@@ -118,7 +118,10 @@ def test_public_key_upload(owner: Browser, robot: ServiceUserProgram) -> None:
     assert page.status_int == 422
     assert page.html.find(id="error-public_key")
     assert owner.find_form("page-form")["public_key"].value == "no key"
-    page = owner.submit({"source": "upload", "public_key": _public_pem(robot)}, form="page-form")
+    page = owner.submit({"source": "upload", "public_key": _public_pem(robot), "algorithm": "EdDSA"}, form="page-form")
+    assert page.html.find(id="error-algorithm")
+    page = owner.submit({"algorithm": "PS256"}, form="page-form")
+    assert "PS256" in page
     assert "Key added." in page
 
 

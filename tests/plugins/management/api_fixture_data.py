@@ -9,7 +9,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from identity.crypto.rsa_keys import RsaPublicKey
+from identity.crypto.signature_keys import PublicKey
 from identity.domain.groups import Group
 from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.organizations import Organization
@@ -247,7 +247,7 @@ def level_of(world: World, estate: ApiFixtureData, role: str) -> Any:
 
 def make_public_key(world: World) -> str:
     """The public half of an arbitrary key, as PEM."""
-    return RsaPublicKey(world.key_pool.next().public_key()).to_pem()
+    return PublicKey(world.key_pool.next().public_key()).to_pem()
 
 
 def token_with(world: World, key_file: Mapping[str, str]) -> Any:

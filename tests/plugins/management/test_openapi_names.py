@@ -32,8 +32,8 @@ SCHEMA_NAMES = """
     QueuedMailState Refusal Refused RegisterApplication RegisteredApplication RegistrationRule Result Role RoleList
     RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit SearchHitList SecondFactor SendResult
     SendTestMail SentMail SentMailList ServiceUser ServiceUserKey ServiceUserKeyList ServiceUserList
-    ServiceUserSecret ServiceUserSecretList Session SessionList Setting SigningKey SigningKeyList SmtpSecurity
-    Source StartUserImport SystemReport TokenFormat TokenPreview UpstreamAuthentication UpstreamKind
+    ServiceUserSecret ServiceUserSecretList Session SessionList Setting SignatureAlgorithm SigningKey SigningKeyList
+    SmtpSecurity Source StartUserImport SystemReport TokenFormat TokenPreview UpstreamAuthentication UpstreamKind
     UpstreamProvider UpstreamProviderList User UserGrant UserGrantList UserImport UserImportList UserImportState
     UserList UserState Way Webhook WebhookDelivery WebhookDeliveryList WebhookList
 """

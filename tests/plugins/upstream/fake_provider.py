@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from identity.crypto import base64url, jwt
-from identity.crypto.jwk_sets import EcPrivateKey
-from identity.crypto.rsa_keys import RsaPrivateKey
 from identity.crypto.secrets import new_token
+from identity.crypto.signature_keys import PrivateKey
 from identity.outbound_http import OutboundResponse
 from identity.testing.jwt_assertions import pkce_challenge
 
@@ -105,7 +104,7 @@ class FakeProvider:
         }
 
     def key_set(self) -> dict[str, Any]:
-        keys = [RsaPrivateKey(key).public_key().to_jwk(kid) for kid, key in self.keys.items()]
+        keys = [PrivateKey(key).public_key().to_jwk(kid) for kid, key in self.keys.items()]
         numbers = self.elliptic.public_key().public_numbers()
         point = {name: base64url.encode(getattr(numbers, name).to_bytes(32, "big")) for name in ("x", "y")}
         return {"keys": [*keys, {"kty": "EC", "crv": "P-256", "kid": "elliptic", "use": "sig", **point}]}
@@ -143,7 +142,7 @@ class FakeProvider:
         }  # fmt: skip
         claims = {name: value for name, value in claims.items() if value is not None}
         if self.signs_with == "elliptic":
-            return jwt.sign(claims, EcPrivateKey(self.elliptic), algorithm="ES256", key_id="elliptic")
+            return jwt.sign(claims, PrivateKey(self.elliptic, "ES256"), key_id="elliptic")
         header = {"alg": "RS256", "kid": self.signs_with, **self.header}
         return signed(header, claims, self.keys.get(self.signs_with) or self.keys["one"])
 

@@ -90,9 +90,9 @@ def shared_secret(fake_provider: FakeProvider) -> None:
     import hashlib
     import hmac
 
-    from identity.crypto.rsa_keys import RsaPrivateKey
+    from identity.crypto.signature_keys import PrivateKey
 
-    pem = RsaPrivateKey(fake_provider.keys["one"]).public_key().to_pem().encode()
+    pem = PrivateKey(fake_provider.keys["one"]).public_key().to_pem().encode()
     right = fake_provider.id_token
 
     def forged(nonce: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from identity.crypto.rsa_keys import RsaPublicKey
+from identity.crypto.signature_keys import PublicKey
 from identity.domain.applications import ApplicationType
 from identity.domain.errors import Invalid
 from identity.domain.policies import Policy
@@ -34,7 +34,7 @@ from identity.testing.world import World
 pytestmark = pytest.mark.storages("memory")
 
 ROLES = ("reader", "Editor", "a:b")
-PEM = RsaPublicKey(RsaKeyPool(1).next().public_key()).to_pem()
+PEM = PublicKey(RsaKeyPool(1).next().public_key()).to_pem()
 #: Names as users type them: in capitals, with removed characters, or twice.
 NAMES = st.sampled_from(["Acme", "ACME GmbH", "Zoë", "漢字", "a-b"])
 TEXTS = st.sampled_from(["", "Text", "Straße 1"])

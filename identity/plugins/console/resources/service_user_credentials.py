@@ -14,6 +14,7 @@ from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import ServiceUser
 from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
@@ -116,7 +117,7 @@ def _last_expiration_date(latest: datetime) -> date:
     return (latest + timedelta(seconds=1)).date() - timedelta(days=1)
 
 
-_SOURCE_FIELD, _PUBLIC_KEY_FIELD, _KEY_SIZE_FIELD = "source", "public_key", "key_size"
+_SOURCE_FIELD, _PUBLIC_KEY_FIELD, _KEY_SIZE_FIELD, _ALGORITHM_FIELD = "source", "public_key", "key_size", "algorithm"
 _GENERATE, _UPLOAD = "generate", "upload"
 _SIZES = ("2048", "3072", "4096")
 _MORE_LABEL = _("More")
@@ -132,7 +133,7 @@ KEYS = ResourceList(
     is_searchable=False,
     fetch=lambda page, request: page.services.service_users.page_keys(page.entity_of(ServiceUser).id, request),
     rows=lambda page, keys: [
-        _cells(page, page.template_macros.identifier(key.id), key, "/keys", key.id) for key in keys
+        _cells(page, page.template_macros.key_identifier(key), key, "/keys", key.id) for key in keys
     ],
     empty_title=_("No keys yet"),
     empty_text=_SIGNATURE_HINT,
@@ -153,6 +154,11 @@ def _source_options(page: ConsolePage) -> Sequence[Sequence[object]]:
     ]
 
 
+def _algorithm_options(page: ConsolePage) -> Sequence[tuple[str, str]]:
+    by_type = page.translate(_("By the type of key, for RSA keys RS256"))
+    return [("", by_type), *((algorithm.value, algorithm.value) for algorithm in SignatureAlgorithm)]
+
+
 class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
     """Adds a key and shows the key file once (service description §2.2)."""
 
@@ -169,14 +175,21 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
         TextArea(
             _PUBLIC_KEY_FIELD,
             _("Public key"),
-            _("PEM, or a JWK. RSA with 2048 bits or more."),
+            _("PEM, or a JWK. RSA with 2048 bits or more, P-256 or Ed25519."),
             required=False,
             fieldset=_MORE_LABEL,
             attributes={"rows": 6, "spellcheck": "false", "autocomplete": "off"},
         ),
         SelectField(
+            _ALGORITHM_FIELD,
+            _("Algorithm"),
+            _("The program must sign with it."),
+            options=_algorithm_options,
+            fieldset=_MORE_LABEL,
+        ),
+        SelectField(
             _KEY_SIZE_FIELD,
-            _("Bits of a generated key"),
+            _("Bits of a generated RSA key"),
             options=lambda _: [(size, size) for size in _SIZES],
             fieldset=_MORE_LABEL,
         ),
@@ -196,7 +209,10 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
             self._upload(form, expires_at)
             return self.redirect(self.path_with_flash(f"{self.resource_path}#keys"))
         size = form.text(_KEY_SIZE_FIELD) or _SIZES[0]
-        command = self.decode_command(AddServiceUserKey, {"expires_at": expires_at, "key_size": _parse_size(size)})
+        command = self.decode_command(
+            AddServiceUserKey,
+            {"expires_at": expires_at, "key_size": _parse_size(size), "algorithm": form.text(_ALGORITHM_FIELD) or None},
+        )
         file = self.services.service_users.add_key(self.entity.id, command, principal=self.principal)
         content = file.to_json()
         variables = {
@@ -212,7 +228,10 @@ class ServiceUserKeyCreatePage(CreateExpiringCredentialPage):
         text = form.text(_PUBLIC_KEY_FIELD)
         if not text:
             raise Invalid({_PUBLIC_KEY_FIELD: _("Paste the public key: PEM, or a JWK.")})
-        command = self.decode_command(UploadServiceUserKey, {"public_key": text, "expires_at": expires_at})
+        command = self.decode_command(
+            UploadServiceUserKey,
+            {"public_key": text, "expires_at": expires_at, "algorithm": form.text(_ALGORITHM_FIELD) or None},
+        )
         self.services.service_users.upload_key(self.entity.id, command, principal=self.principal)
 
 

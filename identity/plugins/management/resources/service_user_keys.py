@@ -44,7 +44,9 @@ class AddServiceUserKeyRequest(AddServiceUserKey):
 def _add_key(call: OperationCall[ServiceUser], command: AddServiceUserKeyRequest) -> NewServiceUserKeyRepresentation:
     users = call.services.service_users
     if command.public_key is not None:
-        upload = UploadServiceUserKey(public_key=command.public_key, expires_at=command.expires_at)
+        upload = UploadServiceUserKey(
+            public_key=command.public_key, expires_at=command.expires_at, algorithm=command.algorithm
+        )
         return NewServiceUserKeyRepresentation.from_value(
             users.upload_key(call.entity.id, upload, principal=call.principal), key_file=None
         )
@@ -69,7 +71,9 @@ OPERATIONS = (
         AddServiceUserKeyRequest,
         _add_key,
         description="Without `expires_at` it is valid for a year, or as long as the operator set; `never` "
-        "must be explicit. With `public_key` none is generated, and there is no key file.",
+        "must be explicit. With `public_key` none is generated, and there is no key file. Assertions must name "
+        "exactly the key's `algorithm`: by default RS256 or, for an uploaded key, the one that the JWK names or its "
+        "type implies (ES256 for P-256, EdDSA for Ed25519).",
         representation=NewServiceUserKeyRepresentation,
     ),
     _KEYS.get(
