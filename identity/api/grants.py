@@ -11,6 +11,7 @@ from identity.domain.tokens import (
     confirmation_claim,
 )
 from identity.provider.claims import token_claims
+from identity.provider.code_redemption import CodeGrantType
 from identity.provider.grant_type import (
     Authorization,
     ClientRequirement,
@@ -33,6 +34,7 @@ __all__ = [
     "AuthorizationCode",
     "ClaimsScope",
     "ClientRequirement",
+    "CodeGrantType",
     "ConnectedApplication",
     "GrantType",
     "GrantedScope",

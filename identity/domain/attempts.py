@@ -16,6 +16,11 @@ ATTEMPT_RETENTION = timedelta(days=30)
 #: Window in which failures per network address are counted across accounts, as are other repeatable anonymous requests.
 ADDRESS_WINDOW = timedelta(minutes=10)
 
+#: Wrong codes of other devices in that window, for one signed-in account and over all accounts. A code has 20^8 values,
+#: so while 1,000 codes wait, all guesses of a window together find one with a probability of 1 in 25,000.
+MAX_CODE_GUESSES_PER_USER = 10
+MAX_CODE_GUESSES = 1000
+
 #: Mails that anonymous requests can cause for one user or address.
 MAX_MAILS_PER_ADDRESS = 5
 MAIL_WINDOW = timedelta(hours=1)

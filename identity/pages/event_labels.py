@@ -280,6 +280,8 @@ _EVENTS = {
     ),
     "linked_identity.added": (gettext_lazy("External account linked"), gettext_lazy("The account is linked.")),
     "linked_identity.removed": (gettext_lazy("External account unlinked"), gettext_lazy("The account is unlinked.")),
+    "device.approved": (gettext_lazy("Sign-in on a device approved"), ""),
+    "device.denied": (gettext_lazy("Sign-in on a device denied"), ""),
     "consent.given": (gettext_lazy("Application access allowed"), ""),
     "consent.refused": (gettext_lazy("Application access denied"), ""),
     "consent.withdrawn": (
@@ -352,6 +354,7 @@ SUBJECT_LABELS = {
     "upstream_provider": gettext_lazy("Identity provider"),
     "webhook": gettext_lazy("Webhook"),
     "linked_identity": gettext_lazy("Linked account"),
+    "device": gettext_lazy("Device"),
     "consent": gettext_lazy("Consent"),
     "client_secret": gettext_lazy("Client secret"),
     "manager": gettext_lazy("Manager"),

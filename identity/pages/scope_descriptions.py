@@ -1,11 +1,18 @@
 """Descriptions of scopes for users, on sign-in pages and in the list of connected applications."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from markupsafe import Markup
 
+from identity.domain.applications import ApplicationClient
 from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
 from identity.pages.translation import Translator
+from identity.provider.scope import GrantedScopes, Scope
+from identity.services.container import Services
+
+#: Scopes outside the list: the first only identifies the user, the second has its own sentence.
+_NO_ITEM_SCOPES = (Scope.OPENID, Scope.OFFLINE_ACCESS)
 
 #: In display order.
 _DESCRIPTIONS = {
@@ -53,3 +60,43 @@ class ScopeDescriptions:
             or _requests_roles(scope, namespaces)
             or _is_scope_in_namespace(scope, namespaces, _ORGANIZATION, _ATTRIBUTES, *_UNDESCRIBED_SCOPES)
         )
+
+    @staticmethod
+    def requested_access(
+        client: ApplicationClient,
+        granted: GrantedScopes,
+        services: Services,
+        translator: Translator,
+        namespaces: Collection[str],
+    ) -> Mapping[str, object]:
+        """Variables of the template ``requested_access.html``: who requests access, and to what."""
+        is_own = services.projects.is_own_project
+        undescribed_scopes = [
+            value
+            for value in granted.values
+            if value not in _NO_ITEM_SCOPES and not ScopeDescriptions.covers(value, namespaces)
+        ]
+        return {
+            "scope": granted.scope_string,
+            "organization": client.organization.name,
+            "domain": _verified_domain(client.organization, services),
+            "received": ScopeDescriptions.describe(granted.values, client.project.name, translator, namespaces),
+            "manages": any(is_own(item) for item in granted.audience),
+            "projects": _other_project_names(client, granted, services),
+            "others": [Markup("<code>{}</code>").format(scope) for scope in undescribed_scopes],
+            "stays_connected": Scope.OFFLINE_ACCESS in granted,
+        }
+
+
+def _verified_domain(organization: Organization, services: Services) -> str:
+    with services.read_session() as storage:
+        domain = storage.organizations.find_domain(organization.id, organization.primary_domain)
+    return domain.name if domain is not None and domain.is_verified else ""
+
+
+def _other_project_names(client: ApplicationClient, granted: GrantedScopes, services: Services) -> list[Markup]:
+    with services.read_session() as storage:
+        # Read one by one, so that a damaged project fails the page instead of missing from the list.
+        found = [storage.projects.find(item) for item in sorted({*granted.audience} - {client.project.id})]
+    named = [item for item in found if item is not None and not services.projects.is_own_project(item.id)]
+    return [Markup("<strong>{}</strong>").format(item.name) for item in named]

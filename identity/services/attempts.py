@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from identity.crypto.secrets import token_digest
-from identity.domain.attempts import ADDRESS_WINDOW, DEFAULT_LIMITS, AttemptAllowance, AttemptLimits
+from identity.domain.attempts import (
+    ADDRESS_WINDOW,
+    DEFAULT_LIMITS,
+    MAX_CODE_GUESSES,
+    MAX_CODE_GUESSES_PER_USER,
+    AttemptAllowance,
+    AttemptLimits,
+)
 from identity.domain.errors import DomainError
 from identity.domain.ip_addresses import client_network
 from identity.domain.login_names import LoginName
@@ -58,9 +65,11 @@ class AttemptReservation:
 
     reserved_at: datetime
     address_key: str | None
-    counters: tuple[tuple[str, AttemptAllowance], ...]
+    counters: tuple[tuple[str, AttemptAllowance], ...] = ()
     is_rate_limited: bool = False
     error: TooManyAttempts | None = None
+    #: Further keys under which it counts as one use of the window.
+    window_keys: tuple[str, ...] = ()
 
     @property
     def is_known_browser(self) -> bool:
@@ -177,6 +186,19 @@ class AttemptService(Service):
         self._uncount(reservation)
         self.reset(subject)
 
+    def reserve_code_guess(self, kind: str, subject: Subject) -> AttemptReservation:
+        """Reserve one guess at a short code of this kind by a signed-in account: counted for the network address, for
+        the account, and over all accounts. Commit before you look the code up, and release it if the code was right.
+        Raises TooManyAttempts."""
+        address = self._count(ADDRESS_COUNTER, subject)
+        keys = {f"{kind}:user:{subject.user.id}": MAX_CODE_GUESSES_PER_USER, f"{kind}:all": MAX_CODE_GUESSES}
+        for key, limit in keys.items():
+            over = self._storage.attempts.count_use(key, used_at=self._now, window=ADDRESS_WINDOW, limit=limit)
+            if over is not None:
+                self.record_refusal(subject, ACCOUNT_LIMIT_REASON)
+                raise TooManyAttempts(self._seconds_until(over), factor=True)
+        return AttemptReservation(self._now, address, window_keys=tuple(keys))
+
     def reset(self, subject: Subject) -> None:
         """Reset the account's counters, for every browser and each of its names."""
         self._storage.attempts.clear_for_user(subject.user.id)
@@ -223,6 +245,8 @@ class AttemptService(Service):
             self._storage.attempts.release_use(
                 reservation.address_key, released_at=reservation.reserved_at, window=ADDRESS_WINDOW
             )
+        for key in reservation.window_keys:
+            self._storage.attempts.release_use(key, released_at=reservation.reserved_at, window=ADDRESS_WINDOW)
 
     def _limits_of(self, subject: Subject) -> AttemptLimits:
         return policy_limits(self._policies.subject_policy(subject))

@@ -11,6 +11,7 @@ from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import ChangeProject
 from tests.browser.account_pages import profile
 from tests.browser.page_scenarios import LONG, LONG_WORD, NEW, BrowserScenario, page
+from tests.plugins.device_authorization.device import GRANT_TYPES, Device
 
 # --- sign-in ----------------------------------------------------------------------------------------------------------
 
@@ -110,6 +111,45 @@ def new_password_errors(scene: BrowserScenario) -> None:
 def consent(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.ask(prompt="consent", scope="openid profile email address phone offline_access")
+
+
+def _request_of_device(scene: BrowserScenario) -> str:
+    """The code of a new request of a device."""
+    world = scene.site.world
+    owner = scene.organization
+    project = world.make_project(owner)
+    name = LONG_WORD if scene.long else "Living room TV"
+    client = world.make_public_application(
+        project.id, name=name, grant_types=GRANT_TYPES, response_types=frozenset(), consent=ConsentRule.ALWAYS
+    )
+    code: str = Device(world, client).start("openid profile email offline_access").answer["user_code"]
+    return code
+
+
+@page("/device", main=True)
+def device(scene: BrowserScenario) -> None:
+    scene.sign_in()
+    scene.open("/device?user_code=BCDF-GHJK")
+
+
+@page("/device", status=422)
+def device_errors(scene: BrowserScenario) -> None:
+    scene.sign_in()
+    scene.open("/device")
+    scene.tab.send(user_code="BCDF-GHJK")
+
+
+@page("/device/requests/1", main=True, names=True)
+def device_confirm(scene: BrowserScenario) -> None:
+    scene.sign_in()
+    scene.open("/device")
+    scene.tab.send(user_code=_request_of_device(scene))
+
+
+@page("/device/approved")
+def device_outcome(scene: BrowserScenario) -> None:
+    scene.sign_in()
+    scene.open("/device/approved")
 
 
 @page("/login/1/consent")

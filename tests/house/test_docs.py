@@ -26,6 +26,8 @@ from identity.plugins import (
     project_roles,
     refresh_token,
 )
+from identity.plugins.device_authorization import endpoint as device_endpoint
+from identity.plugins.device_authorization import grant as device_grant
 from identity.plugins.end_session import endpoint as end_session_endpoint
 from identity.plugins.login import interactions
 from identity.plugins.management.operation_table import OPERATIONS
@@ -33,6 +35,7 @@ from identity.provider import (
     authorization_request,
     claims_request,
     client_authentication,
+    code_redemption,
     consent,
     errors,
     parameters,
@@ -121,7 +124,10 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
         ),
         *(project_audience, project_roles, role_claims, scope),
     ),
-    "reference/code-and-refresh": (authorization_code, consent, single_use, refresh_token, role_claims),
+    "reference/code-and-refresh": (
+        *(authorization_code, code_redemption, consent, single_use, refresh_token, role_claims),
+    ),
+    "how-to/application-developers/devices": (device_endpoint, device_grant),
     "reference/client-authentication": (client_authentication, client_credentials, token),
     "how-to/application-developers/sign-out": (end_session_endpoint,),
 }
@@ -129,6 +135,8 @@ EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
 EXTERNAL = {
     "how-to/application-developers/service-users": {"required_organization", "require_member"},
     "reference/authorization-requests": {"refuse_secrets"},
+    # No client gets them: the page shows its own text.
+    "reference/code-and-refresh": {"summarize_request"},
 }
 
 

@@ -9,6 +9,7 @@ import oic.oic
 import pytest
 import requests
 import requests_oauthlib
+from authlib.common.errors import AuthlibBaseError
 from authlib.common.security import generate_token
 from authlib.integrations.requests_client import AssertionSession, OAuth2Session
 from authlib.oauth2.rfc7523 import JWTBearerGrant
@@ -23,6 +24,7 @@ from identity.services.commands.service_users import AddServiceUserKey
 from identity.testing.browser import Browser, set_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.device_authorization.device import DEVICE_CODE, GRANT_TYPES, enter_code, signed_in_browser
 
 pytestmark = pytest.mark.every_storage
 
@@ -282,3 +284,27 @@ def test_pyoidc_s_consumer_reads_errors(consumer: oic.oic.Client, visit: Callabl
     query = urlsplit(visit(request.request(consumer.authorization_endpoint))).query
     answer = consumer.parse_response(AuthorizationResponse, info=query, sformat="urlencoded")
     assert (answer["error"], answer["state"]) == ("invalid_scope", "some-state")
+
+
+def test_authlib_signs_people_in_on_devices(served: World, person: HumanUser) -> None:
+    browser = signed_in_browser(served, person)
+    client_id, discovery = (
+        served.make_public_application(grant_types=GRANT_TYPES, response_types=frozenset()),
+        served.client.discovery,
+    )
+    session = OAuth2Session(client_id, token_endpoint_auth_method="none", default_timeout=10)
+    device = requests.post(
+        discovery["device_authorization_endpoint"],
+        data={"client_id": client_id, "scope": "openid offline_access"},
+        timeout=10,
+    ).json()
+    served.client.secrets.add(device["device_code"])
+    form = {"grant_type": DEVICE_CODE, "device_code": device["device_code"]}
+    with pytest.raises(AuthlibBaseError, match="authorization_pending"):
+        session.fetch_token(discovery["token_endpoint"], **form)
+    enter_code(browser, device["user_code"])
+    browser.submit(button=("decision", "approve"))
+    token = session.fetch_token(discovery["token_endpoint"], **form)
+    claims = jwt.decode(token["id_token"], published_keys(served)).claims
+    assert (claims["sub"], claims["aud"]) == (person.id, client_id)
+    assert session.refresh_token(discovery["token_endpoint"], token["refresh_token"])["access_token"]

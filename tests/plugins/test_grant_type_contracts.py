@@ -5,6 +5,7 @@ import pytest
 from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
 from identity.testing.service_test_client import JWT_BEARER
 from identity.testing.world import World
+from tests.plugins.device_authorization.device import DEVICE_CODE, GRANT_TYPES, Device, decide, signed_in_browser
 
 
 class TestAuthorizationCode(GrantTypeContract):
@@ -56,6 +57,24 @@ class TestJwtBearer(GrantTypeContract):
     def valid_request(self, world: World) -> TokenRequestFactory:
         robot = world.make_service_user_program()
         return lambda: ValidTokenRequest({"assertion": robot.assertion()})
+
+
+class TestDeviceCode(GrantTypeContract):
+    grant_type = DEVICE_CODE
+    reads_scope = False
+    is_single_use = True
+
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        client = world.make_web_application(grant_types=GRANT_TYPES)
+        browser = signed_in_browser(world)
+
+        def call() -> ValidTokenRequest:
+            device = Device(world, client).start()
+            decide(browser, device)
+            return ValidTokenRequest({"device_code": device.answer["device_code"]}, {"Authorization": client.header})
+
+        return call
 
 
 class TestClientCredentials(GrantTypeContract):

@@ -21,6 +21,7 @@ from identity.testing.fixtures import DatabaseFactory, WorldCache, WorldFactory
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
 from identity.testing.service_test_client import JWT_BEARER, Credentials
 from identity.testing.world import World
+from tests.plugins.device_authorization.device import DEVICE_CODE, Device, decide
 from tests.plugins.login.conftest import LoginUser
 from tests.spec.factor_cases import ROWS, FactorCase, settings_of, word_installed
 
@@ -56,6 +57,8 @@ class FactorMatrixCase:
     code: str
     authorization_request: SentAuthorizationRequest
     managing: str
+    #: Approved by the user.
+    device: Device
 
     @property
     def needed(self) -> bool:
@@ -116,7 +119,7 @@ def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactor
     world = every_factor
     world.operator_services.policies.change(OF_INSTANCE, ChangePolicy.build(second_factor=SecondFactorRule.OFFERED))
     types = [response_type.value for response_type in world.identity.protocol_registry.response_types.values()]
-    grants = ("authorization_code", "refresh_token", "client_credentials")
+    grants = ("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE)
     person = LoginUser(world)
     party = RelyingParty.register(world, may_manage=True, response_types=types, grant_types=grants)
     if role == MANAGER:
@@ -131,10 +134,23 @@ def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactor
     tokens = party.obtain_tokens(browser.page, authorization)
     authorization = opened(browser, party)
     code = party.extract_code(browser.page, authorization)
+    device = Device(world, party.credentials).start()
+    decide(browser, device)
     factor_cases = tuple(ROWS[name](world, person) for name in SET_UP[request.param])
     world.operator_services.policies.change(OF_INSTANCE, ChangePolicy.build(second_factor=rule))
     return FactorMatrixCase(
-        world, party, person, role, factor_cases, rule, browser, tokens, code, authorization, tokens.access_token
+        world,
+        party,
+        person,
+        role,
+        factor_cases,
+        rule,
+        browser,
+        tokens,
+        code,
+        authorization,
+        tokens.access_token,
+        device,
     )
 
 
@@ -179,6 +195,15 @@ def by_refresh(case: FactorMatrixCase) -> None:
 
 def by_code(case: FactorMatrixCase) -> None:
     answer = case.party.redeem(case.code, case.authorization_request)
+    if case.needed:
+        assert answer.json["error"] == "invalid_grant"
+    else:
+        assert answer.status_int == 200
+
+
+def by_device(case: FactorMatrixCase) -> None:
+    """It was approved before the rule."""
+    answer = case.device.poll()
     if case.needed:
         assert answer.json["error"] == "invalid_grant"
     else:
@@ -282,6 +307,7 @@ GRANTS: Mapping[str, Callable[[FactorMatrixCase], None]] = {
     "refresh_token": by_refresh,
     "authorization_code": by_code,
     "client_credentials": by_client_credentials,
+    DEVICE_CODE: by_device,
     JWT_BEARER: by_assertion,
 }
 GRANT_ATTEMPTS = (

@@ -28,6 +28,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
 from identity.testing.service_test_client import JWT_BEARER
 from identity.testing.world import World
+from tests.plugins.device_authorization.device import DEVICE_CODE, Device, decide
 from tests.plugins.login.conftest import LoginUser
 
 pytestmark = pytest.mark.storages("memory")  # the rules are in the services
@@ -56,6 +57,8 @@ class PolicyMatrixScenario:
     #: A user with an app, whose browser is remembered.
     bert: LoginUser
     remembered: Browser
+    #: Approved in the browser of the first user.
+    device: Device
 
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
@@ -73,12 +76,14 @@ def make_scenario(world: World) -> PolicyMatrixScenario:
         response_types=[
             response_type.value for response_type in world.identity.protocol_registry.response_types.values()
         ],
-        grant_types=("authorization_code", "refresh_token", "client_credentials"),
+        grant_types=("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE),
         consent=ConsentRule.WHEN_FOREIGN,
     )
     browser, remembered = Browser(world), Browser(world)
     browser.start_session(ada.user)
     tokens = party.sign_in_silently(browser, scope="openid offline_access")
+    device = Device(world, party.credentials).start()
+    decide(browser, device)
     managing = RelyingParty.register(world, may_manage=True)
     authorization = opened(browser, managing, scope=f"openid {world.audience_scope()}")
     browser.submit(button=("decision", "allow"))
@@ -104,6 +109,7 @@ def make_scenario(world: World) -> PolicyMatrixScenario:
         token,
         bert,
         remembered,
+        device,
     )
 
 
@@ -129,6 +135,7 @@ GRANTS: Mapping[str, Callable[[PolicyMatrixScenario], str]] = {
     "authorization_code": lambda scene: answered(scene.party.redeem(scene.code, scene.request)),
     "refresh_token": lambda scene: answered(scene.party.refresh(scene.tokens.refresh_token)),
     "client_credentials": by_client_credentials,
+    DEVICE_CODE: lambda scene: answered(scene.device.poll()),
     JWT_BEARER: lambda scene: answered(scene.world.make_service_user_program(scene.organization).request_token()),
 }
 
@@ -284,6 +291,7 @@ TABLE: Mapping[str, PolicyMatrixRow] = {
         "required",
         {
             "authorization_code": "invalid_grant",
+            DEVICE_CODE: "invalid_grant",
             "refresh_token": "invalid_grant",
             "management API": "401",
             "password": "factors/new",
@@ -317,6 +325,7 @@ TABLE: Mapping[str, PolicyMatrixRow] = {
         "always",
         {
             "authorization_code": "invalid_grant",
+            DEVICE_CODE: "invalid_grant",
             "refresh_token": "invalid_grant",
             "password": "consent",
             "password of a manager": "consent",

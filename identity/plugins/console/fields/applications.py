@@ -54,6 +54,9 @@ GRANT_TYPE_DESCRIPTIONS: Mapping[str, str] = {
     "authorization_code": _("Exchanges the code of a sign-in for tokens."),
     "refresh_token": _("Gets new tokens without the person, if it requested the scope offline_access."),
     "client_credentials": _("Gets tokens for itself, without a user."),
+    "urn:ietf:params:oauth:grant-type:device_code": _(
+        "Signs people in on a television or command line, by a code that they enter on another device."
+    ),
 }
 
 AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
