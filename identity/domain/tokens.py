@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import ClassVar
 
 from identity.domain.applications import ApplicationClient
 from identity.domain.authentication import authentication_claims
@@ -44,7 +45,12 @@ class AccessToken:
     ``user_id`` is None if an application acts for itself; ``key_id`` or ``secret_id`` names the credential of a
     service user, ``client_secret_id`` that of an application acting for itself. ``personal_access_token_id`` is set
     for personal access tokens. ``actors`` are the subjects that act for its subject, the current one first.
-    ``confirmation`` names the key that the sender has to prove (``confirmation_claim``); None for a bearer token."""
+    ``confirmation`` names the key that the sender has to prove (``confirmation_claim``); None for a bearer token.
+    ``ancestors`` are the digests, in hexadecimal, of all access tokens that it was exchanged from (RFC 8693): it is
+    live only while each of them is."""
+
+    #: How many access tokens one may be exchanged from, directly or not: each of them is read at each use.
+    MAX_ANCESTORS: ClassVar[int] = 16
 
     id: str
     digest: bytes
@@ -66,6 +72,12 @@ class AccessToken:
     revoked_at: datetime | None = None
     actors: tuple[str, ...] = ()
     confirmation: str | None = None
+    ancestors: tuple[str, ...] | None = None
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        """The token's digest and its ancestors: the ancestors of a token that is exchanged from it."""
+        return (self.digest.hex(), *(self.ancestors or ()))
 
     @property
     def never_expires(self) -> bool:

@@ -13,6 +13,7 @@ MAX_BODY_LENGTH = 16 * 1024
 SECRET_PARAMETERS = frozenset(
     {
         "access_token",
+        "actor_token",
         "assertion",
         "client_assertion",
         "client_secret",
@@ -20,6 +21,7 @@ SECRET_PARAMETERS = frozenset(
         "code_verifier",
         "password",
         "refresh_token",
+        "subject_token",
         "token",
     }
 )

@@ -151,7 +151,8 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
     """Grant the requested scopes; unknown ones are dropped.
 
     The audience is the application and its project, then what the scopes add, or the issuer if there is none. The
-    service's own project is in it only by a scope. Requested targets narrow the audience to themselves.
+    service's own project is in it only by a scope. It is limited to what the authorization allows, and requested
+    targets narrow it to themselves.
 
     Raises InvalidScope with the scope's name; InvalidTarget for a target that is not in the audience."""
     names: list[str] = []
@@ -166,13 +167,14 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
         if granted is not None:
             names.append(granted.value)
             audience.update(dict.fromkeys(granted.audience))
-    return GrantedScopes(
-        tuple(names), _narrowed(tuple(audience) or (context.issuer,), authorization.requested_audience)
-    )
+    found, allowed = tuple(audience) or (context.issuer,), authorization.allowed_audience
+    if allowed is not None:
+        found = tuple(item for item in found if item in allowed)
+    return GrantedScopes(tuple(names), _narrowed(found, authorization.requested_audience))
 
 
 def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
-    """The targets if any, else the whole audience."""
+    """The targets if any, else the whole audience. Raises InvalidTarget for other targets."""
     if not set(targets) <= set(audience):
         raise InvalidTarget("a target is not among those that the scope opens", reason="unknown target")
     return tuple(dict.fromkeys(targets)) or audience

@@ -87,6 +87,8 @@ def bind_to_sender(
             raise InvalidRequest(f"this application has to prove its key with {required}")
     if authorization.confirmation not in (None, confirmation):
         raise InvalidGrant("the grant is bound to another key than the request proves")
+    if authorization.requires_confirmation and confirmation is None:
+        raise InvalidRequest("prove a key: what comes from a bound token is bound too")
     return authorization if confirmation is None else replace(authorization, confirmation=confirmation)
 
 

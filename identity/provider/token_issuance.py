@@ -222,6 +222,7 @@ def _access_token(
         expires_at=context.now + _access_token_lifetime(authorization, context, roles.ends_at),
         actors=authorization.acting_subjects,
         confirmation=authorization.confirmation,
+        ancestors=authorization.ancestors or None,
     )
     if form is TokenFormat.JWT:
         text = new_jwt_access_token(

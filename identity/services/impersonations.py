@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from identity.crypto.secrets import new_token
+from identity.domain.applications import ApplicationClient
 from identity.domain.attempts import MAIL_WINDOW, MAX_MAILS_PER_ADDRESS
-from identity.domain.audit import AuditEvent
+from identity.domain.audit import ActorKind, AuditEvent
 from identity.domain.errors import Denied
 from identity.domain.expirations import earliest
 from identity.domain.messages import gettext_lazy
 from identity.domain.sessions import Session, SignedInAccount
+from identity.domain.tokens import PresentedAccessToken
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl
 from identity.services.audit import to_json_value
@@ -62,6 +64,26 @@ class ImpersonationService(Service):
         }
         self._record_about(AuditEvent.IMPERSONATION_STARTED, subject, detail)
         return SignedInAccount(session, subject), secret
+
+    def start_with_token(
+        self, user_id: str, reason: str, *, issued: PresentedAccessToken, client: ApplicationClient
+    ) -> SignedInAccount:
+        """Like ``start``, by an application that acts for a manager: it may manage, and ``issued`` is the manager's
+        access token for the management API. The session in which it was issued is live and satisfies the manager's
+        policy; no browser gets the new one. Raises NotFound, Denied, Invalid."""
+        instance, manager = self._instance(), issued.subject
+        if instance is None or instance.project_id not in issued.token.audience or not client.application.may_manage:
+            raise Denied("The token is not for the management API.")
+        impersonator = self._sessions.find_live(issued.token.session_id)
+        if impersonator is None or manager is None or impersonator.subject.user.id != manager.user.id:
+            raise Denied("The token is not from a live session of a manager.")
+        if issued.token.actors:
+            raise Denied("Someone acts for the manager.")
+        self._audit.actor = self._audit.actor.authenticated_as(
+            ActorKind.USER, manager.user.id, client_id=client.id, session_id=impersonator.session.id
+        )
+        command = StartImpersonation.decode({"reason": reason})
+        return self.start(user_id, command, impersonator=impersonator, user_agent=client.application.name)[0]
 
     def find_impersonator(self, account: SignedInAccount) -> Subject | None:
         """The manager who is signed in as this person; None if the person is."""

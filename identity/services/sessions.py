@@ -58,6 +58,15 @@ class SessionService(Service):
     def is_live(self, account: SignedInAccount) -> bool:
         return account.is_live(self._now, *self._session_lifetimes(account.subject))
 
+    def find_live(self, session_id: str | None) -> SignedInAccount | None:
+        """The session of this id with its user, if it is live and its proofs satisfy the user's policy now."""
+        session = None if session_id is None else self._storage.sessions.find(session_id)
+        subject = None if session is None else self._storage.users.find_subject(session.user_id)
+        if session is None or subject is None:
+            return None
+        account = SignedInAccount(session, subject)
+        return account if self._continues(account) else None
+
     def find_current(self, secrets: Collection[str]) -> SignedInAccount | None:
         """The session that the service's own pages use: the live one that was selected last."""
         return next(filter(self._continues, self.list_by_secrets(secrets)), None)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
@@ -44,6 +44,7 @@ class IdTokenHint(NamedTuple):
     subject: str
     client_id: str
     session_id: str | None
+    expires_at: datetime
 
 
 class SigningKeyState(NamedTuple):
@@ -200,13 +201,20 @@ class SigningKeyService(Service):
         except (MalformedToken, InvalidTokenSignature):
             return None
         subject, client_id, session_id = claims.get("sub"), claims.get("azp"), claims.get("sid")
+        expires_at = claims.get("exp")
         if (
             claims.get("iss") != self._settings.issuer_url
             or not isinstance(subject, str)
             or not isinstance(client_id, str)
+            or not isinstance(expires_at, int)
         ):
             return None
-        return IdTokenHint(subject, client_id, session_id if isinstance(session_id, str) else None)
+        return IdTokenHint(
+            subject,
+            client_id,
+            session_id if isinstance(session_id, str) else None,
+            datetime.fromtimestamp(expires_at, UTC),
+        )
 
     def is_valid_key_id(self, key_id: str | None) -> bool:
         """True if tokens with this key id are valid. Raises StorageUnavailable."""

@@ -136,7 +136,7 @@ class TokenService(Service):
         """The access token with its owner and client, if it is valid right now. A signed one is valid until its key is
         withdrawn. Projects to which its user or client has lost the right are removed from its audience."""
         issued = self._storage.tokens.find_access_token(token_digest(text))
-        if issued is None or not issued.is_live(self._now):
+        if issued is None or not issued.is_live(self._now) or not self._has_live_ancestors(issued.token):
             return None
         signed = issued.token.format is TokenFormat.JWT
         if signed and not self._ring.stands_behind(unverified_key_id(text), self._look, self._now):
@@ -145,6 +145,12 @@ class TokenService(Service):
         if issued.token.personal_access_token_id is not None:
             self._uses.record_personal_access_token(issued.token.personal_access_token_id, self._now)
         return issued
+
+    def _has_live_ancestors(self, token: AccessToken) -> bool:
+        """True unless a token that this one was exchanged from has ended or is gone. It is judged at each use, so an
+        exchange that races with a revocation leaves no live token, whichever commits first."""
+        found = (self._storage.tokens.find_access_token(bytes.fromhex(item)) for item in token.ancestors or ())
+        return all(ancestor is not None and ancestor.is_live(self._now) for ancestor in found)
 
     def is_in_audience(self, issued: PresentedAccessToken, client: ApplicationClient) -> bool:
         """True if the live token is meant for the client. A project in the audience counts only if both the token's

@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from webtest import TestApp
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105
 FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 MANAGEMENT_PATH = "/management/v1"

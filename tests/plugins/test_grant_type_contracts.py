@@ -2,8 +2,9 @@
 
 import pytest
 
+from identity.plugins.token_exchange import ACCESS_TOKEN
 from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
-from identity.testing.service_test_client import JWT_BEARER
+from identity.testing.service_test_client import JWT_BEARER, TOKEN_EXCHANGE
 from identity.testing.world import World
 from tests.plugins.device_authorization.device import DEVICE_CODE, GRANT_TYPES, Device, decide, signed_in_browser
 
@@ -73,6 +74,30 @@ class TestDeviceCode(GrantTypeContract):
             device = Device(world, client).start()
             decide(browser, device)
             return ValidTokenRequest({"device_code": device.answer["device_code"]}, {"Authorization": client.header})
+
+        return call
+
+
+class TestTokenExchange(GrantTypeContract):
+    grant_type = TOKEN_EXCHANGE
+    required = frozenset({"subject_token", "subject_token_type"})
+    drops_unknown_scopes = False
+
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        """With a token that was issued to another application of the same project."""
+        organization = world.make_organization()
+        project, session = (
+            world.make_project(organization),
+            world.make_browser_session(world.make_human_user(organization)),
+        )
+        page = world.make_web_application(project.id)
+        client = world.make_application(project.id, grant_types=frozenset({TOKEN_EXCHANGE}))
+
+        def call() -> ValidTokenRequest:
+            token = world.obtain_tokens(page, session, scope="openid")["access_token"]
+            form = {"subject_token": token, "subject_token_type": ACCESS_TOKEN}
+            return ValidTokenRequest(form, {"Authorization": client.header})
 
         return call
 

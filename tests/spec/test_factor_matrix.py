@@ -19,7 +19,7 @@ from identity.services.policies import INSTANCE_OWNER_ID as OF_INSTANCE
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.fixtures import DatabaseFactory, WorldCache, WorldFactory
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
-from identity.testing.service_test_client import JWT_BEARER, Credentials
+from identity.testing.service_test_client import JWT_BEARER, TOKEN_EXCHANGE, Credentials
 from identity.testing.world import World
 from tests.plugins.device_authorization.device import DEVICE_CODE, Device, decide
 from tests.plugins.login.conftest import LoginUser
@@ -119,7 +119,7 @@ def case(request: pytest.FixtureRequest, every_factor: World, rule: SecondFactor
     world = every_factor
     world.operator_services.policies.change(OF_INSTANCE, ChangePolicy.build(second_factor=SecondFactorRule.OFFERED))
     types = [response_type.value for response_type in world.identity.protocol_registry.response_types.values()]
-    grants = ("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE)
+    grants = ("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE, TOKEN_EXCHANGE)
     person = LoginUser(world)
     party = RelyingParty.register(world, may_manage=True, response_types=types, grant_types=grants)
     if role == MANAGER:
@@ -208,6 +208,18 @@ def by_device(case: FactorMatrixCase) -> None:
         assert answer.json["error"] == "invalid_grant"
     else:
         assert answer.status_int == 200
+
+
+def by_exchange(case: FactorMatrixCase) -> None:
+    """Both an access token and an ID token, whose session proved no second factor."""
+    for kind, token in (("access_token", case.tokens.access_token), ("id_token", case.tokens.id_token)):
+        form = {"subject_token": token, "subject_token_type": f"urn:ietf:params:oauth:token-type:{kind}"}
+        grant = {"grant_type": TOKEN_EXCHANGE, "scope": "openid", **form}
+        answer = case.world.post_token_request(case.party.credentials, grant)
+        if case.needed:
+            assert answer.json["error"] == ("invalid_grant" if kind == "access_token" else "invalid_request")
+        else:
+            assert answer.status_int == 200, answer
 
 
 def by_client_credentials(case: FactorMatrixCase) -> None:
@@ -309,6 +321,7 @@ GRANTS: Mapping[str, Callable[[FactorMatrixCase], None]] = {
     "client_credentials": by_client_credentials,
     DEVICE_CODE: by_device,
     JWT_BEARER: by_assertion,
+    TOKEN_EXCHANGE: by_exchange,
 }
 GRANT_ATTEMPTS = (
     by_session,

@@ -14,8 +14,9 @@ import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.domain.users import TokenFormat
+from identity.plugins.token_exchange import ACCESS_TOKEN
 from identity.testing.response_checks import check_token_response
-from identity.testing.service_test_client import Credentials
+from identity.testing.service_test_client import TOKEN_EXCHANGE, Credentials
 from identity.testing.world import BrowserSession, CredentialsOrClientId, PresentableCode, ServiceUserProgram, World
 from tests.spec.shared_project_scenario import (
     APPLICATION,
@@ -154,6 +155,47 @@ def test_application_token_is_limited_by_application(house: SharedProjectScenari
             form = {"grant_type": "client_credentials", "scope": house.scope(audiences)}
             answer = world.post_token_request(client, form).json
             want = expected(house, of_client, audiences, of_subject=False, roles=frozenset())
+            got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], client)
+            if got != want:
+                wrong.append((relation, may_manage, audiences, got, want))
+    assert wrong == []
+
+
+@pytest.mark.storages("memory")  # as above
+@pytest.mark.parametrize(
+    "to_project", ["holder", *(pytest.param(item, marks=pytest.mark.thorough) for item in ("owner", "foreign"))]
+)
+def test_exchanged_token_is_limited_by_subject_token_and_application(
+    house: SharedProjectScenario, to_project: str
+) -> None:
+    """The subject token has what a user with these relations may have at an application that may manage."""
+    world, person = house.world, house.make_manager(to_project)
+    session, wrong = world.make_browser_session(person), []
+    of_user = house.right("user", to_project, own_project=True)
+    for relation, may_manage in product(("owner", "holder", *TO_USER), (False, True)):
+        project_id = house.project_for(relation, person)
+        page = make_application(world, project_id, {**APPLICATION, "may_manage": True, **KINDS["web"]})
+        client = make_application(
+            world, project_id, {"grant_types": frozenset({TOKEN_EXCHANGE}), "may_manage": may_manage}
+        )
+        for party in (page, client):
+            agree(world, person, party, [house.scope(audiences) for audiences in AUDIENCES])
+        of_client = replace(of_user, own_project=may_manage)
+        if relation == "of the instance":
+            of_client = house.right("client", "foreign", own_project=may_manage)
+        elif to_project == "holder":
+            of_client = replace(of_client, roles=GRANTED["user"])
+        for audiences in ("", "alias", "shared own"):
+            tokens = by_front(world, session, page, house.scope(audiences))
+            if isinstance(tokens, str):
+                continue
+            form = {"grant_type": TOKEN_EXCHANGE, "subject_token": tokens[0], "subject_token_type": ACCESS_TOKEN}
+            answer = world.post_token_request(client, form).json
+            is_named = relation == "of the user" or (relation, to_project) == ("owner", "owner")
+            if not (is_named or (relation == "of the instance" and audiences)):
+                assert answer["error"] == "invalid_request", "the client is not in the audience of the user's token"
+                continue
+            want = expected(house, of_user & of_client, audiences, of_subject=True, roles=OF_USER)
             got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], client)
             if got != want:
                 wrong.append((relation, may_manage, audiences, got, want))

@@ -514,7 +514,7 @@ access_tokens = _create_table(
     *_indexed_reference("personal_access_token_id", "personal_access_tokens"),
     *_indexed_reference("family_id", "token_families"),
     Index(None, "expires_at"),
-    value_lists=("scope", "audience"),
+    value_lists=("scope", "audience", "ancestors"),
 )
 
 refresh_tokens = _create_table(

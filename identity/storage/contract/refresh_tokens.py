@@ -276,7 +276,10 @@ class ConnectionContract(ContractBase):
             earlier,
         ]
         access = make.access_token(human_user, application, second)
-        on.store(other, second, *token_families, access)
+        # Exchanged from a token of another application, whose family goes on.
+        exchanged = make.access_token(human_user, application, token_families[0], ancestors=("ab", "cd"))
+        stays = make.access_token(human_user, other, token_families[0])
+        on.store(other, second, *token_families, access, exchanged, stays)
         with on.transaction() as storage:
             assert storage.tokens.revoke_for_user(human_user.id, NOW, client_id=application.id) == 2
             assert storage.tokens.revoke_for_user(human_user.id, NOW + SECOND, client_id=application.id) == 0
@@ -285,8 +288,9 @@ class ConnectionContract(ContractBase):
             replace(e, revoked_at=NOW) for e in (family, second)
         ]
         assert on.unchanged(*token_families) == token_families
-        issued = require_found(on.read.tokens.find_access_token(access.digest))
-        assert not issued.is_live(NOW)
+        found = [require_found(on.read.tokens.find_access_token(item.digest)) for item in (access, exchanged, stays)]
+        assert [item.is_live(NOW) for item in found] == [False, False, True]
+        assert found[1].token.ancestors == exchanged.ancestors
 
 
 # Race attempts run in other processes, too: they must be module-level functions.

@@ -78,7 +78,8 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         for family in standing:
             self.revoke_family(family.id, revoked_at)
         for token in self._tables.access_tokens:
-            if client_id is None and token.user_id == user_id and revoked_at < token.expires_at:
+            at_client = client_id in (None, token.application_id)
+            if at_client and token.user_id == user_id and revoked_at < token.expires_at:
                 self.revoke_access_token(token.digest, revoked_at)
         return len(standing)
 

@@ -50,8 +50,8 @@ class TokenStore(ABC):
 
     @abstractmethod
     def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
-        """Revoke a user's families at one client, or all of the user's families and live access tokens. Returns the
-        number of families that were not revoked before."""
+        """Revoke all of a user's families and live access tokens, or those at one client. Returns the number of
+        families that were not revoked before."""
 
     @abstractmethod
     def add_refresh_token(self, token: RefreshToken) -> None:

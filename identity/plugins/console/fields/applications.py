@@ -57,6 +57,9 @@ GRANT_TYPE_DESCRIPTIONS: Mapping[str, str] = {
     "urn:ietf:params:oauth:grant-type:device_code": _(
         "Signs people in on a television or command line, by a code that they enter on another device."
     ),
+    "urn:ietf:params:oauth:grant-type:token-exchange": _(
+        "Exchanges a token that it received for a narrower one of its own, to call another service for the user."
+    ),
 }
 
 AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {

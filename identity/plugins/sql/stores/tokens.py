@@ -120,6 +120,7 @@ _REVOKE_ACCESS_TOKEN = _REVOKE_ACCESS_TOKENS.where(access.c.digest == bindparam(
 _REVOKE_ACCESS_TOKENS_FOR_USER = _REVOKE_ACCESS_TOKENS.where(
     access.c.expires_at > bindparam("at"), access.c.user_id == bindparam("user")
 )
+_REVOKE_ACCESS_TOKENS_FOR_CLIENT = _REVOKE_ACCESS_TOKENS_FOR_USER.where(access.c.application_id == bindparam("client"))
 
 _ADD_REFRESH_TOKEN = CompiledStatement(_REFRESH_TOKEN_TABLE.insert)
 _FIND_REFRESH_TOKEN = _REFRESH_TOKEN_TABLE.select.where(refresh.c.digest == bindparam("token"))
@@ -220,7 +221,10 @@ class SqlTokenStore(SqlStore, TokenStore):
     def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
         parameters = {"user": user_id, "at": seconds_from_datetime(revoked_at)}
         if client_id is not None:
-            return self._execute(_REVOKE_FOR_CLIENT, {**parameters, "client": client_id})
+            parameters["client"] = client_id
+            families_revoked = self._execute(_REVOKE_FOR_CLIENT, parameters)
+            self._execute(_REVOKE_ACCESS_TOKENS_FOR_CLIENT, parameters)
+            return families_revoked
         families_revoked = self._execute(_REVOKE_FAMILIES_FOR_USER, parameters)
         self._execute(_REVOKE_ACCESS_TOKENS_FOR_USER, parameters)
         return families_revoked

@@ -1,9 +1,9 @@
-"""Token exchange (RFC 8693): an application exchanges a user's token for one to act on the user's behalf."""
+"""Token exchange, in little (RFC 8693): an application exchanges a user's token for one to act on the user's behalf."""
 
 from identity.api.endpoints import Context, InvalidRequest, InvalidScope, InvalidTarget, Parameters
 from identity.api.grants import Authorization, ClientRequirement, GrantType, TokenRequest
 
-GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
+GRANT_TYPE = "urn:example:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 
