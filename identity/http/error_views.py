@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyramid.config import Configurator
@@ -60,18 +61,35 @@ class PreconditionFailed(MalformedRequest):
     error = "precondition_failed"
 
 
+#: Builds a response from request, status, error code, message and the messages of fields.
+ErrorFormat = Callable[[Request, int, str, str, Mapping[str, str]], Response]
+
+
 def api_error_response(
     request: Request, status: int, error: str, message: str, *, fields: dict[str, str] | None = None, **headers: str
 ) -> Response:
-    """A response in the error format of the APIs: error, message, fields, request_id."""
-    body: dict[str, Any] = {"error": error, "message": message, "request_id": request.request_id}
-    if fields:
-        body["fields"] = fields
-    response = Response(json.dumps(body).encode(), status=status, content_type="application/json", charset=None)
+    """A response in the error format of the route, or else that of the APIs: error, message, fields, request_id."""
+    route = getattr(request, "matched_route", None)
+    build = None if route is None else request.registry.error_formats.get(route.name)
+    response = (build or _build_error_response)(request, status, error, str(message), fields or {})
     response.cache_control = "no-store"
     for name, value in headers.items():
         response.headers[name.replace("_", "-")] = value
     return response
+
+
+def _build_error_response(
+    request: Request, status: int, error: str, message: str, fields: Mapping[str, str]
+) -> Response:
+    body: dict[str, Any] = {"error": error, "message": message, "request_id": request.request_id}
+    if fields:
+        body["fields"] = fields
+    return Response(json.dumps(body).encode(), status=status, content_type="application/json", charset=None)
+
+
+def add_error_format(config: Configurator, route_name: str, build: ErrorFormat) -> None:
+    """Directive: errors of this route, of any kind, have a format of their own, which another specification sets."""
+    config.registry.error_formats[route_name] = build
 
 
 def oauth_error_view(error: OAuthError, request: Request) -> Response:
@@ -240,6 +258,8 @@ def _is_protocol_route(request: Request) -> bool:
 
 def includeme(config: Configurator) -> None:
     """One view per family of errors."""
+    config.registry.error_formats = {}
+    config.add_directive("add_error_format", add_error_format)
     views = {
         OAuthError: oauth_error_view,
         DomainError: domain_error_view,

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from identity.domain.attributes import AttributeDefinition
+from identity.domain.email_addresses import email_key
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
@@ -19,7 +20,13 @@ from identity.services.attempts import AttemptService, policy_limits
 from identity.services.attributes import NO_ATTRIBUTE_CHANGE, AttributeChange, AttributeService
 from identity.services.audit import dump_fields
 from identity.services.base import translate_storage_errors
-from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
+from identity.services.commands.users import (
+    ChangeHumanUser,
+    ChangeProfile,
+    CreateHumanUser,
+    InviteHumanUser,
+    ProvisionUser,
+)
 from identity.services.consents import ConsentService
 from identity.services.crud import DeactivatableEntityService
 from identity.services.factors import FactorService
@@ -92,21 +99,26 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def create(
         self,
         organization_id: str,
-        command: CreateHumanUser,
+        command: CreateHumanUser | ProvisionUser,
         *,
         id: str | None = None,
         detail: Mapping[str, object] = MappingProxyType({}),
+        is_complete: bool = True,
+        verified_by: EmailVerifier | None = None,
     ) -> HumanUser:
-        """Create an account without a password; ``id`` restores a former id, ``detail`` is for its event. Raises
-        NotFound; Invalid if the user name is taken or a required attribute is missing."""
+        """Create an account without a password; ``id`` restores a former id, ``detail`` is for its event. Unless it
+        ``is_complete``, required attributes may be missing. ``verified_by`` vouches for the address. Raises NotFound;
+        Invalid if the user name is taken or a required attribute is missing."""
         definitions = self._attributes.list_definitions(organization_id)
-        attributes = self._attributes.prepare_creation(definitions, command.attributes)
+        attributes = self._attributes.prepare_creation(definitions, command.attributes, is_complete=is_complete)
+        profile, verified_by = self._vouch(organization_id, command.new_profile(), verified_by)
         user = self._new_entity(
             HumanUser,
             id=id,
             organization_id=organization_id,
-            user_name=command.user_name,
-            profile=command.profile(),
+            user_name=command.user_name or "",
+            profile=profile,
+            email_verified_by=verified_by,
             named_at=self._now,
         )
         refuse_conflicting_login_name(self._storage, user)
@@ -147,15 +159,25 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return user, InitialCredential("one_time_password", self.set_one_time_password(user.id, principal=principal))
 
     def change(
-        self, user_id: str, command: ChangeHumanUser, *, principal: Principal, expected_version: int | None = None
+        self,
+        user_id: str,
+        command: ChangeHumanUser,
+        *,
+        principal: Principal,
+        expected_version: int | None = None,
+        verified_by: EmailVerifier | None = None,
     ) -> HumanUser:
-        """Change the account; a new address is unverified. Raises NotFound, Conflict, Invalid; Denied if the user
-        holds manager roles beyond the principal's, because a password link can be sent to a changed address."""
+        """Change the account; a new address is unverified unless ``verified_by`` vouches for it. Raises NotFound,
+        Conflict, Invalid; Denied if the user holds manager roles beyond the principal's, because a password link can be
+        sent to a changed address."""
         before = self._get_authorized(user_id, principal)
         attributes = self._attributes.prepare_change(before, command.attributes)
-        profile = command.apply_to(before.profile)
+        profile, email_verifier = command.apply_to(before.profile), before.email_verified_by
+        if not profile.email_verified:
+            profile, email_verifier = self._vouch(before.organization_id, profile, verified_by)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
-        values = {"profile": profile} | ({"named_at": self._now} if renamed else {})
+        values: dict[str, object] = {"profile": profile, "email_verified_by": email_verifier}
+        values |= {"named_at": self._now} if renamed else {}
         after = self._next_version(before, command, expected_version=expected_version, **values)
         if renamed:
             refuse_conflicting_login_name(self._storage, after)
@@ -356,6 +378,20 @@ class UserService(DeactivatableEntityService[HumanUser]):
         if client_id not in {application.client.id for application in self.list_connected_applications(user_id)}:
             raise NotFound("application", client_id)
         self.disconnect_application(self._get_subject(user_id), client_id)
+
+    def _vouch(
+        self, organization_id: str, profile: Profile, verified_by: EmailVerifier | None
+    ) -> tuple[Profile, EmailVerifier | None]:
+        """The profile with its address verified by somebody else than the person, and by whom: only for a domain that
+        the organization has proven, and an address that no other person there has verified. Otherwise a new account
+        could pass for another person in applications that go by verified addresses."""
+        key = email_key(profile.email) if verified_by is not None else None
+        if key is None or self._storage.users.find_by_verified_email(key, organization_id=organization_id):
+            return profile, None
+        domain = self._storage.organizations.find_domain(organization_id, key.rpartition("@")[2])
+        if domain is None or not domain.is_verified:
+            return profile, None
+        return replace(profile, email_verified=True), verified_by
 
     def _new(
         self,

@@ -34,6 +34,7 @@ LATER = {
     "webauthn": "passkeys",
     "authlib": "other identity providers",
     "ldap3": "directories",
+    "scim2_models": "provisioning",
     "PIL": "logos",
     "webtest": "tests",
     "pytest": "tests",

@@ -164,7 +164,11 @@ class SqlStore:
             self._execute(statement, {"row": id_, "at": seconds_from_datetime(at)})
 
     def _fetch_values_by_id(
-        self, statement: Select[Any], column: ColumnElement[Any], ids: Collection[str], reader: Callable[[Row], ValueT]
+        self,
+        statement: Select[Any],
+        column: ColumnElement[Any],
+        ids: Collection[str] | Collection[bytes],
+        reader: Callable[[Row], ValueT],
     ) -> tuple[ValueT, ...]:
         """The values of the readable rows with one of these ids in the column; no query for none."""
         return self._fetch_values(reader, statement.where(column.in_(list(ids)))) if ids else ()

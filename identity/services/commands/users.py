@@ -8,7 +8,14 @@ from identity.domain.validators import allow_empty, locale_problem
 from identity.services.commands import Command
 from identity.services.commands.attributes import AttributeValues
 from identity.services.commands.entity_fields import field_validator, with_create_fields, with_update_fields
-from identity.services.commands.field_types import Email, Name, OptionalEmail, OptionalPhone, UserName
+from identity.services.commands.field_types import (
+    Email,
+    Name,
+    OptionalEmail,
+    OptionalName,
+    OptionalPhone,
+    UserName,
+)
 
 
 class CreateHumanUser(Command):
@@ -20,7 +27,7 @@ class CreateHumanUser(Command):
     email: OptionalEmail = ""
     attributes: AttributeValues | None = None
 
-    def profile(self) -> Profile:
+    def new_profile(self) -> Profile:
         return Profile(given_name=self.given_name, family_name=self.family_name, email=self.email)
 
 
@@ -30,8 +37,8 @@ class ImportHumanUser(CreateHumanUser):
     phone: OptionalPhone = ""
     locale: Annotated[str, field_validator(allow_empty(locale_problem))] = ""
 
-    def profile(self) -> Profile:
-        return replace(super().profile(), phone=self.phone, locale=self.locale)
+    def new_profile(self) -> Profile:
+        return replace(super().new_profile(), phone=self.phone, locale=self.locale)
 
 
 class InviteHumanUser(CreateHumanUser):
@@ -82,3 +89,13 @@ class ChangeHumanUser(ChangeProfile):
     """Change the fields that are set, as a manager."""
 
     user_name: UserName | None = None
+
+
+class ProvisionUser(ChangeHumanUser):
+    """Create or change a user's account for a program that provisions it. Names may be missing or emptied."""
+
+    given_name: OptionalName | None = None
+    family_name: OptionalName | None = None
+
+    def new_profile(self) -> Profile:
+        return self.apply_to(Profile())

@@ -53,6 +53,14 @@ class RecordContract(ContractBase):
             assert storage.records.add(replace(later, key=make_digest())) is None
         assert on.read.records.find(*record_key(first)) == first
 
+    def test_records_many_are_found_by_their_keys(self, on: StorageHarness) -> None:
+        first, second = on.store_value(make.record(on.human_user)), on.store_value(make.record())
+        other = on.store_value(make.record(kind="other"))
+        keys = [first.key, second.key, other.key, make_digest()]
+        found = on.read.records.find_many(first.plugin, first.kind, keys)
+        assert found == {first.key: first, second.key: second}
+        assert on.read.records.find_many(first.plugin, first.kind, []) == {}
+
     def test_records_one_that_was_rolled_back_holds_nothing(self, on: StorageHarness) -> None:
         record = make.record()
         with on.aborted_transaction() as storage:

@@ -1,5 +1,6 @@
 """Records, in memory."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -24,6 +25,10 @@ class MemoryRecordStore(MemoryStore, RecordStore):
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
         # Writers are exclusive, so no further lock is needed.
         return self._tables.records.find((plugin, kind, key))
+
+    def find_many(self, plugin: str, kind: str, keys: Collection[bytes]) -> Mapping[bytes, Record]:
+        found = {key: self.find(plugin, kind, key) for key in keys}
+        return {key: record for key, record in found.items() if record is not None}
 
     def replace(self, record: Record) -> None:
         if record.version != self._tables.records.get((record.plugin, record.kind, record.key)).version + 1:

@@ -1,6 +1,7 @@
 """Records of plugins and of the service itself."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from identity.domain.records import Record
@@ -20,6 +21,10 @@ class RecordStore(ABC):
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
         """The record, even if it was consumed or has expired. ``locked`` keeps it unchanged until the transaction ends.
         Any number of transactions can lock it at a time; none of them may change it."""
+
+    @abstractmethod
+    def find_many(self, plugin: str, kind: str, keys: Collection[bytes]) -> Mapping[bytes, Record]:
+        """The records with these keys, by key and in one query; unknown ones are left out."""
 
     @abstractmethod
     def replace(self, record: Record) -> None:

@@ -1,5 +1,6 @@
 """Records in SQL."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -91,6 +92,10 @@ class SqlRecordStore(SqlStore, RecordStore):
         if locked:
             lock_names(self._connection, "record", plugin, kind, key.hex())
         return self._fetch_value(RECORD_TABLE.from_row, _LOCK if locked else _FIND, _key_parameters(plugin, kind, key))
+
+    def find_many(self, plugin: str, kind: str, keys: Collection[bytes]) -> Mapping[bytes, Record]:
+        of_kind = RECORD_TABLE.select.where(table.c.plugin == plugin, table.c.kind == kind)
+        return {item.key: item for item in self._fetch_values_by_id(of_kind, table.c.key, keys, RECORD_TABLE.from_row)}
 
     def replace(self, record: Record) -> None:
         lock_names(self._connection, "record", record.plugin, record.kind, record.key.hex())
