@@ -200,6 +200,7 @@ def _impersonate(
         includes_id_token=False,
         ends_at=min(session.ends_at, token.expires_at),
         impersonator_id=session.impersonator_id,
+        requires_confirmation=token.confirmation is not None,
     )
 
 
@@ -221,13 +222,14 @@ def _find_actor(parameters: Parameters, client: ApplicationClient, context: Cont
 
 
 def _acting(authorization: Authorization, actor: PresentedAccessToken) -> Authorization:
-    """The authorization with the actor before earlier ones; it ends with the actor's token, too."""
+    """The authorization with the actor before earlier ones; it ends with the actor's token, and is bound if that is."""
     ends_at = actor.token.expires_at
     return replace(
         authorization,
         actors=(actor.token.subject, *authorization.actors),
         ancestors=tuple(dict.fromkeys((*authorization.ancestors, *actor.token.lineage))),
         ends_at=ends_at if authorization.ends_at is None else min(authorization.ends_at, ends_at),
+        requires_confirmation=authorization.requires_confirmation or actor.token.confirmation is not None,
     )
 
 

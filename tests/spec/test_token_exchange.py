@@ -20,6 +20,7 @@ from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.response_checks import check_oauth_error, check_token_response
 from identity.testing.service_test_client import TOKEN_EXCHANGE, Credentials
 from identity.testing.world import BrowserSession, World
+from tests.plugins.dpop_proofs import DpopKey
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -236,6 +237,20 @@ def test_id_token_stands_for_openid_at_its_client_while_its_session_lasts(
 def test_consent_is_needed_as_at_a_sign_in(world: World, page: Credentials, project: Project, token: str) -> None:
     asking = world.make_application(project.id, grant_types=GRANT_TYPES, consent=ConsentRule.ALWAYS)
     check_oauth_error(exchange(world, asking, token), "invalid_grant")
+
+
+def test_what_comes_from_a_bound_token_is_bound(world: World, gateway: Credentials, token: str) -> None:
+    key = DpopKey(world)
+
+    def request(sent: str, **actor: str) -> Any:
+        form = {"grant_type": TOKEN_EXCHANGE, "subject_token": sent, "subject_token_type": ACCESS_TOKEN, **actor}
+        return key.post(world.client.discovery["token_endpoint"], form, {"Authorization": gateway.header})
+
+    bound = request(token).json["access_token"]
+    actor = {"actor_token": bound, "actor_token_type": ACCESS_TOKEN}
+    for sent, parameters in ((bound, {}), (token, actor)):
+        assert exchange(world, gateway, sent, **parameters).status_int == 400
+        assert request(sent, **parameters).json["token_type"] == "DPoP"
 
 
 # --- acting as a person ---
