@@ -1,27 +1,55 @@
-"""The introspection endpoint (service description §4.4, RFC 7662)."""
+"""The introspection endpoint (service description §4.4, RFC 7662), and its signed responses (RFC 9701)."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from identity.api.crypto import sign_jwt
 from identity.api.endpoints import Context, Endpoint, EndpointHost, Parameters, ProtocolRequest, ProtocolResponse
-from identity.api.entities import ServiceUser, Subject
+from identity.api.entities import ApplicationClient, ServiceUser, Subject
 from identity.api.grants import PresentedAccessToken, Scope, confirmation_claim, token_claims, token_type
 from identity.api.plugins import hookimpl
 
 _INACTIVE = ProtocolResponse.from_json('{"active": false}', is_negative=True)
 
+_JWT_TYPE = "token-introspection+jwt"
+_JWT_CONTENT_TYPE = f"application/{_JWT_TYPE}"
+
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """Respond whether an access token is live and meant for the requesting client; only ``active`` if not. Raises
-    OAuthError.
+    """Respond whether an access token is live and meant for the requesting client; only ``active`` if not. Signed, if
+    the request accepts that. Raises OAuthError.
     """
     Parameters.refuse_secrets(request.query)
     parameters = request.parse_form()
     client = context.provider.authenticate_application(request, parameters, context)
     issued = context.services.tokens.find_live_access_token(parameters.require_value("token"))
     if issued is None or not context.services.tokens.is_in_audience(issued, client):
-        return _INACTIVE
-    return context.provider.introspection_response(introspection_members(issued, context))
+        response = _INACTIVE
+    else:
+        response = context.provider.introspection_response(introspection_members(issued, context))
+    return _sign(response, client, context) if _accepts_jwt(request) else response
+
+
+def _accepts_jwt(request: ProtocolRequest) -> bool:
+    """True if the Accept header names the type of signed responses: a range such as ``*/*`` does not (RFC 9701 §4)."""
+    ranges = request.headers.get("accept", "").split(",")
+    return any(item.partition(";")[0].strip().lower() == _JWT_CONTENT_TYPE for item in ranges)
+
+
+def _sign(response: ProtocolResponse, client: ApplicationClient, context: Context) -> ProtocolResponse:
+    """The response as a JWT of the issuer for the client (RFC 9701 §5). It has neither ``sub`` nor ``exp``, so that
+    nobody takes it for an access token."""
+    key_id, key = context.services.signing_keys.current_signing_key()
+    claims = {
+        "iss": context.issuer,
+        "aud": client.id,
+        "iat": int(context.now.timestamp()),
+        "token_introspection": json.loads(response.body),
+    }
+    text = sign_jwt(claims, key, key_id=key_id, typ=_JWT_TYPE)
+    return replace(response, body=text.encode(), content_type=_JWT_CONTENT_TYPE)
 
 
 def introspection_members(issued: PresentedAccessToken, context: Context) -> dict[str, Any]:
@@ -73,7 +101,7 @@ ENDPOINT = Endpoint(
 
 
 class IntrospectionPlugin:
-    """Token introspection (RFC 7662) for applications in the token's audience."""
+    """Token introspection (RFC 7662, RFC 9701) for applications in the token's audience."""
 
     hookspecs = 1
 
@@ -81,3 +109,8 @@ class IntrospectionPlugin:
     def identity_endpoints(self) -> Iterable[Endpoint]:
         """The introspection endpoint."""
         return [ENDPOINT]
+
+    @hookimpl
+    def identity_discovery(self, document: Mapping[str, object]) -> Mapping[str, object]:
+        """The algorithms of signed responses (RFC 9701 §7)."""
+        return {"introspection_signing_alg_values_supported": document["id_token_signing_alg_values_supported"]}
