@@ -10,7 +10,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_oauth_error
-from identity.testing.service_test_client import TOKEN_EXCHANGE, bearer_headers
+from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import World
 from tests.plugins.dpop_proofs import DpopKey
 
@@ -266,25 +266,3 @@ def test_one_of_a_hundred_uses_of_a_proof_succeeds(make_world: WorldFactory) -> 
         answers = list(pool.map(lambda _: world.client.get(userinfo, headers).status_int, range(100)))
     assert sorted(set(answers)) == [200, 401]
     assert answers.count(200) == 1
-
-
-def test_what_is_exchanged_from_a_bound_token_is_bound(world: World, key: DpopKey) -> None:
-    """The application that exchanges it proves a key of its own."""
-    organization = world.make_organization()
-    project, browser = world.make_project(organization), Browser(world)
-    browser.start_session(world.make_human_user(organization))
-    party = RelyingParty.register(world, project_id=project.id)
-    token = obtain_tokens(party, browser, key)["access_token"]
-    gateway = world.make_application(project.id, grant_types=frozenset({TOKEN_EXCHANGE}))
-    form = {
-        "grant_type": TOKEN_EXCHANGE,
-        "subject_token": token,
-        "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
-    }
-    headers = {"Authorization": gateway.header}
-    check_oauth_error(world.client.request_token(form, headers), "invalid_request")
-    own_key = DpopKey(world)
-    answer = own_key.post(world.client.discovery["token_endpoint"], form, headers)
-    assert (answer.status_int, answer.json["token_type"]) == (200, "DPoP")
-    members = world.client.introspect(answer.json["access_token"], gateway).json
-    assert members["cnf"] == {"jkt": own_key.thumbprint}

@@ -105,7 +105,10 @@ def test_duplicate_redirect_uris_are_merged(services: Services, project: Project
 
 def test_grants_that_cannot_work_are_refused(services: Services, project: Project) -> None:
     problems = refused(services, project, **_WEB, grant_types=["refresh_token"])
-    assert problems == {"grant_types": "Choose authorization_code too: refresh tokens come with it alone."}
+    device_code = "urn:ietf:params:oauth:grant-type:device_code"
+    assert problems == {
+        "grant_types": f"Choose authorization_code / {device_code} too: refresh tokens come with it alone."
+    }
     public = {**_WEB, "type": "native", "grant_types": ["authorization_code", "client_credentials"]}
     assert refused(services, project, **public) == {
         "grant_types": "A public client has no credentials, so it cannot use client_credentials."

@@ -361,6 +361,7 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         "directory.tested",
         # At a sign-in.
         *("group_mapping.refused", "attribute_mapping.refused"),
+        *("device.approved", "device.denied"),
     }
     assert AuditEvent.NAMES - written == other_events, "\n".join(sorted((AuditEvent.NAMES - written) ^ other_events))
     stored = {event.id for event in services.storage.audit.page().items}
