@@ -321,7 +321,8 @@ def identity_logout_handlers() -> Iterable[LogoutHandler]:  # type: ignore[empty
     """Offer handlers that also sign users out at another site.
 
     Called once at start. Returns LogoutHandler objects; the first one in ini order that handles one of the ended
-    sessions is used, for sign-out by an application and on the service's own page. An exception stops the start.
+    sessions is used, for sign-out by an application and on the service's own page. Then each may have a page of its own
+    before the browser goes on (``precede_return``). An exception stops the start.
 
     Example::
 

@@ -1,7 +1,8 @@
 """Sends the outbox messages of one kind, on one node at a time."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
@@ -61,13 +62,14 @@ class OutboxSender:
         if held_until is None:
             return 0
         sent = 0
-        for message in self._list_due():
+        due, count = self._list_due(), self._delivery.max_concurrent
+        for batch in (due[start : start + count] for start in range(0, len(due), count)):
             # Renewed from the end of the current lease, so that no other node can have taken it before.
             renewed = None if self._stopping() else self._acquire_lease(held_until)
             if renewed is None:
                 break
             held_until = renewed
-            sent += self._send(message)
+            sent += self._send_batch(batch)
         with self._transaction() as services:
             leases.acquire_lease(services.storage, self.name, starts_at=held_until, expires_at=self._clock())
         return sent
@@ -96,13 +98,20 @@ class OutboxSender:
         with self._transaction() as services:
             return until if leases.acquire_lease(services.storage, self.name, starts_at=at, expires_at=until) else None
 
+    def _send_batch(self, messages: Sequence[OutboxMessage]) -> int:
+        if len(messages) == 1:
+            return int(self._send(messages[0]))
+        with ThreadPoolExecutor(len(messages), thread_name_prefix="identity-outbox") as pool:
+            return sum(pool.map(self._send, messages))
+
     def _send(self, message: OutboxMessage) -> bool:
         """Send the message and delete it; False if it was not sent."""
         kind = self._delivery.kind
         try:
             with self._reading() as services:
-                content = services.outbox.unseal(message)
-            self._delivery.send(content)
+                content = self._delivery.prepare(services.outbox.unseal(message), services)
+            if content is not None:
+                self._delivery.send(content)
         except UnsealingError:
             log.exception("%s: a message in the outbox cannot be opened, and is dropped", kind)
         except DeliveryRejected:
@@ -117,8 +126,9 @@ class OutboxSender:
             return False
         else:
             self._remove(message)
-            self._record(message)
-            return True
+            if content is not None:
+                self._record(message)
+            return content is not None
         self._remove(message)
         return False
 
@@ -138,6 +148,7 @@ class OutboxSender:
     def _postpone(self, message: OutboxMessage, reason: str) -> None:
         with self._transaction() as services:
             again = services.outbox.postpone(message, reason)
+            self._delivery.record_failure(services, message, reason)
         if not again:
             log.error("%s: a message was given up after %d attempts", self._delivery.kind, message.attempts + 1)
             self._record(message, reason)

@@ -65,6 +65,8 @@ class Application:
     grant_types: frozenset[str] = mutable(default=frozenset())
     redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
     post_logout_redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
+    backchannel_logout_uri: str = mutable(default="", types=_SIGN_IN_TYPES)
+    frontchannel_logout_uri: str = mutable(default="", types=_SIGN_IN_TYPES)
     access_token_type: TokenFormat = mutable(default=TokenFormat.OPAQUE)
     access_token_lifetime: timedelta | None = mutable(default=None, validator=lifetime_problem)
     id_token_lifetime: timedelta | None = mutable(default=None, validator=lifetime_problem, types=_SIGN_IN_TYPES)
@@ -91,6 +93,11 @@ class Application:
     def is_public(self) -> bool:
         """True if it cannot keep a secret and relies on PKCE."""
         return self.authentication_method == "none"
+
+    @property
+    def has_logout_uri(self) -> bool:
+        """True if it is told of the end of sessions."""
+        return bool(self.backchannel_logout_uri or self.frontchannel_logout_uri)
 
     def has_redirect_uri(self, uri: str) -> bool:
         """True if exactly this URI is registered; nothing is decoded or normalized. Exception: a native application may
@@ -135,6 +142,7 @@ class ApplicationClient:
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 _LOOPBACK_URI = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?(?P<rest>[/?].*|)\Z")
+_PLAIN_HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
 _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z")
 _URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
 
@@ -162,6 +170,15 @@ def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = F
     if parts.scheme == "http" and host not in _LOOPBACK and not development:
         return gettext_lazy("{uri} must start with https://; http:// is for loopback hosts and development.", uri=uri)
     return None
+
+
+def logout_uri_error(uri: str, *, development: bool = False) -> str | None:
+    """What is wrong with an address that is told of the end of sessions, as a sentence, or None. Its host goes into the
+    Content-Security-Policy of a page, so it is plain letters, digits, dots and hyphens, or an IP address."""
+    problem = redirect_uri_error(uri, type=ApplicationType.WEB, development=development)
+    if problem is None and not _PLAIN_HOST.fullmatch(urlsplit(uri).hostname or ""):
+        problem = gettext_lazy("{uri} is not an address.", uri=uri)
+    return problem
 
 
 def _without_loopback_port(uri: str) -> str | None:

@@ -1,7 +1,7 @@
 """Signing out at this browser: its sessions end, here and at upstream providers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -30,6 +30,13 @@ class LogoutHandler(ABC):
         """The path on the login host that starts the logout. ``request_id`` is the pending request to resume
         afterwards, in the same browser."""
 
+    def precede_return(
+        self, accounts: Sequence[SignedInAccount], return_to: str, context: Context
+    ) -> tuple[str, tuple[Cookie, ...]]:
+        """Where the browser goes after these sessions have ended, in this transaction, with cookies: a page that leads
+        on to ``return_to``, or ``return_to`` itself, as by default."""
+        return return_to, ()
+
     @staticmethod
     def end_sessions(
         accounts: Iterable[SignedInAccount],
@@ -43,6 +50,7 @@ class LogoutHandler(ABC):
         """End these sessions and redirect to the URL ``return_to``. A logout at an upstream provider comes first; then
         the request with these ``parameters`` continues, which is stored unless it has a ``pending_request_id``.
         ``client_id`` is the application that requested the logout."""
+        accounts = tuple(accounts)
         cookies = [Cookie(CookieKind.SESSION, account.session.id) for account in accounts]
         found = (
             (handler, account)
@@ -60,4 +68,7 @@ class LogoutHandler(ABC):
             return_to = context.settings.login_url + handler.begin_logout(account, pending_request_id, context.services)
         for account in accounts:
             context.services.sessions.end(account, client_id=client_id)
+        for logout_handler in context.protocol.logout_handlers.values():
+            return_to, added = logout_handler.precede_return(accounts, return_to, context)
+            cookies = [*added, *cookies]
         return ProtocolResponse.redirect(return_to, *cookies)

@@ -12,6 +12,7 @@ from identity.domain.applications import (
     ApplicationType,
     ClientSecret,
     ConsentRule,
+    logout_uri_error,
     redirect_uri_error,
 )
 from identity.domain.errors import Conflict, Denied, Invalid
@@ -35,6 +36,7 @@ _METHODS: Mapping[ApplicationType, str] = {
 }
 
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
+_LOGOUT_ADDRESSES = ("backchannel_logout_uri", "frontchannel_logout_uri")
 
 
 @dataclass(eq=False, repr=False)
@@ -285,6 +287,11 @@ def _problems(application: Application) -> Iterator[tuple[str, str]]:
             if getattr(application, field):
                 yield field, gettext_lazy("An API has no sign-in, so it has no redirect URIs.")
         return
+    for field in _LOGOUT_ADDRESSES:
+        uri = getattr(application, field)
+        problem = logout_uri_error(uri, development=application.development) if uri else None
+        if problem is not None:
+            yield field, problem
     if application.response_types and not application.redirect_uris:
         yield "redirect_uris", gettext_lazy("Enter the address that people return to after signing in.")
     for field in _ADDRESSES:

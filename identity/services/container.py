@@ -140,7 +140,7 @@ class Services:
         self.queued_kinds.add(kind)
 
     def _on_event(self, event: AuditEvent) -> None:
-        self.outbox.queue_event(event)
+        self.outbox.queue_event(event, self)
         self.webhooks.queue_event(event)
         self.notifications.notify(event)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from identity.crypto.secrets import is_client_id, is_id
+from identity.crypto.secrets import is_client_id, is_id, new_id
 from identity.domain.application_requests import ApplicationRequest
 from identity.domain.applications import Application
 from identity.domain.figures import ACTIVE_DAYS, WHOLE_INSTANCE, FigureKey, FigureKind, PeopleCount, utc_day
@@ -102,6 +102,19 @@ class FigureService(Service):
     def list_application_requests(self, application_id: str) -> Sequence[ApplicationRequest]:
         """The latest requests of the application, latest first."""
         return self._storage.application_requests.list_for_application(application_id)
+
+    def log_message(self, application_id: str, name: str, *, user_id: str | None, problem: str = "") -> None:
+        """Log a message of the service to the application among its requests."""
+        message = ApplicationRequest(
+            id=new_id(),
+            application_id=application_id,
+            at=self._now,
+            endpoint=name,
+            error="not_delivered" if problem else "",
+            reason=problem,
+            user_id=user_id,
+        )
+        self._storage.application_requests.add([message])
 
     def find_changed_levels(self) -> Mapping[FigureKey, int]:
         """Today's numbers of people that differ from those stored. It reads all people."""

@@ -52,6 +52,9 @@ class Delivery(ABC):
     #: Must exceed the longest time one message takes.
     lease_duration: timedelta = timedelta(minutes=1)
 
+    #: How many messages are sent at a time. With more than one, a slow receiver delays only its own.
+    max_concurrent: int = 1
+
     @property
     def is_enabled(self) -> bool:
         """False while this process sends nothing on this channel; queued messages stay."""
@@ -62,6 +65,23 @@ class Delivery(ABC):
         event. If it raises, the exception is logged and nothing is sent."""
         return None
 
+    def queue_event(self, event: AuditEvent, services: "Services") -> None:
+        """Queue the messages about an event, in the transaction that writes it: by default the one of
+        ``event_content``. Override it for several, or for those that need a look at the storage. If it raises, the
+        transaction fails."""
+        try:
+            content = self.event_content(event)
+        except Exception:
+            log.exception("%s: has nothing to tell of %s", self.kind, event.event)
+            return
+        if content is not None:
+            services.outbox.queue(self.kind, content, organization_id=event.organization_id)
+
+    def prepare(self, content: bytes, services: "Services") -> bytes | None:
+        """What to send for a queued content, made before each attempt on a read connection: what has to be fresh, such
+        as a signature. By default the content itself; None drops the message."""
+        return content
+
     @abstractmethod
     def send(self, content: bytes) -> None:
         """Send a message. It may arrive twice if the process ended before it recorded the first delivery. Called while
@@ -71,6 +91,10 @@ class Delivery(ABC):
     def record(self, services: "Services", message: OutboxMessage, given_up: str = "") -> None:  # noqa: B027
         """Record what became of a message, in a transaction of its own: it was sent, refused, or given up for the
         reason. Called by the thread that called ``send``; if it raises, the exception is logged. Does nothing unless
+        overridden."""
+
+    def record_failure(self, services: "Services", message: OutboxMessage, reason: str) -> None:  # noqa: B027
+        """Record that an attempt failed, in the transaction that schedules the next one. Does nothing unless
         overridden."""
 
     def describe_failure(self, problem: Exception) -> str:
@@ -127,16 +151,11 @@ class OutboxService(Service):
         )
         self._on_queue(kind)
 
-    def queue_event(self, event: AuditEvent) -> None:
-        """Queue the message of each delivery about an event written in this transaction."""
-        for kind, delivery in self._deliveries.items():
-            try:
-                content = delivery.event_content(event) if delivery.is_enabled else None
-            except Exception:
-                log.exception("%s: has nothing to tell of %s", kind, event.event)
-                continue
-            if content is not None:
-                self.queue(kind, content, organization_id=event.organization_id)
+    def queue_event(self, event: AuditEvent, services: "Services") -> None:
+        """Queue the messages of each delivery about an event written in this transaction."""
+        for delivery in self._deliveries.values():
+            if delivery.is_enabled:
+                delivery.queue_event(event, services)
 
     def list_due(self, kind: str) -> tuple[OutboxMessage, ...]:
         """The next batch of messages that are due."""

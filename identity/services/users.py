@@ -183,6 +183,10 @@ class UserService(DeactivatableEntityService[HumanUser]):
             refuse_conflicting_login_name(self._storage, after)
         return self._change(before, after, attributes)
 
+    def _before_removal(self, entity: HumanUser) -> None:
+        # Recorded while it can still be said which applications the sessions were used for.
+        self._sessions.end_all(self._get_subject(entity.id))
+
     def deactivate(self, id: str, *, principal: Principal) -> HumanUser:
         """Also ends all sessions and tokens permanently."""
         after = super().deactivate(id, principal=principal)

@@ -36,6 +36,7 @@ UNOPENED = {
     "console": "only redirects",
     "pages.theme": "only takes a POST, from the account menu",
     "account.switch": "only takes a POST, from the account menu",
+    "signed_out.applications": "goes on by itself after three seconds",
     "upstream.sign_out": "only redirects, to an identity provider",
     "upstream.signed_out": "only redirects",
     "upstream.go": "only redirects, to an identity provider",

@@ -34,7 +34,16 @@ PUBLIC_PAGES = {
     # Colours and images of pages that are shown before sign-in.
     *("branding.style", "branding.logo", "preview.style"),
     # Starting and ending a session.
-    *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.registered", "login.password.change"),
+    *(
+        "home",
+        "login",
+        "sign_out",
+        "signed_out",
+        "signed_out.applications",
+        "login.register.sent",
+        "login.registered",
+        "login.password.change",
+    ),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{factor}{page}" for factor in ("email_code", "recovery_codes") for page in ("", ".new")),
     *(f"login.passkeys{page}" for page in ("", ".new", ".alone", ".upgrade")),

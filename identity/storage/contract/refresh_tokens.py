@@ -265,6 +265,34 @@ class ConnectionContract(ContractBase):
         (connection,) = on.read.tokens.list_connected_applications(stranger.id, NOW)
         assert connection.client.organization == on.organization
 
+    def test_logout_clients_are_those_of_sessions_that_ended_at_that_moment(self, on: StorageHarness) -> None:
+        person, session = on.human_user, on.session
+        notified = make.application(on.project, backchannel_logout_uri="https://told.example/logout")
+        framed = make.application(on.project, frontchannel_logout_uri="https://framed.example/logout")
+        other = make.session(person)
+        on.store(notified, framed, other)
+        for application, session_id in (
+            (notified, session.id),
+            (framed, session.id),
+            (notified, other.id),
+            (notified, None),
+        ):
+            on.store(make.token_family(person, application, session_id=session_id))
+        on.store(make.token_family(person, notified, session_id=session.id, revoked_at=NOW))
+        on.store(make.token_family(person, on.application, session_id=session.id))
+        with on.transaction() as storage:
+            storage.sessions.end(session.id, NOW)
+            storage.sessions.end(other.id, NOW + SECOND)
+        found = on.read.tokens.list_logout_clients(person.id, NOW)
+        assert {(session_id, client.id) for session_id, client in found} == {
+            (session.id, notified.id),
+            (session.id, framed.id),
+        }
+        assert len(found) == 2
+        assert found[0][1].organization == on.organization
+        assert [item for item, _ in on.read.tokens.list_logout_clients(person.id, NOW + SECOND)] == [other.id]
+        assert on.read.tokens.list_logout_clients(make_id(), NOW) == ()
+
     def test_connections_can_be_taken_from_one_client(self, on: StorageHarness) -> None:
         human_user, application, family = on.human_user, on.application, on.family
         other = make.application(on.project)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.records import Record
 from identity.domain.tokens import (
@@ -141,6 +142,22 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         live.sort(key=lambda family: (family.started_at, family.id))
         found = ((row, find_client(self._tables, row.client_id), self._last_used_at(row)) for row in live)
         return connected_applications((row, client, used_at) for row, client, used_at in found if client is not None)
+
+    def list_logout_clients(self, user_id: str, ended_at: datetime) -> tuple[tuple[str, ApplicationClient], ...]:
+        ended = {
+            session.id
+            for session in self._tables.sessions
+            if session.user_id == user_id and session.ended_at == ended_at
+        }
+        of_user = [family for family in self._tables.families if family.user_id == user_id]
+        of_user.sort(key=lambda family: (family.started_at, family.id))
+        found = {(family.session_id, family.client_id): None for family in of_user if family.session_id in ended}
+        clients = [(session_id, find_client(self._tables, client_id)) for session_id, client_id in found]
+        return tuple(
+            (session_id, client)
+            for session_id, client in clients
+            if session_id is not None and client is not None and client.application.has_logout_uri
+        )
 
     def _last_used_at(self, family: TokenFamily) -> datetime:
         issued = (token.issued_at for token in self._tables.refresh_tokens if token.family_id == family.id)

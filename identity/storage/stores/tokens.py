@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
+from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.records import Record
 from identity.domain.tokens import (
@@ -89,6 +90,12 @@ class TokenStore(ABC):
     def list_connected_applications(self, user_id: str, now: datetime) -> tuple[ConnectedApplication, ...]:
         """Applications with families of the user that are neither revoked nor ended, last used first. Last used is the
         time of the latest refresh token or, without any, of the family."""
+
+    @abstractmethod
+    def list_logout_clients(self, user_id: str, ended_at: datetime) -> tuple[tuple[str, ApplicationClient], ...]:
+        """The applications with an address for logouts that got tokens in those sessions of the user that ended at this
+        moment, each with the session's id and without secrets, once for each session; first sign-in first. Revoked
+        families count, too."""
 
     @abstractmethod
     def add_authorization_code(self, code: AuthorizationCode) -> None:

@@ -75,6 +75,8 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     ),
     "redirect_uris": st.lists(st.sampled_from(["https://a.example/", "https://b.example/cb"]), max_size=4),
     "post_logout_redirect_uris": st.lists(st.sampled_from(["https://a.example/", "https://c.example/"]), max_size=3),
+    "backchannel_logout_uri": st.sampled_from(["", "https://a.example/logout"]),
+    "frontchannel_logout_uri": st.sampled_from(["", "https://b.example/logout?x=1"]),
     "response_types": st.lists(
         st.sampled_from(["code", "id_token", "id_token token", "token id_token", "code code"]),
         max_size=3,

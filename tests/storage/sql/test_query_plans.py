@@ -114,6 +114,7 @@ READS: dict[str, Call] = {
     "find_issued": lambda storage: storage.tokens.find_access_token(TOKEN.digest),
     "find_presented": lambda storage: storage.tokens.find_refresh_token(REFRESH.digest),
     "connections": lambda storage: storage.tokens.list_connected_applications(PERSON.id, NOW),
+    "logout clients": lambda storage: storage.tokens.list_logout_clients(PERSON.id, NOW),
     "find code": lambda storage: storage.tokens.find_authorization_code(CODE.digest),
     "find session": lambda storage: storage.sessions.find(SESSION.id),
     "sessions of_browser": lambda storage: storage.sessions.list_for_browser(DIGESTS[:1]),

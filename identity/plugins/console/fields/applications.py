@@ -80,6 +80,7 @@ REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
 
 _ACCESS = _("Grants and authentication")
 _TOKENS = _("Tokens")
+_LOGOUT = _("Sign-out")
 _REQUESTS = _("Authorization requests and responses")
 _CONSENT_LABELS = {
     ConsentRule.WHEN_FOREIGN: _("People of other organizations"),
@@ -142,6 +143,16 @@ APPLICATION_FIELDS = labelled_fields(
         "redirect_uris": FieldLabel(_("Redirect URIs")),
         "post_logout_redirect_uris": FieldLabel(
             _("Post-logout redirect URIs"), _("Where people return after signing out, one address per line.")
+        ),
+        "backchannel_logout_uri": FieldLabel(
+            _("Back-channel logout URI"),
+            _("Where its server is told when a session ends: it gets a signed logout token."),
+            section=_LOGOUT,
+        ),
+        "frontchannel_logout_uri": FieldLabel(
+            _("Front-channel logout URI"),
+            _("What a browser loads in a frame after signing out. Some browsers withhold cookies there."),
+            section=_LOGOUT,
         ),
         "access_token_lifetime": FieldLabel(_("Lifetime of access tokens"), section=_TOKENS),
         "id_token_lifetime": FieldLabel(_("Lifetime of ID tokens"), section=_TOKENS),

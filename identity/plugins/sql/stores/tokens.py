@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, or_, select, update
 
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
@@ -80,6 +80,21 @@ _CONNECTED_APPLICATIONS = (
     .join(organizations_table, organizations_table.c.id == projects_table.c.organization_id)
     .where(
         families.c.user_id == bindparam("user"), families.c.revoked_at.is_(None), families.c.ends_at > bindparam("at")
+    )
+    .order_by(families.c.started_at, families.c.id)
+)
+
+_LOGOUT_CLIENTS = (
+    select(*applications.CLIENT_COLUMNS, sessions.c.id)
+    .select_from(families)
+    .join(sessions, sessions.c.id == families.c.session_id)
+    .join(applications_table, applications_table.c.id == families.c.client_id)
+    .join(projects_table, projects_table.c.id == applications_table.c.project_id)
+    .join(organizations_table, organizations_table.c.id == projects_table.c.organization_id)
+    .where(
+        families.c.user_id == bindparam("user"),
+        sessions.c.ended_at == bindparam("at"),
+        or_(applications_table.c.backchannel_logout_uri != "", applications_table.c.frontchannel_logout_uri != ""),
     )
     .order_by(families.c.started_at, families.c.id)
 )
@@ -275,6 +290,11 @@ class SqlTokenStore(SqlStore, TokenStore):
                 self._fetch_all(_CONNECTED_APPLICATIONS, {"user": user_id, "at": seconds_from_datetime(now)}),
             )
         )
+
+    def list_logout_clients(self, user_id: str, ended_at: datetime) -> tuple[tuple[str, ApplicationClient], ...]:
+        rows = self._fetch_all(_LOGOUT_CLIENTS, {"user": user_id, "at": seconds_from_datetime(ended_at)})
+        found = skip_unreadable(lambda row: (str(row[-1]), applications.read_client(row)), rows)
+        return tuple({(session_id, client.id): (session_id, client) for session_id, client in found}.values())
 
     def add_authorization_code(self, code: AuthorizationCode) -> None:
         self._execute_in_savepoint(_ADD_CODE, _CODE_TABLE.to_row(code))
