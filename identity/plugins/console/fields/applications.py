@@ -206,6 +206,7 @@ APPLICATION_FIELDS = labelled_fields(
             _("Require bound tokens"),
             _("The application has to prove a key when it requests tokens. Only it can use them then."),
             section=_TOKENS,
+            value_labels={None: _("Not required")},
             options=_sender_constraint_options,
         ),
         "require_encoded_response": FieldLabel(
