@@ -48,4 +48,4 @@ def labelled_values(entity: Any, labels: Mapping[str, FieldLabel]) -> Iterator[t
     for name, label in labels.items():
         if fields[name].applies_to(kind):
             value = getattr(entity, name)
-            yield fields[name], label.label, label.value_labels[value] if label.value_labels else value
+            yield fields[name], label.label, label.value_labels.get(value, value)

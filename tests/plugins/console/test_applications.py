@@ -215,7 +215,7 @@ def test_invalid_settings_are_refused(world: World, owner: Browser, project: Pro
         ("redirect_uris", "", "Enter the address that people return to"),
         ("redirect_uris", "x" * 2001, "longer than 2000"),
         ("redirect_uris", "javascript:alert(1)", "must be an absolute address"),
-        ("grant_type", "refresh_token", "Choose authorization_code too"),
+        ("grant_type", "refresh_token", "refresh tokens come with it alone."),
         ("grant_type", "password", "password is not offered here."),
         ("authentication_method", "tls", "tls is not offered here."),
         ("access_token_type", "paper", "Choose from opaque, jwt."),
