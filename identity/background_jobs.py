@@ -179,12 +179,12 @@ class BackgroundJobs:
             self._purge(lambda: not self._stopping() and turn.renew())
 
     def rotate_signing_key_if_due(self) -> None:
-        """Announce the next signing key when the active one is old enough."""
+        """Announce the next signing keys when the active ones are old enough, and follow changes of the settings."""
         with self._reading(SYSTEM) as services:
             due = services.signing_keys.rotation_due()
         if due:
             with self._transaction(SYSTEM) as services:
-                services.signing_keys.rotate()
+                services.signing_keys.rotate_due()
 
     def record_expiring_keys(self) -> None:
         """Record audit events for keys and personal access tokens that expire soon, if this node gets the lease."""

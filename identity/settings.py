@@ -14,6 +14,7 @@ from identity.domain.domains import DomainNamespace
 from identity.domain.errors import Invalid
 from identity.domain.mail_server import SmtpSecurity
 from identity.domain.policies import SecondFactorRule
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.settings_parser import InvalidSetting, SettingErrors, duration, parse_settings, setting
 
@@ -229,6 +230,12 @@ class Settings:
     signing_key_bits: int = setting(
         "Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048, validator=_choice_validator(2048, 3072, 4096)
     )
+    signing_algorithms: tuple[str, ...] = setting(
+        "The algorithms that the service signs with: RS256, PS256, ES256, EdDSA. The first is the default of"
+        " applications that choose none. RS256 must be among them.",
+        default=("RS256",),
+        validator=_parse_validator(SignatureAlgorithm, "RS256 ES256"),
+    )
     signing_key_active_age: timedelta = duration("How long a signing key signs before the next one replaces it.", "90d")
     jwks_max_age: timedelta = duration(
         "How long clients may cache discovery and keys. A new key is announced for a minute longer.", "5m"
@@ -335,6 +342,10 @@ class Settings:
         """Settings that contradict each other."""
         if self.signing_key_active_age <= self.key_announcement_period:
             yield InvalidSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
+        if SignatureAlgorithm.RS256 not in self.signing_algorithms:
+            yield InvalidSetting("signing_algorithms", "must include RS256, which every client can verify")
+        if len(set(self.signing_algorithms)) < len(self.signing_algorithms):
+            yield InvalidSetting("signing_algorithms", "names an algorithm twice")
         try:
             Argon2Cost(memory_kib=self.password_memory, iterations=self.password_iterations)
         except Invalid as problem:

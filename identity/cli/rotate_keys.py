@@ -15,6 +15,7 @@ _ALL_KEYS = "all"
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_ini_arguments(parser)
+    parser.add_argument("--algorithm", metavar="NAME", help="the algorithm of the key; by default the service's first")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--emergency", action="store_true", help="sign with the new key after 30 seconds, without announcing it first"
@@ -35,9 +36,14 @@ def run(arguments: Namespace) -> int:
 
 
 def _rotate_key(arguments: Namespace) -> int:
+    from identity.domain.signature_algorithms import SignatureAlgorithm
+
+    algorithm = None if arguments.algorithm is None else SignatureAlgorithm.from_name(arguments.algorithm)
+    if arguments.algorithm is not None and algorithm is None:
+        raise CommandError(f"There is no algorithm {arguments.algorithm}.")
     with open_application(arguments) as identity, identity.transaction() as services:
         present = {key_state.key.id for key_state in services.signing_keys.list_key_states()}
-        key = services.signing_keys.rotate(emergency=arguments.emergency)
+        key = services.signing_keys.rotate(algorithm, emergency=arguments.emergency)
         new = key.id not in present
     print(
         f"{'The new signing key' if new else 'No key was made: the signing key'} {key.id}"
@@ -55,9 +61,10 @@ def _withdraw_keys(arguments: Namespace) -> int:
             new = services.signing_keys.withdraw(chosen)
     for key_id in chosen:
         print(f"The signing key {key_id} is withdrawn.")
-    print(
-        "The active signing key goes on signing." if new is None else f"The new signing key {new.id} signs from now on."
-    )
+    for key in new:
+        print(f"The new signing key {key.id} signs from now on.")
+    if not new:
+        print("The active signing key goes on signing.")
     print(f"Every process follows within {CACHE_AGE.seconds} seconds, clients when they fetch the key list again.")
     return 0
 

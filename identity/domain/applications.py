@@ -12,6 +12,7 @@ from identity.domain.names import display_name_error
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.search import search_text
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import TokenFormat
 from identity.domain.validators import lifetime_problem
 
@@ -77,6 +78,8 @@ class Application:
     consent: ConsentRule = mutable(default=ConsentRule.WHEN_FOREIGN, types=_SIGN_IN_TYPES)
     may_manage: bool = mutable(default=False, permission="instance.write")
     development: bool = mutable(default=False, types=_SIGN_IN_TYPES)
+    id_token_signed_response_alg: SignatureAlgorithm | None = mutable(default=None)
+    userinfo_signed_response_alg: SignatureAlgorithm | None = mutable(default=None, types=_SIGN_IN_TYPES)
     require_pushed_authorization_requests: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     require_signed_request_object: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     require_encoded_response: bool = mutable(default=False, types=_SIGN_IN_TYPES)

@@ -92,7 +92,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
         "branding": ("changed",),
         "client_secret": ("added", "removed"),
         "manager": ("added", "changed", "ending", "removed"),
-        "signing_key": ("added", "removed", "withdrawn", "rewrapped"),
+        "signing_key": ("added", "retired", "removed", "withdrawn", "rewrapped"),
         "legal_hold": ("placed", "released"),
         "backup": ("made", "restored"),
         "token": ("revoked", "replayed"),

@@ -9,6 +9,7 @@ from identity.domain.entity import entity, internal, mutable, read_only, version
 from identity.domain.names import display_name_error, user_name_error
 from identity.domain.organizations import Organization
 from identity.domain.search import user_search_text
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.validators import (
     allow_empty,
     birth_date_problem,
@@ -149,6 +150,7 @@ class ServiceUser:
     changed_at: datetime = versioned()
     description: str = mutable(default="", validator=description_problem)
     access_token_type: TokenFormat = mutable(default=TokenFormat.OPAQUE)
+    id_token_signed_response_alg: SignatureAlgorithm | None = mutable(default=None)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
 

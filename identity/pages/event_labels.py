@@ -304,6 +304,7 @@ _EVENTS = {
         gettext_lazy("The signing key is withdrawn. Tokens it signed are no longer valid."),
     ),
     "signing_key.added": (gettext_lazy("Signing key created"), gettext_lazy("The next signing key is created.")),
+    "signing_key.retired": (gettext_lazy("Signing key retired, because its algorithm was switched off"), ""),
     "signing_key.removed": (gettext_lazy("Signing key removed"), ""),
     "signing_key.rewrapped": (gettext_lazy("Signing key sealed under another master key"), ""),
     "legal_hold.placed": (gettext_lazy("Legal hold placed"), gettext_lazy("The legal hold is placed.")),

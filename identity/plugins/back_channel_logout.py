@@ -60,7 +60,7 @@ class LogoutDelivery(Delivery):
         client = services.applications.find_client(about["client_id"])
         if client is None or not client.is_active or not client.application.backchannel_logout_uri:
             return None
-        key_id, key = services.signing_keys.current_signing_key()
+        key_id, key = services.signing_keys.current_signing_key(client.application.id_token_signed_response_alg)
         issued_at = int(services.now.timestamp())
         claims = {
             "iss": self._issuer,

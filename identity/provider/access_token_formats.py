@@ -6,7 +6,9 @@ from typing import Any
 from identity.crypto.jwt import sign
 from identity.crypto.signature_keys import PrivateKey
 from identity.domain.authentication import authentication_claims
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.tokens import AccessToken, confirmation_claim
+from identity.domain.users import ServiceUser
 from identity.provider.claims import merge_plugin_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.grant_type import Authorization
@@ -14,8 +16,17 @@ from identity.provider.scope import GrantedScopes, Scope
 
 JWT_TYPE = "at+jwt"
 
-#: Returns the id and the private key to sign with; called only if something is signed.
-SigningKeyGetter = Callable[[], tuple[str, PrivateKey]]
+#: Returns the id and the private key to sign with, of the service's default algorithm for None; called only if
+#: something is signed.
+SigningKeyGetter = Callable[[SignatureAlgorithm | None], tuple[str, PrivateKey]]
+
+
+def response_algorithm(authorization: Authorization) -> SignatureAlgorithm | None:
+    """The algorithm that the client chose for ID tokens and access tokens; None for the default."""
+    if authorization.client is not None:
+        return authorization.client.application.id_token_signed_response_alg
+    user = None if authorization.subject is None else authorization.subject.user
+    return user.id_token_signed_response_alg if isinstance(user, ServiceUser) else None
 
 
 def new_jwt_access_token(
@@ -51,5 +62,5 @@ def new_jwt_access_token(
     hooks = context.protocol.token_claims
     if hooks:
         merge_plugin_claims(claims, hooks, context, authorization=authorization, granted=granted)
-    key_id, private_key = key()
+    key_id, private_key = key(response_algorithm(authorization))
     return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)

@@ -9,7 +9,6 @@ from identity.domain.messages import LANGUAGES
 from identity.provider.authorization_request import PROMPTS
 from identity.provider.protocol_registry import ProtocolRegistry
 from identity.provider.scope import Scope
-from identity.services.signing_keys import ALGORITHM
 from identity.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -26,7 +25,8 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         "response_modes_supported": list(protocol.response_modes),
         "grant_types_supported": [*protocol.grant_types, *(["implicit"] if fronts_tokens else [])],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": [ALGORITHM],
+        "id_token_signing_alg_values_supported": list(settings.signing_algorithms),
+        "userinfo_signing_alg_values_supported": list(settings.signing_algorithms),
         **_client_authentication_members(protocol),
         "claim_types_supported": ["normal"],
         "claims_supported": ["iss", "sub", "aud", "exp", "iat", "auth_time", "acr", "amr", *sorted(scopes.claims)],

@@ -29,7 +29,7 @@ _PLAIN_OR_LIST = _PLAIN | {list}
 
 
 class ForbiddenSignature(Exception):
-    """pyoidc requested a signature other than with our key and RS256."""
+    """pyoidc requested a signature other than with our key and its algorithm."""
 
 
 class _UntaggedMessage:
@@ -144,9 +144,9 @@ class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]
 
     def to_jwt(self, key: object = None, algorithm: str = "", **_: object) -> str:
         """The signed token. ``key`` is an IdTokenSigningKey. Raises ForbiddenSignature for any other key and for any
-        algorithm but RS256."""
-        if algorithm != "RS256" or not isinstance(key, IdTokenSigningKey):
-            raise ForbiddenSignature("an ID token is signed with RS256 and a key of the service")
+        algorithm but the key's."""
+        if not isinstance(key, IdTokenSigningKey) or algorithm != key.private_key.algorithm:
+            raise ForbiddenSignature("an ID token is signed with a key of the service and its algorithm")
         claims = self.to_dict()
         # pyoidc writes an audience of one as a list; every client understands a string (RFC 7519 §4.1.3).
         if isinstance(claims["aud"], list) and len(claims["aud"]) == 1:

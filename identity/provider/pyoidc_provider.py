@@ -150,7 +150,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
             claims["nonce"] = nonce
         iat = int(issued_at.timestamp())
         session = dict(sub=subject, aud=[client_id], exp=iat + int(lifetime.total_seconds()), **acr, iat=iat, **claims)
-        signed: str = self.id_token_as_signed_jwt(session, alg="RS256", keys=IdTokenSigningKey(*key))
+        signed: str = self.id_token_as_signed_jwt(session, alg=key[1].algorithm, keys=IdTokenSigningKey(*key))
         return signed
 
 

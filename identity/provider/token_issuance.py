@@ -13,7 +13,7 @@ from identity.domain.expirations import earliest
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily, actor_claim
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
-from identity.provider.access_token_formats import SigningKeyGetter, new_jwt_access_token
+from identity.provider.access_token_formats import SigningKeyGetter, new_jwt_access_token, response_algorithm
 from identity.provider.claims import requested_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
@@ -21,7 +21,6 @@ from identity.provider.grant_type import Authorization
 from identity.provider.role_claims import RoleClaims, token_role_claims
 from identity.provider.scope import GrantedScopes, Scope
 from identity.provider.sender_constraint import BEARER, token_type
-from identity.services.signing_keys import ALGORITHM
 from identity.storage.errors import RowNotFound
 
 
@@ -246,11 +245,13 @@ def _id_token(
     subject = authorization.subject
     # With an access token the client can request the rest itself (OpenID Connect Core §5.4).
     assert_userinfo = access_token is None or (application is not None and application.id_token_userinfo_assertion)
+    signing_key = key(response_algorithm(authorization))
+    algorithm = signing_key[1].algorithm
     claims: dict[str, Any] = {}
     if access_token is not None:
-        claims["at_hash"] = UnverifiedToken.left_half_hash(access_token, ALGORITHM)
+        claims["at_hash"] = UnverifiedToken.left_half_hash(access_token, algorithm)
     if code is not None:
-        claims["c_hash"] = UnverifiedToken.left_half_hash(code, ALGORITHM)
+        claims["c_hash"] = UnverifiedToken.left_half_hash(code, algorithm)
     if authorization.methods:
         claims |= authentication_claims(authorization.methods, authorization.acr)
     if assert_userinfo and subject is not None:
@@ -266,7 +267,7 @@ def _id_token(
     if authorization.impersonator_id is not None:
         claims |= actor_claim(authorization.acting_subjects)
     return context.provider.id_token(
-        key=key(),
+        key=signing_key,
         subject=authorization.client_id if subject is None else subject.user.id,
         client_id=authorization.client_id,
         issued_at=context.now,

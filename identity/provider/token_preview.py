@@ -17,6 +17,7 @@ from identity.domain.authentication import Proof
 from identity.domain.authorization_codes import PresentedCode
 from identity.domain.messages import gettext_lazy
 from identity.domain.sessions import SignedInAccount
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.tokens import PresentedAccessToken, PresentedRefreshToken
 from identity.domain.users import HumanUser, Subject, TokenFormat
 from identity.provider.authorization_request import parse_authorization_request, require_active
@@ -85,9 +86,9 @@ def preview_tokens(
 
 
 @cache
-def _nobodys_key() -> tuple[str, PrivateKey]:
+def _nobodys_key(algorithm: SignatureAlgorithm | None) -> tuple[str, PrivateKey]:
     """A key that is never published: its signatures are worthless."""
-    return "preview", PrivateKey.generate()
+    return "preview", PrivateKey.generate(algorithm=algorithm or SignatureAlgorithm.RS256)
 
 
 class _PreviewRun:

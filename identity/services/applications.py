@@ -26,6 +26,7 @@ from identity.services.commands.applications import ChangeApplication, RegisterA
 from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
+from identity.services.signing_keys import SigningKeyService
 
 #: The default authentication method of each application type.
 _METHODS: Mapping[ApplicationType, str] = {
@@ -35,6 +36,7 @@ _METHODS: Mapping[ApplicationType, str] = {
     ApplicationType.API: "client_secret_basic",
 }
 
+_ALGORITHMS = ("id_token_signed_response_alg", "userinfo_signed_response_alg")
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 _LOGOUT_ADDRESSES = ("backchannel_logout_uri", "frontchannel_logout_uri")
 
@@ -54,6 +56,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _projects: ProjectService
     _choices: Capabilities
     _uses: LastUsedTracker
+    _signing_keys: SigningKeyService
 
     def find_client(self, client_id: str) -> ApplicationClient | None:
         """The application with its project and organization, active or not. This does not authenticate the client."""
@@ -93,6 +96,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         application = self._new_entity(Application, id=id or new_client_id(), project_id=project_id, **values)
         self._require_instance_permission(application, principal)
         application = self._check_consistency(application, command)
+        self._signing_keys.require_active(None, application, _ALGORITHMS)
         self._add(
             "application.created", application, self._organization_id(application), parent=("project", project_id)
         )
@@ -114,6 +118,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         if after.consent is not before.consent or after.may_manage:
             self._require_instance_permission(after, principal)
         after = self._check_consistency(after, command)
+        self._signing_keys.require_active(before, after, _ALGORITHMS)
         after = self._update("application.changed", before, after)
         if after.is_public:
             for secret in self._storage.applications.list_secrets(application_id):

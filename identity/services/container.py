@@ -430,12 +430,18 @@ class Services:
             self.access_control,
             self.legal_holds,
             self._process.last_used_tracker,
+            self.signing_keys,
         )
 
     @cached_property
     def applications(self) -> ApplicationService:
         return ApplicationService(
-            self._state, self.access_control, self.projects, self._process.capabilities, self._process.last_used_tracker
+            self._state,
+            self.access_control,
+            self.projects,
+            self._process.capabilities,
+            self._process.last_used_tracker,
+            self.signing_keys,
         )
 
     @cached_property

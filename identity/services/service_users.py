@@ -33,12 +33,14 @@ from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.legal_holds import LegalHoldService
 from identity.services.managers import refuse_last_owner
 from identity.services.name_conflicts import refuse_conflicting_login_name
+from identity.services.signing_keys import SigningKeyService
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.credentials import CredentialT
 
 _LAST_USED_STEP = timedelta(minutes=1)
 
 _OPENID = "openid"
+_ALGORITHMS = ("id_token_signed_response_alg",)
 
 #: Days before expiration on which an audit event warns about a key or personal access token.
 EXPIRY_WARNING_DAYS = (30, 7, 1)
@@ -67,6 +69,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     _access: AccessControl
     _legal_holds: LegalHoldService
     _uses: LastUsedTracker
+    _signing_keys: SigningKeyService
 
     @property
     def default_expiration(self) -> datetime:
@@ -89,6 +92,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """Create a service user; ``id`` restores a former id. Raises NotFound; Invalid if the user name is taken."""
         user = self._new_entity(ServiceUser, command, id=id, organization_id=organization_id)
         refuse_conflicting_login_name(self._storage, user)
+        self._signing_keys.require_active(None, user, _ALGORITHMS)
         self._add("service_user.created", user, organization_id, parent=("organization", organization_id))
         return user
 
@@ -100,6 +104,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         after = self._next_version(before, command, expected_version=expected_version)
         if name_key(after.user_name) != name_key(before.user_name):
             refuse_conflicting_login_name(self._storage, after)
+        self._signing_keys.require_active(before, after, _ALGORITHMS)
         return self._update("service_user.changed", before, after)
 
     def _authorize(self, user: ServiceUser, principal: Principal) -> None:

@@ -10,8 +10,10 @@ from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, Unverifie
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
 from identity.crypto.signature_keys import InvalidKey, PrivateKey, PublicKey
-from identity.domain.errors import NotFound
-from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.messages import gettext_lazy
+from identity.domain.signature_algorithms import SignatureAlgorithm
+from identity.domain.signing_keys import KeySchedules, KeyState, SigningKey
 from identity.log_formatters import RepeatedMessageFilter
 from identity.services.base import ReadSessionFactory, Service
 from identity.storage.backend import Storage
@@ -20,7 +22,6 @@ from identity.storage.errors import DuplicateValue, RowNotFound, StorageUnavaila
 log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())
 
-ALGORITHM = "RS256"
 _ID_TOKEN_TYPES = frozenset({None, "JWT", "jwt"})
 
 #: How long a process trusts its copy of the key list: a withdrawn key disappears everywhere within this time. Well
@@ -58,7 +59,7 @@ class SigningKeyState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    schedule: KeySchedule
+    schedule: KeySchedules
     at: datetime
 
 
@@ -72,9 +73,9 @@ class KeyRing:
         self._private: dict[str, PrivateKey] = {}
         self._public: dict[str, PublicKey] = {}
         #: The last published key list, with its source copy and time.
-        self._published: tuple[KeySchedule, datetime, Published] | None = None
+        self._published: tuple[KeySchedules, datetime, Published] | None = None
 
-    def cached_schedule(self, look: ReadSessionFactory, now: datetime) -> KeySchedule:
+    def cached_schedule(self, look: ReadSessionFactory, now: datetime) -> KeySchedules:
         """The key list, at most CACHE_AGE old; an older copy while the storage is unavailable. Raises
         StorageUnavailable."""
         fresh = self.fresh(now)
@@ -89,21 +90,21 @@ class KeyRing:
                 return copy.schedule
             raise
 
-    def fresh(self, now: datetime) -> KeySchedule | None:
+    def fresh(self, now: datetime) -> KeySchedules | None:
         """The copy of the key list, unless it has expired."""
         copy = self._copy
         return copy.schedule if copy is not None and abs(now - copy.at) < CACHE_AGE else None
 
-    def load_schedule(self, storage: Storage, now: datetime) -> KeySchedule:
+    def load_schedule(self, storage: Storage, now: datetime) -> KeySchedules:
         """Read the key list and cache it."""
-        schedule = KeySchedule.from_keys(storage.signing_keys.list_all(), self.published_age)
+        schedule = KeySchedules.from_keys(storage.signing_keys.list_all(), self.published_age)
         if schedule.keys:
             self._copy = _Copy(schedule, now)
             stored = {key.id for key in schedule.keys}
             self._private = {key_id: parsed for key_id, parsed in self._private.items() if key_id in stored}
             self._public = {key_id: parsed for key_id, parsed in self._public.items() if key_id in stored}
-            if schedule.has_no_started_key(now):
-                oldest = schedule.keys[0].active_at
+            oldest = schedule.keys[0].active_at
+            if oldest > now:
                 log.warning("set the clock: it says %s, before the first signing key (%s), which signs", now, oldest)
         return schedule
 
@@ -123,7 +124,9 @@ class KeyRing:
         """Unsealed and parsed once per process."""
         parsed = self._private.get(key.id)
         if parsed is None:
-            parsed = PrivateKey.from_der(self.sealer.open(key.sealed_private_key, associated_data=key.id))
+            parsed = PrivateKey.from_der(
+                self.sealer.open(key.sealed_private_key, associated_data=key.id), key.algorithm
+            )
             self._private[key.id] = parsed
         return parsed
 
@@ -132,12 +135,12 @@ class KeyRing:
         parsed = self._public.get(key.id)
         if parsed is None:
             try:
-                parsed = self._public[key.id] = PublicKey.from_der(key.public_key)
+                parsed = self._public[key.id] = PublicKey.from_der(key.public_key, key.algorithm)
             except InvalidKey as problem:
                 log.error("the signing key %s is not published: %s", key.id, problem)
         return parsed
 
-    def published(self, schedule: KeySchedule, now: datetime) -> Published:
+    def published(self, schedule: KeySchedules, now: datetime) -> Published:
         """The keys in the JWKS, newest first; the same tuple as long as schedule and moment are the same."""
         last = self._published
         if last is not None and last[0] is schedule and last[1] == now:
@@ -172,14 +175,41 @@ class SigningKeyService(Service):
 
     _ring: KeyRing
 
-    def schedule(self) -> KeySchedule:
-        """All keys and the schedule derived from them, at most CACHE_AGE old. Raises StorageUnavailable."""
+    def schedule(self) -> KeySchedules:
+        """All keys and the schedules derived from them, at most CACHE_AGE old. Raises StorageUnavailable."""
         return self._ring.cached_schedule(self._look, self._now)
 
-    def current_signing_key(self) -> tuple[str, PrivateKey]:
-        """Key id and private key to sign with: the active key, or another published one if that is damaged. Raises
-        NoSigningKey, StorageUnavailable."""
-        return self._ring.select_signing_key(self.schedule().signing_candidates(self._now))
+    def current_signing_key(self, algorithm: SignatureAlgorithm | None = None) -> tuple[str, PrivateKey]:
+        """Key id and private key to sign with: the active key of the algorithm, or another published one if that is
+        damaged. Without ``algorithm``, the first of the settings that has a key. Raises NoSigningKey, also if the
+        algorithm has no active key: clients that chose it reject every other; StorageUnavailable."""
+        algorithms = self._settings.signing_algorithms if algorithm is None else (algorithm,)
+        return self._ring.select_signing_key(self.schedule().signing_candidates(algorithms, self._now))
+
+    def active_algorithms(self) -> tuple[SignatureAlgorithm, ...]:
+        """The switched-on algorithms that have an active key. Raises StorageUnavailable."""
+        schedule = self.schedule()
+        return tuple(
+            SignatureAlgorithm(name)
+            for name in self._settings.signing_algorithms
+            if schedule.active_key(name, self._now) is not None
+        )
+
+    def require_active(self, before: object, after: object, fields: Collection[str]) -> None:
+        """Refuse a newly chosen algorithm without an active key: the client would reject every other. Raises
+        Invalid."""
+        changed = [
+            name
+            for name in fields
+            if (chosen := getattr(after, name)) is not None and chosen is not getattr(before, name, None)
+        ]
+        if not changed:
+            return
+        active = self.active_algorithms()
+        sentence = gettext_lazy("The service does not sign with it now. Choose from {names}.", names=", ".join(active))
+        problems = {name: sentence for name in changed if getattr(after, name) not in active}
+        if problems:
+            raise Invalid(problems)
 
     def published_keys(self) -> Published:
         """The keys in the JWKS, newest first. Raises NoSigningKey instead of returning none; StorageUnavailable."""
@@ -224,52 +254,70 @@ class SigningKeyService(Service):
         """State of every stored key, newest first; bypasses the copy."""
         schedule, at = self._ring.load_schedule(self._storage, self._now), now or self._now
         return tuple(
-            SigningKeyState(key, schedule.key_state(key, at), schedule.retires_at(key), schedule.published_until(key))
+            SigningKeyState(key, alike.key_state(key, at), alike.retires_at(key), alike.published_until(key))
             for key in reversed(schedule.keys)
+            for alike in (schedule.by_algorithm[key.algorithm],)
         )
 
     def add_first(self) -> SigningKey:
-        """Create the first key, active at once: no client can have cached a list without it. An existing one is
-        returned."""
+        """Create the first key of each algorithm, active at once: no client can have cached a list without it. An
+        existing one is returned."""
         keys = self._ring.load_schedule(self._storage, self._now).keys
-        return keys[0] if keys else self._add(1, self._now)
+        if keys:
+            return keys[0]
+        first, *_ = [
+            self._add(algorithm, generation, self._now)
+            for generation, algorithm in enumerate(self._settings.signing_algorithms, start=1)
+        ]
+        return first
 
-    def rotate(self, *, emergency: bool = False) -> SigningKey:
-        """Create the next key, which signs after the announcement period; a key already announced is returned instead.
-        ``emergency`` skips the announcement: the new key signs after EMERGENCY_DELAY, when every node publishes it.
-        Raises NoSigningKey before the first key."""
+    def rotate(self, algorithm: SignatureAlgorithm | None = None, *, emergency: bool = False) -> SigningKey:
+        """Create the next key of the algorithm, by default the service's; it signs after the announcement period. A key
+        already announced is returned instead. ``emergency`` skips the announcement: the new key signs after
+        EMERGENCY_DELAY, when every node publishes it. Raises NoSigningKey before the first key; Invalid for an
+        algorithm that is switched off."""
         schedule = self._ring.load_schedule(self._storage, self._now)
         if not schedule.keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
-        waiting = schedule.next_key(self._now)
+        enabled = self._settings.signing_algorithms
+        if algorithm is not None and algorithm not in enabled:
+            names = ", ".join(enabled)
+            raise Invalid({"algorithm": gettext_lazy("It is not switched on. Choose from {names}.", names=names)})
+        name = enabled[0] if algorithm is None else algorithm
+        waiting = schedule.next_key(name, self._now)
         if not self._ring.can_open(waiting):
             waiting = None
         delay = EMERGENCY_DELAY if emergency else self._settings.key_announcement_period
         if waiting is not None and (not emergency or waiting.active_at <= self._now + EMERGENCY_DELAY):
             return waiting
-        return self._add(schedule.keys[-1].generation + 1, self._now + delay)
+        return self._add(name, schedule.next_generation, self._now + delay)
 
-    def withdraw(self, key_ids: Collection[str]) -> SigningKey | None:
-        """Withdraw compromised keys permanently; returns the key that signs from now on if it had to be created. The
-        JWKS no longer contains them, and the service rejects what they signed: other processes follow within
-        CACHE_AGE. Clients that cache the JWKS follow when they fetch it again. Raises NotFound."""
+    def withdraw(self, key_ids: Collection[str]) -> tuple[SigningKey, ...]:
+        """Withdraw compromised keys permanently; returns the keys that sign from now on, as far as they had to be
+        created. The JWKS no longer contains them, and the service rejects what they signed: other processes follow
+        within CACHE_AGE. Clients that cache the JWKS follow when they fetch it again. Raises NotFound."""
         schedule = self._ring.load_schedule(self._storage, self._now)
-        signing, withdrawn = (
-            schedule.active_key(self._now),
-            [self._delete_unpublished(schedule, key_id) for key_id in key_ids],
-        )
+        withdrawn = [self._delete_unpublished(schedule, key_id) for key_id in key_ids]
         self._ring.invalidate()
-        signing_key = None
-        if signing is None or signing in withdrawn or not self._ring.can_open(signing):
-            # The next generation may belong to a key that another node has just announced and that signs later.
-            signing_key = self._add(schedule.keys[-1].generation + 1, self._now)
-            while signing_key.active_at > self._now:
-                signing_key = self._add(signing_key.generation + 1, self._now)
+        new = []
+        for algorithm in dict.fromkeys(key.algorithm for key in withdrawn):
+            active = schedule.active_key(algorithm, self._now)
+            if algorithm not in self._settings.signing_algorithms:
+                continue
+            if active is None:
+                # It never signed: the background job announces its first key again.
+                continue
+            if active in withdrawn or not self._ring.can_open(active):
+                # The next generation may belong to a key that another node has just announced and that signs later.
+                signing_key = self._add(algorithm, schedule.next_generation, self._now)
+                while signing_key.active_at > self._now:
+                    signing_key = self._add(algorithm, signing_key.generation + 1, self._now)
+                new.append(signing_key)
         for key in withdrawn:
             self._record("signing_key.withdrawn", key)
-        return signing_key
+        return tuple(new)
 
-    def _delete_unpublished(self, schedule: KeySchedule, key_id: str) -> SigningKey:
+    def _delete_unpublished(self, schedule: KeySchedules, key_id: str) -> SigningKey:
         key = self._require_found(schedule.find(key_id), "signing key", key_id)
         try:
             self._storage.signing_keys.delete(key_id)
@@ -278,25 +326,58 @@ class SigningKeyService(Service):
         return key
 
     def rotation_due(self) -> bool:
-        """True if the active key is old enough to announce the next one, or damaged."""
-        due_at = self.rotation_due_at()
-        return due_at is not None and (
-            self._now >= due_at or not self._ring.can_open(self.schedule().active_key(self._now))
-        )
+        """True if ``rotate_due`` has something to do."""
+        schedule = self.schedule()
+        return bool(schedule.keys) and bool(self._due_algorithms(schedule) or self._switched_off_keys(schedule))
+
+    def rotate_due(self) -> None:
+        """Announce the next key of each algorithm whose active key is old enough or damaged, and the first one of an
+        algorithm that was switched on. Retire the keys of those that were switched off: they stay published until
+        the last token that they signed has ended."""
+        schedule = self._ring.load_schedule(self._storage, self._now)
+        for algorithm in self._due_algorithms(schedule):
+            self.rotate(algorithm)
+        for key in self._switched_off_keys(schedule):
+            if self._storage.signing_keys.retire(key.id, self._now):
+                self._record("signing_key.retired", key)
+        self._ring.invalidate()
+
+    def _due_algorithms(self, schedule: KeySchedules) -> list[SignatureAlgorithm]:
+        return [
+            SignatureAlgorithm(name)
+            for name in self._settings.signing_algorithms
+            if (due_at := self._due_at(schedule, name)) is not None
+            and (self._now >= due_at or not self._ring.can_open(schedule.active_key(name, self._now)))
+        ]
+
+    def _switched_off_keys(self, schedule: KeySchedules) -> list[SigningKey]:
+        enabled = self._settings.signing_algorithms
+        return [key for key in schedule.keys if key.algorithm not in enabled and key.retired_at is None]
+
+    def _due_at(self, schedule: KeySchedules, algorithm: str) -> datetime | None:
+        """When the next key of the algorithm must be announced; None if it is announced."""
+        if self._ring.can_open(schedule.next_key(algorithm, self._now)):
+            return None
+        active = schedule.active_key(algorithm, self._now)
+        if active is None:
+            return self._now
+        return active.active_at + self._settings.signing_key_active_age - self._settings.key_announcement_period
 
     def rotation_due_at(self) -> datetime | None:
-        """When the active key is old enough to announce the next one; None if that is announced, or without keys."""
+        """When the first active key is old enough to announce the next one; None if all are announced, or without
+        keys."""
         schedule = self.schedule()
-        active = schedule.active_key(self._now)
-        if active is None or self._ring.can_open(schedule.next_key(self._now)):
+        if not schedule.keys:
             return None
-        return active.active_at + self._settings.signing_key_active_age - self._settings.key_announcement_period
+        moments = (self._due_at(schedule, name) for name in self._settings.signing_algorithms)
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def remove_unpublished(self) -> int:
         """Delete the keys whose tokens have all expired; returns the number deleted."""
         storage = self._storage
         schedule = self._ring.load_schedule(storage, self._now)
-        signing_keys = [key for key in schedule.keys if schedule.key_state(key, self._now) is KeyState.REMOVED]
+        published = schedule.published_keys(self._now)
+        signing_keys = [key for key in schedule.keys if key not in published]
         for key in signing_keys:
             storage.signing_keys.delete(key.id)
             self._record("signing_key.removed", key)
@@ -322,13 +403,13 @@ class SigningKeyService(Service):
         self._ring.invalidate()
         return count, lost
 
-    def _add(self, generation: int, active_at: datetime) -> SigningKey:
-        private_key = PrivateKey.generate(self._settings.signing_key_bits)
+    def _add(self, algorithm: str, generation: int, active_at: datetime) -> SigningKey:
+        private_key = PrivateKey.generate(self._settings.signing_key_bits, algorithm)
         key_id = new_id()
         key = SigningKey(
             id=key_id,
             generation=generation,
-            algorithm=ALGORITHM,
+            algorithm=algorithm,
             public_key=private_key.public_key().to_der(),
             sealed_private_key=self._ring.sealer.seal(private_key.to_der(), associated_data=key_id),
             created_at=self._now,
@@ -338,12 +419,12 @@ class SigningKeyService(Service):
         try:
             storage.signing_keys.add(key)
         except DuplicateValue:
-            # Another node was faster and its key, missing from the copy, serves as well; or it is an unreadable key.
+            # Another node was faster and its key, missing from the copy, serves as well; or it is an unreadable key, or
+            # one of another algorithm.
             self._ring.invalidate()
-            signing_key = next(
-                (item for item in storage.signing_keys.list_all() if item.generation == generation), None
-            )
-            return self._add(generation + 1, active_at) if signing_key is None else signing_key
+            newer = (item for item in storage.signing_keys.list_all() if item.generation >= generation)
+            signing_key = next((item for item in newer if item.algorithm == algorithm), None)
+            return self._add(algorithm, generation + 1, active_at) if signing_key is None else signing_key
         self._record("signing_key.added", key)
         self._ring.invalidate()
         return key
@@ -354,5 +435,9 @@ class SigningKeyService(Service):
             kind="signing_key",
             id=key.id,
             organization_id=None,
-            detail={"generation": key.generation, "active_at": key.active_at.isoformat()},
+            detail={
+                "generation": key.generation,
+                "algorithm": key.algorithm,
+                "active_at": key.active_at.isoformat(),
+            },
         )

@@ -58,12 +58,13 @@ class StatisticsService(Service):
         """Raises StorageUnavailable."""
         storage, settings = self._storage, self._settings
         legal_holds = self._legal_holds.list_holds().keys()
-        active = self._signing_keys.schedule().active_key(self._now)
+        schedule = self._signing_keys.schedule()
+        active = [key for name in schedule.by_algorithm if (key := schedule.active_key(name, self._now)) is not None]
         return StorageStatistics(
             row_counts={purged.value: storage.purges.count_stored(purged, EXACT_COUNT_LIMIT) for purged in PurgeKind},
             overdue_counts={purged.value: self._overdue(purged, legal_holds) for purged in PurgeKind},
             outbox_backlogs={kind: storage.outbox.get_backlog(kind, self._now) for kind in self._deliveries},
-            signing_key_age=None if active is None else self._age(active.active_at),
+            signing_key_age=max((self._age(key.active_at) for key in active), default=None),
             signing_key_due=settings.signing_key_active_age,
             expiring_counts={
                 "service user keys": self._expiring(ServiceUserKey),

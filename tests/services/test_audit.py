@@ -351,7 +351,14 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         *("service_user_key.expiring", "personal_access_token.expiring", "token.revoked"),
         *("manager.ending", "user_grant.ending", "project_grant.ending"),
         *("group_member.ending", "group_grant.ending", "group_manager.ending"),
-        *("signing_key.removed", "signing_key.withdrawn", "signing_key.rewrapped", "backup.made", "backup.restored"),
+        *(
+            "signing_key.retired",
+            "signing_key.removed",
+            "signing_key.withdrawn",
+            "signing_key.rewrapped",
+            "backup.made",
+            "backup.restored",
+        ),
         *("authentication.refused", "authorization.refused", "access.refused"),
         # Another organization created the grant.
         "project_grant.accepted",

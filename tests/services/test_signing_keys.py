@@ -133,7 +133,7 @@ def test_concurrent_rotation_creates_one_key(identity: IdentityApplication, cloc
     second = rotate(identity)
     with app.transaction() as services:
         # The slower node chose generation 2 before the faster one committed it.
-        assert services.signing_keys._add(2, clock() + timedelta(minutes=6)).id == second
+        assert services.signing_keys._add("RS256", 2, clock() + timedelta(minutes=6)).id == second
     with identity.read_session() as services:
         assert len(services.storage.signing_keys.list_all()) == 2
 
@@ -205,8 +205,8 @@ def test_key_list_has_state_and_schedule(identity: IdentityApplication, clock: F
 
 def withdraw(identity: IdentityApplication, *key_ids: str) -> str | None:
     with identity.transaction() as services:
-        signing_key = services.signing_keys.withdraw(key_ids)
-    return None if signing_key is None else signing_key.id
+        new = services.signing_keys.withdraw(key_ids)
+    return new[0].id if new else None
 
 
 def test_withdrawal_replaces_the_active_key_at_once(identity: IdentityApplication, clock: FakeClock) -> None:

@@ -116,6 +116,17 @@ class SelectField(FormField):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NullableSelectField(SelectField):
+    """Nothing selected clears the field."""
+
+    def parse_value(self, form: Form) -> object:
+        return form.text(self.name) or None
+
+    def is_submitted(self, form: Form) -> bool:
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
 class RadioField(SelectField):
     """Radio buttons, each with an explanation."""
 
@@ -174,7 +185,8 @@ def form_field(entity_field: EntityField, label: FieldLabel) -> FormField:
         # Forms send one value under the singular name.
         name = entity_field.name.removesuffix("s") if kind == frozenset[str] else entity_field.name
         options = label.options or label_options(label.value_labels)
-        return _OPTION_FIELDS.get(kind, SelectField)(name, label.label, label.hint, options=options, **extra)
+        usual = NullableSelectField if entity_field.nullable else SelectField
+        return _OPTION_FIELDS.get(kind, usual)(name, label.label, label.hint, options=options, **extra)
     if kind is str and rule in _INPUT_ATTRIBUTES:
         extra["attributes"] = _INPUT_ATTRIBUTES[rule]
     field_class = TextArea if rule is description_problem else _FIELD_TYPES.get(kind, FormField)

@@ -7,7 +7,7 @@ from datetime import datetime
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.api.crypto import OutboundHttpClient
+from identity.api.crypto import OutboundHttpClient, SignatureAlgorithm
 from identity.api.entities import UpstreamProvider
 from identity.api.pages import see_other
 from identity.api.plugins import Settings
@@ -73,7 +73,7 @@ def redirect_off_site(request: Request, address: str) -> Response:
 
 def load_client_credentials(provider: UpstreamProvider, services: Services) -> UpstreamClientCredentials:
     """The service's credentials at the provider; load them before its requests, which must not read the database."""
-    key_id, key = services.signing_keys.current_signing_key()
+    key_id, key = services.signing_keys.current_signing_key(SignatureAlgorithm.RS256)
     return UpstreamClientCredentials(
         client_secret=services.upstream_providers.open_secret(provider), key_id=key_id, signing_key=key
     )

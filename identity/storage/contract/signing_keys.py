@@ -1,6 +1,7 @@
 """Contract of the signing key store."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -22,6 +23,14 @@ class SigningKeyContract(ContractBase):
         assert on.read.signing_keys.list_all() == (first, resealed, third)
         on.write.signing_keys.delete(first.id)
         assert on.read.signing_keys.list_all() == (resealed, third)
+
+    def test_signing_keys_retire_once(self, on: StorageHarness) -> None:
+        key, moment = make.signing_key(1), make.NOW
+        on.store(key)
+        assert on.write.signing_keys.retire(key.id, moment) is True
+        assert on.write.signing_keys.retire(key.id, moment + timedelta(seconds=1)) is False
+        assert on.write.signing_keys.retire(make_id(), moment) is False
+        assert on.read.signing_keys.list_all() == (replace(key, retired_at=moment),)
 
     def test_signing_keys_that_are_unknown_are_neither_resealed_nor_removed(self, on: StorageHarness) -> None:
         with on.transaction() as storage:

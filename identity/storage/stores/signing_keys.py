@@ -1,6 +1,7 @@
 """Signing keys of the service."""
 
 from abc import ABC, abstractmethod
+from datetime import datetime
 
 from identity.domain.signing_keys import SigningKey
 
@@ -19,6 +20,10 @@ class SigningKeyStore(ABC):
     @abstractmethod
     def update_sealed_private_key(self, key_id: str, sealed_private_key: bytes) -> None:
         """Replace the sealed private key after a change of master key. Raises RowNotFound."""
+
+    @abstractmethod
+    def retire(self, key_id: str, at: datetime) -> bool:
+        """Set ``retired_at``; False if the key is gone or retired already."""
 
     @abstractmethod
     def delete(self, key_id: str) -> None:

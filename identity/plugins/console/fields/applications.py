@@ -8,8 +8,13 @@ from markupsafe import Markup
 
 from identity.domain.applications import Application, ApplicationType, ConsentRule
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
-from identity.plugins.console.fields.service_users import ACCESS_TOKEN_TYPE_LABEL
+from identity.plugins.console.fields.service_users import (
+    ACCESS_TOKEN_TYPE_LABEL,
+    RESPONSE_ALGORITHM_LABEL,
+    algorithm_options,
+)
 from identity.services.capabilities import Capabilities
 
 
@@ -156,6 +161,14 @@ APPLICATION_FIELDS = labelled_fields(
         ),
         "access_token_lifetime": FieldLabel(_("Lifetime of access tokens"), section=_TOKENS),
         "id_token_lifetime": FieldLabel(_("Lifetime of ID tokens"), section=_TOKENS),
+        "id_token_signed_response_alg": replace(RESPONSE_ALGORITHM_LABEL, section=_TOKENS),
+        "userinfo_signed_response_alg": FieldLabel(
+            _("Algorithm of userinfo responses"),
+            _("With one, the userinfo endpoint answers with a signed JWT."),
+            section=_TOKENS,
+            value_labels={None: _("Not signed"), **{name: str(name) for name in SignatureAlgorithm}},
+            options=algorithm_options("userinfo_signed_response_alg", _("Not signed")),
+        ),
         "id_token_userinfo_assertion": FieldLabel(
             _("User Info inside ID Token"),
             _("Profile, email and other claims are in the ID token, even if an access token is issued."),

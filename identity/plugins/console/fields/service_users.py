@@ -1,13 +1,38 @@
 """Fields of service users."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import ServiceUser, TokenFormat
-from identity.plugins.console.field_labels import FieldLabel, labelled_fields
+from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
 
 ACCESS_TOKEN_TYPE_LABEL = FieldLabel(
     _("Access token type"),
     _("An opaque token can be checked only by introspection. A JWT can also be checked locally."),
     value_labels={TokenFormat.OPAQUE: _("Opaque"), TokenFormat.JWT: _("JWT")},
+)
+
+
+def algorithm_options(field: str, absent: str) -> Options:
+    """The algorithms that have an active key, and the one that is stored."""
+
+    def options(page: Any) -> Sequence[Sequence[object]]:
+        entity = getattr(page, "stored", None) or getattr(page, "entity", None)
+        stored = getattr(entity, field, None)
+        offered = page.services.signing_keys.active_algorithms()
+        chosen = [stored] if stored is not None and stored not in offered else []
+        return [("", page.translate(absent)), *((str(name), str(name)) for name in (*offered, *chosen))]
+
+    return options
+
+
+RESPONSE_ALGORITHM_LABEL = FieldLabel(
+    _("Algorithm of tokens"),
+    _("ID tokens and JWT access tokens are signed with it."),
+    value_labels={None: _("The service’s default"), **{name: str(name) for name in SignatureAlgorithm}},
+    options=algorithm_options("id_token_signed_response_alg", _("The service’s default")),
 )
 
 SERVICE_USER_FIELDS = labelled_fields(
@@ -21,5 +46,6 @@ SERVICE_USER_FIELDS = labelled_fields(
         ),
         "description": FieldLabel(_("Description"), _("What the program does, and whom to ask about it.")),
         "access_token_type": ACCESS_TOKEN_TYPE_LABEL,
+        "id_token_signed_response_alg": RESPONSE_ALGORITHM_LABEL,
     },
 )

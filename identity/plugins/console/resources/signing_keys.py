@@ -9,6 +9,7 @@ from pyramid.response import Response
 from identity.api.plugins import Settings
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.signing_keys import KeyState
 from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
@@ -22,7 +23,7 @@ from identity.storage.paging import ResultPage
 
 SECTION = "instance/signing-keys"
 _LIST_PATH = f"{CONSOLE_PATH}/{SECTION}"
-MODE_FIELD = "mode"
+MODE_FIELD, ALGORITHM_FIELD = "mode", "algorithm"
 _NORMAL, _EMERGENCY = "normal", "emergency"
 _MINUTE = timedelta(minutes=1)
 
@@ -38,7 +39,7 @@ def _rows(page: ConsolePage, states: Sequence[SigningKeyState]) -> Sequence[Cell
     ui = page.template_macros
     return [
         (
-            ui.identifier(state.key.id),
+            ui.key_identifier(state.key),
             page.render_badge(
                 Badge(
                     page.translator.gettext(_STATE_LABELS[state.state]),
@@ -89,12 +90,12 @@ class RotateSigningKeyPage(ConsoleFormPage):
     section = SECTION
     is_instance_page = True
     breadcrumbs: Breadcrumbs = ((SIGNING_KEYS.title, _LIST_PATH),)
-    fields = (MODE_FIELD,)
+    fields = (MODE_FIELD, ALGORITHM_FIELD)
     title = _("Rotate the signing key?")
     submit_label = _("Rotate signing key")
 
     def initial_values(self) -> Mapping[str, str]:
-        return {MODE_FIELD: _NORMAL}
+        return {MODE_FIELD: _NORMAL, ALGORITHM_FIELD: self._algorithms[0]}
 
     def template_variables(self) -> Mapping[str, object]:
         t, states = self.translator.gettext, self.services.signing_keys.list_key_states()
@@ -104,11 +105,17 @@ class RotateSigningKeyPage(ConsoleFormPage):
             "danger": True,
             "keep": self.translate(_("Keep the active key")),
             "waiting": waiting,
+            "algorithms": [(name, name) for name in self._algorithms],
             "modes": [
                 (_NORMAL, t("Normal"), self._normal_hint()),
                 (_EMERGENCY, t("Emergency"), self._emergency_hint()),
             ],
         }
+
+    @property
+    def _algorithms(self) -> Sequence[str]:
+        settings: Settings = self.request.registry.application.settings
+        return settings.signing_algorithms
 
     def _normal_hint(self) -> Markup:
         settings: Settings = self.request.registry.application.settings
@@ -135,9 +142,12 @@ class RotateSigningKeyPage(ConsoleFormPage):
         mode = form.text(MODE_FIELD) or _NORMAL
         if mode not in (_NORMAL, _EMERGENCY):
             raise Invalid({MODE_FIELD: _("Choose one of the values offered.")})
+        algorithm = form.text(ALGORITHM_FIELD) or self._algorithms[0]
+        if algorithm not in self._algorithms:
+            raise Invalid({ALGORITHM_FIELD: _("Choose one of the values offered.")})
         keys = self.services.signing_keys
         present = {key_state.key.id for key_state in keys.list_key_states()}
-        key = keys.rotate(emergency=mode == _EMERGENCY)
+        key = keys.rotate(SignatureAlgorithm(algorithm), emergency=mode == _EMERGENCY)
         if key.id in present:
             when = key.active_at.strftime("%Y-%m-%d %H:%M:%S")
             raise Conflict(

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from identity.domain.instance import Instance
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.signing_keys import KeyState
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import INSTANCE
@@ -26,9 +27,11 @@ class SigningKeyRepresentation(Representation):
 
 
 class RotateSigningKeyRequest(Command):
-    """Create the next signing key: announced first or, in an emergency, signing after 30 seconds."""
+    """Create the next signing key: announced first or, in an emergency, signing after 30 seconds. `algorithm` is by
+    default the service's first."""
 
     mode: Literal["normal", "emergency"] = "normal"
+    algorithm: SignatureAlgorithm | None = None
 
 
 def _represent(_call: OperationCall[Any], key_state: SigningKeyState) -> SigningKeyRepresentation:
@@ -39,7 +42,7 @@ def _represent(_call: OperationCall[Any], key_state: SigningKeyState) -> Signing
 
 def _rotate_key(call: OperationCall[Instance], command: RotateSigningKeyRequest) -> SigningKeyState:
     signing_keys = call.services.signing_keys
-    signing_key = signing_keys.rotate(emergency=command.mode == "emergency")
+    signing_key = signing_keys.rotate(command.algorithm, emergency=command.mode == "emergency")
     return next(key_state for key_state in signing_keys.list_key_states() if key_state.key.id == signing_key.id)
 
 

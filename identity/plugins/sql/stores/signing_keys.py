@@ -1,8 +1,11 @@
 """Signing keys in SQL."""
 
+from datetime import datetime
+
 from sqlalchemy import delete, update
 
 from identity.domain.signing_keys import SigningKey
+from identity.plugins.sql.column_codecs import seconds_from_datetime
 from identity.plugins.sql.row_mapping import MappedTable
 from identity.plugins.sql.sql_store import SqlStore
 from identity.plugins.sql.tables import signing_keys as table
@@ -20,6 +23,11 @@ class SqlSigningKeyStore(SqlStore, SigningKeyStore):
 
     def update_sealed_private_key(self, key_id: str, sealed_private_key: bytes) -> None:
         self._execute_for_one(update(table).where(table.c.id == key_id).values(sealed_private_key=sealed_private_key))
+
+    def retire(self, key_id: str, at: datetime) -> bool:
+        is_signing = (table.c.id == key_id, table.c.retired_at.is_(None))
+        statement = update(table).where(*is_signing).values(retired_at=seconds_from_datetime(at))
+        return self._execute(statement) == 1
 
     def delete(self, key_id: str) -> None:
         self._execute_for_one(delete(table).where(table.c.id == key_id))
