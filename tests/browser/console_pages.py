@@ -92,6 +92,7 @@ show_page("console-organization-delete", f"{ORGANIZATION}/delete", main=True, na
 sent("console-organization-delete-error", f"{ORGANIZATION}/delete", confirm_name="another")
 show_page("console-organization-export", f"{ORGANIZATION}/export", names=True)
 show_page("console-organization-import", "/organizations/import")
+show_page("console-scim", f"{ORGANIZATION}/scim", names=True)
 show_page("console-domain-new", f"{ORGANIZATION}/domains/new")
 sent("console-domain-errors", f"{ORGANIZATION}/domains/new", domain="no domain")
 show_page("console-domain", f"{ORGANIZATION}/domains/{DOMAIN}", names=True)

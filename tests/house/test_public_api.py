@@ -44,7 +44,7 @@ PARTS_OF_THE_SERVICE = {
         "storage",
         "system_monitor",
     ),
-    "scim": ("domain", "http", "provider", "services", "storage"),
+    "scim": ("domain", "http", "pages", "provider", "services", "storage"),
     "sql": ("concurrency", "domain", "instrumentation", "storage", "testing", "transaction_manager"),
 }
 

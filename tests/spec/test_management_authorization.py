@@ -188,6 +188,7 @@ ROLES = {
     "ORG_PROJECT_PERMISSION_EDITOR": f"user_grant.* project_grant.* user.read service_user.read group.read {_FEW}",
     "ORG_PROJECT_CREATOR": "organization.read project.create",
     "ORG_SETTINGS_MANAGER": "organization.read organization.write",
+    "ORG_USER_PROVISIONER": "organization.read user.read user.write user.delete group.read group.write",
     "PROJECT_OWNER": _PROJECTS,
     "PROJECT_OWNER_VIEWER": "project.read project_role.read application.read project_grant.read project_manager.read"
     " project_grant_manager.read user_grant.read",

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from identity.api.entities import ManagerLevel, ManagerRole
+from identity.api.entities import ManagerLevel, ManagerRole, Organization
 from identity.api.pages import gettext_lazy
 from identity.api.plugins import hookimpl, setting
+from identity.plugins.scim.urls import ROLE_NAME, console_path
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 #: What a provisioning program may do. Without ``user_grant.write`` and ``*_manager.write`` it cannot put people into
 #: groups that give roles, and it never changes people who have more permissions than itself.
 PROVISIONER = ManagerRole(
-    name="ORG_USER_PROVISIONER",
+    name=ROLE_NAME,
     level=ManagerLevel.ORGANIZATION,
     permissions=frozenset({"organization.read", "user.read", "user.write", "user.delete", "group.read", "group.write"}),
     description=gettext_lazy("Provisions users and groups by SCIM."),
@@ -58,10 +59,18 @@ class ScimPlugin:
         """The role of a provisioning program."""
         return [PROVISIONER]
 
+    @hookimpl(optionalhook=True)
+    def console_header_links(self, entity: object) -> Iterable[tuple[str, str]]:
+        """A button that leads to the page of an organization."""
+        if not isinstance(entity, Organization):
+            return ()
+        return [(gettext_lazy("Provisioning"), f"{console_path(entity.id)}/scim")]
+
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Add the routes, and the person's SCIM attributes to their data export."""
         from identity.plugins.scim.routes import add_scim_routes
 
         config.include("identity.pages")
+        config.add_page_templates("identity.plugins.scim:templates")
         add_scim_routes(config, self._name_space, verifies_emails=self.settings.verify_emails)

@@ -43,7 +43,11 @@ def respond_to_bulk(call: ProvisioningCall, members: Mapping[str, Any]) -> ScimR
 
 def _order(operations: list[dict[str, Any]]) -> Iterator[int]:
     """Each operation after those that it refers to; circular ones last, which then fail."""
-    makers = {operation.get("bulkId"): index for index, operation in enumerate(operations)}
+    makers = {
+        operation["bulkId"]: index
+        for index, operation in enumerate(operations)
+        if isinstance(operation.get("bulkId"), str)
+    }
     needed = [
         {makers[name] for name in _references(operation, 0) if name in makers} - {index}
         for index, operation in enumerate(operations)

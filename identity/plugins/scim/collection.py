@@ -14,7 +14,10 @@ from scim2_models.path import AttrPath, CompareOperator, Comparison, FilterNode,
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource as PermissionResource
 from identity.domain.records import Record, RecordNamespace
+from identity.http.error_views import MalformedRequest
+from identity.http.strict_json import validate_strings
 from identity.plugins.scim.schemas import RESOURCE_MODELS, endpoint_name
+from identity.plugins.scim.urls import organization_url
 from identity.services.access_control import Principal
 from identity.services.container import Services
 from identity.services.records import MAX_VALUE_BYTES, RecordService
@@ -51,11 +54,6 @@ class ProvisioningCall:
         """Raise Denied unless the caller has the permission in the organization."""
         resource = PermissionResource.of_organization(self.organization.id)
         self.services.access_control.require(self.principal, permission, resource)
-
-
-def organization_url(base_url: str, organization_id: str) -> str:
-    """The base URL of SCIM for an organization."""
-    return f"{base_url}/scim/v2/{organization_id}"
 
 
 class ResourceCollection(ABC):
@@ -116,8 +114,16 @@ class ResourceCollection(ABC):
         if isinstance(node, ValuePath):
             return self._find_by_value(node.attr_path, node.val_filter)
         if isinstance(node, Comparison) and node.op is CompareOperator.eq and isinstance(node.value, str):
-            return self.find_indexed(_attribute_name(node.attr_path), node.value)
+            return self._find_by_index(node.attr_path, node.value)
         return None
+
+    def _find_by_index(self, attribute: AttrPath, value: str) -> list[Any] | None:
+        """Nothing stored has a value that an escape in a filter made, such as NUL or a lone surrogate."""
+        try:
+            validate_strings(value)
+        except (MalformedRequest, UnicodeError):
+            return []
+        return self.find_indexed(_attribute_name(attribute), value)
 
     def _find_by_value(self, attribute: AttrPath, node: FilterNode) -> list[Any] | None:
         is_all = isinstance(node, LogicalExpr) and node.op is LogicalOperator.and_
@@ -125,7 +131,7 @@ class ResourceCollection(ABC):
             if not isinstance(term, Comparison) or term.attr_path.attr.lower() != "value":
                 continue
             if term.op is CompareOperator.eq and isinstance(term.value, str):
-                return self.find_indexed(_attribute_name(attribute), term.value)
+                return self._find_by_index(attribute, term.value)
         return None
 
     # --- for subclasses ----------------------------------------------------------------------------------------------

@@ -10,16 +10,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from scim2_models import InvalidValueException, MutabilityException, Reference
+from scim2_models import InvalidValueException, MutabilityException, Reference, TooManyException
 
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.groups import Group, GroupMember
+from identity.domain.names import MAX_NAME_LENGTH
 from identity.domain.users import HumanUser
 from identity.plugins.scim.collection import ResourceCollection, content_version, uniqueness_error
 from identity.plugins.scim.kinds import EXTERNAL_ID_KIND, GROUP_KIND, MEMBER_KIND
 from identity.plugins.scim.schemas import GroupResource, ScimGroupMember
 from identity.services.commands.groups import AddGroup, AddGroupMember, ChangeGroup
 from identity.storage.paging import PageRequest, iterate_rows
+
+#: Most members in one response, of all groups together.
+_MAX_MEMBERS = 20_000
 
 
 class GroupCollection(ResourceCollection):
@@ -71,7 +75,7 @@ class GroupCollection(ResourceCollection):
 
     def load(self, entities: list[Group]) -> list[Any]:
         records = self.call.records.find_many(GROUP_KIND, [group.id for group in entities])
-        resources = []
+        resources, count = [], 0
         for group in entities:
             record = records.get(group.id)
             external_id = None if record is None else record.value.get("externalId")
@@ -79,6 +83,9 @@ class GroupCollection(ResourceCollection):
             version = None
             if self.includes_members:
                 resource.members = self._list_members(group) or None
+                count += len(resource.members or ())
+                if count > _MAX_MEMBERS:
+                    raise TooManyException(detail=f"There are more than {_MAX_MEMBERS} members. Exclude them.")
                 version = content_version(resource)
             resource.meta = self.meta(group, version)
             resources.append(resource)
@@ -91,6 +98,8 @@ class GroupCollection(ResourceCollection):
                 return self._list_groups(value)
             case "externalid":
                 return self._list_groups(self.find_index(EXTERNAL_ID_KIND, value))
+            case "displayname" if len(value) > MAX_NAME_LENGTH:
+                return []
             case "displayname":
                 page = partial(services.storage.groups.page, self.organization_id)
                 return list(iterate_rows(page, PageRequest(query=value)))

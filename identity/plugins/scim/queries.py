@@ -24,7 +24,7 @@ from identity.plugins.scim.groups import GroupCollection
 from identity.plugins.scim.schemas import MAX_FILTER_LENGTH, MAX_RESULTS, POLICY
 
 #: Most resources that are read for one filter or sort order, and most that are counted.
-MAX_SCANNED, MAX_COUNTED = 10_000, 100_000
+MAX_SCANNED, MAX_COUNTED = 5_000, 100_000
 DEFAULT_COUNT = 100
 
 _PARAMETERS = ("filter", "sortBy", "sortOrder", "startIndex", "count", "attributes", "excludedAttributes")

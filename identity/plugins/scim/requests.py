@@ -189,6 +189,9 @@ def _read_operations(members: dict[str, Any]) -> list[dict[str, Any]]:
         path, value = values.get("path"), values.get("value")
         if path is not None and (not isinstance(path, str) or len(path) > MAX_FILTER_LENGTH):
             raise InvalidPathException(detail=f"path must be a text of at most {MAX_FILTER_LENGTH} characters.")
+        if path is not None and "\\u" in path:
+            # An escape could stand for a character that cannot be stored.
+            raise InvalidPathException(detail="Write the characters of path as they are, without escapes.")
         if path is None or not path.strip():
             values.pop("path", None)
             _refuse_password(value if isinstance(value, dict) else {})

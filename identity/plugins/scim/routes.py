@@ -15,6 +15,8 @@ from identity.http.route_contexts import RouteContext, caller_context, organizat
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.plugins.scim.errors import ScimRefusal, build_error
 from identity.plugins.scim.kinds import USER_KIND
+from identity.plugins.scim.provisioning_page import ProvisioningPage
+from identity.plugins.scim.urls import console_path
 
 ROUTE, UNKNOWN_ROUTE = "scim", "scim.unknown"
 
@@ -38,6 +40,14 @@ def add_scim_routes(config: Configurator, namespace: RecordNamespace, *, verifie
         config.add_route(name, path, host="base", authenticate="bearer", factory=factory)
         config.add_view(handler, route_name=name, permission=ANY_MANAGER_PERMISSION)
     config.add_account_data("scim", export)
+    config.add_page(
+        "console.organizations.organization.scim",
+        console_path("{organization}") + "/scim",
+        ProvisioningPage,
+        permission="organization_manager.read",
+        authenticate="session",
+        factory=organization_context,
+    )
 
 
 def _refuse_unknown(context: RouteContext, request: Request) -> Response:

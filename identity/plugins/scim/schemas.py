@@ -40,7 +40,7 @@ MAX_BULK_OPERATIONS = 100
 #: As for every request to an API.
 MAX_PAYLOAD_SIZE = 64 * 1024
 #: Longest filter and longest path of a PATCH operation.
-MAX_FILTER_LENGTH = 2000
+MAX_FILTER_LENGTH = 1000
 
 #: What Microsoft Entra and Okta send besides the specification: unknown attributes, a ``remove`` with a value, and a
 #: path such as ``emails[type eq "work"].value`` for an entry that does not exist yet.

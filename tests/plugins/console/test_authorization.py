@@ -75,7 +75,6 @@ PAGES = {
     "group.write": (
         *below(ORGANIZATION, "groups/new"),
         *below(f"{ORGANIZATION}/users/selected", "add-to-group remove-from-group"),
-        *below(f"{ORGANIZATION}/service-users/selected", "add-to-group remove-from-group"),
         *below(GROUP, "deactivate delete edit grants/new managers/new members/new reactivate"),
         *below(GROUP_MEMBER, "delete edit"),
         *below(GROUP_GRANT, "delete edit"),
@@ -112,7 +111,7 @@ PAGES = {
         *below(ORGANIZATION, "domains/new"),
         *below(f"{ORGANIZATION}/domains/{{domain}}", "delete primary verify"),
     ),
-    "organization_manager.read": below(ORGANIZATION, "export"),
+    "organization_manager.read": below(ORGANIZATION, "export scim"),
     "organization_policy.write": below(ORGANIZATION, "policy/edit"),
     "project.create": below(ORGANIZATION, "projects/new"),
     "project.delete": below(PROJECT, "delete"),
@@ -131,6 +130,8 @@ PAGES = {
     "service_user.write": (
         *below(ORGANIZATION, "service-users/new"),
         *below(f"{ORGANIZATION}/service-users/selected", "deactivate reactivate"),
+        # They take group.write and service_user.read; a role with both has this one, too.
+        *below(f"{ORGANIZATION}/service-users/selected", "add-to-group remove-from-group"),
         *below(ROBOT, "deactivate edit reactivate keys/new keys/{key}/delete secrets/new secrets/{secret}/delete"),
         *below(f"{ROBOT}/personal-access-tokens", "new {token}/delete"),
     ),

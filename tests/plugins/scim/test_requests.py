@@ -64,6 +64,7 @@ def test_filters(scim: ScimClient) -> None:
         ('emails eq "ada@mail.example" or id eq "' + bob + '"', {ada, bob}),
         ('meta.created gt "2020-01-01T00:00:00Z"', {ada, bob}),
         ('externalId eq "none"', set()),
+        (r'userName eq "\u0000" or id eq "\ud800"', set()),
         (f'urn:ietf:params:scim:schemas:core:2.0:User:id eq "{ada}"', {ada}),
     ):
         assert set(scim.find("Users", scim_filter)) == found, scim_filter
@@ -103,6 +104,8 @@ def test_bulk_operations_refer_to_each_other(scim: ScimClient) -> None:
     answer = scim.ask("POST", "/Bulk", {"schemas": [BULK], "failOnErrors": 1, "Operations": operations[2:]})
     assert len(json.loads(answer.body)["Operations"]) == 1
     check_scim_error(scim.ask("POST", "/Bulk", {"Operations": [{}] * 101}), 413)
+    answer = scim.ask("POST", "/Bulk", {"Operations": [{"bulkId": [], "method": {}, "path": 7, "data": "bulkId:x"}]})
+    assert json.loads(answer.body)["Operations"][0]["status"] == "400"
 
 
 def test_errors_have_the_format_of_scim(world: World, scim: ScimClient) -> None:
