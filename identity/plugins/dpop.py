@@ -90,27 +90,38 @@ class DpopConstraint(SenderConstraint):
         memo = f"dpop {proof}"
         if memo in request.once:
             return str(request.once[memo])
-        nonce = context.services.form_tokens.issue(_PURPOSE, {}, self._plugin.settings.nonce_lifetime)
-        context.response_headers["DPoP-Nonce"] = nonce
         at_resource = access_token is not None
         try:
             thumbprint, claims = _verify_signature(proof)
             _check_claims(claims, request, context, access_token, self._plugin.settings)
-            self._check_nonce(claims, context)
+            issued_at = self._check_nonce(claims, context)
             self._use(thumbprint, claims, context)
         except _NonceMissing as problem:
-            raise UseDpopNonce(str(problem), nonce=nonce, at_resource=at_resource) from None
+            raise UseDpopNonce(str(problem), nonce=self._new_nonce(context), at_resource=at_resource) from None
         except _Refused as problem:
-            raise InvalidDpopProof(str(problem), nonce=nonce, at_resource=at_resource) from None
+            raise InvalidDpopProof(str(problem), nonce=self._new_nonce(context), at_resource=at_resource) from None
+        if issued_at is None or 2 * (context.now.timestamp() - issued_at) >= self._nonce_seconds:
+            context.response_headers["DPoP-Nonce"] = self._new_nonce(context)
         request.once[memo] = thumbprint
         return thumbprint
 
-    def _check_nonce(self, claims: Mapping[str, Any], context: Context) -> None:
+    @property
+    def _nonce_seconds(self) -> float:
+        return self._plugin.settings.nonce_lifetime.total_seconds()
+
+    def _new_nonce(self, context: Context) -> str:
+        content = {"iat": int(context.now.timestamp())}
+        return context.services.form_tokens.issue(_PURPOSE, content, self._plugin.settings.nonce_lifetime)
+
+    def _check_nonce(self, claims: Mapping[str, Any], context: Context) -> int | None:
+        """When the proof's nonce was issued; None without one. Raises _NonceMissing."""
         sent = claims.get("nonce")
         if sent is None and not self._plugin.settings.require_nonce:
-            return
-        if not isinstance(sent, str) or context.services.form_tokens.read(_PURPOSE, sent) is None:
+            return None
+        content = context.services.form_tokens.read(_PURPOSE, sent) if isinstance(sent, str) else None
+        if content is None:
             raise _NonceMissing("the DPoP proof needs the nonce of the header DPoP-Nonce")
+        return int(content["iat"])
 
     def _use(self, thumbprint: str, claims: Mapping[str, Any], context: Context) -> None:
         """Record the proof, so that it counts once on all nodes, whatever becomes of the request."""
