@@ -205,7 +205,7 @@ def test_session_end_ends_pending_sign_in(world: World, stage: str, end: str, ta
     waiting.open(f"/oauth/v2/authorize/{_request_of(waiting)}")
     assert waiting.external_redirect is None
     assert not waiting.session_cookies - before
-    if end in {"removed", "organization removed"} and "chosen" not in stage:
+    if end == "organization removed" and "chosen" not in stage:
         assert waiting.page.status_int == 404
     else:
         assert waiting.sign_in_step in {"", "password", "accounts"}, waiting.page

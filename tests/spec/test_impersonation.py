@@ -345,7 +345,14 @@ OPEN_TO_READING = {
     # The account's profile instead, because these take a form.
     *("account.profile.email", "account.switch", "impersonation.end", "pages.theme"),
     # Leaving.
-    *("account.leaving", "sign_out", "signed_out", "protocol.end_session", "protocol.end_session.resume"),
+    *(
+        "account.leaving",
+        "sign_out",
+        "signed_out",
+        "signed_out.applications",
+        "protocol.end_session",
+        "protocol.end_session.resume",
+    ),
     # Pages and documents that are the same for everyone.
     *("email.confirmed", "password.changed", "password.reset", "password.reset.sent", "healthz", "readyz"),
     *("management.browse", "management.openapi", "protocol.keys", "protocol.metadata"),

@@ -26,7 +26,7 @@ from identity.services.policies import INSTANCE_OWNER_ID as OF_INSTANCE
 from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
-from identity.testing.service_test_client import JWT_BEARER
+from identity.testing.service_test_client import JWT_BEARER, TOKEN_EXCHANGE
 from identity.testing.world import World
 from tests.plugins.device_authorization.device import DEVICE_CODE, Device, decide
 from tests.plugins.login.conftest import LoginUser
@@ -76,7 +76,7 @@ def make_scenario(world: World) -> PolicyMatrixScenario:
         response_types=[
             response_type.value for response_type in world.identity.protocol_registry.response_types.values()
         ],
-        grant_types=("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE),
+        grant_types=("authorization_code", "refresh_token", "client_credentials", DEVICE_CODE, TOKEN_EXCHANGE),
         consent=ConsentRule.WHEN_FOREIGN,
     )
     browser, remembered = Browser(world), Browser(world)
@@ -130,12 +130,23 @@ def by_client_credentials(scene: PolicyMatrixScenario) -> str:
     return answered(scene.world.post_token_request(scene.party.credentials, form))
 
 
+def by_token_exchange(scene: PolicyMatrixScenario) -> str:
+    """The application exchanges its own token."""
+    form = {
+        "grant_type": TOKEN_EXCHANGE,
+        "subject_token": scene.tokens.access_token,
+        "subject_token_type": "urn:ietf:params:oauth:token-type:access_token",
+    }
+    return answered(scene.world.post_token_request(scene.party.credentials, form))
+
+
 #: Checks by grant type.
 GRANTS: Mapping[str, Callable[[PolicyMatrixScenario], str]] = {
     "authorization_code": lambda scene: answered(scene.party.redeem(scene.code, scene.request)),
     "refresh_token": lambda scene: answered(scene.party.refresh(scene.tokens.refresh_token)),
     "client_credentials": by_client_credentials,
     DEVICE_CODE: lambda scene: answered(scene.device.poll()),
+    TOKEN_EXCHANGE: by_token_exchange,
     JWT_BEARER: lambda scene: answered(scene.world.make_service_user_program(scene.organization).request_token()),
 }
 
@@ -292,6 +303,7 @@ TABLE: Mapping[str, PolicyMatrixRow] = {
         {
             "authorization_code": "invalid_grant",
             DEVICE_CODE: "invalid_grant",
+            TOKEN_EXCHANGE: "invalid_grant",
             "refresh_token": "invalid_grant",
             "management API": "401",
             "password": "factors/new",
@@ -326,6 +338,7 @@ TABLE: Mapping[str, PolicyMatrixRow] = {
         {
             "authorization_code": "invalid_grant",
             DEVICE_CODE: "invalid_grant",
+            TOKEN_EXCHANGE: "invalid_grant",
             "refresh_token": "invalid_grant",
             "password": "consent",
             "password of a manager": "consent",
