@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -105,6 +106,7 @@ def test_application_gets_tokens_by_its_algorithm(world: World, algorithm: str) 
         id_token_signed_response_alg=algorithm,
         userinfo_signed_response_alg=algorithm,
         access_token_type=TokenFormat.JWT,
+        backchannel_logout_uri="https://app.example/logout",
     )
     browser = Browser(world)
     browser.start_session(world.make_human_user())
@@ -118,6 +120,11 @@ def test_application_gets_tokens_by_its_algorithm(world: World, algorithm: str) 
     assert answer.content_type == "application/jwt"
     claims = verified(world, answer.text, algorithm)
     assert (claims["iss"], claims["aud"], claims["sub"]) == (world.issuer, party.client_id, id_token["sub"])
+    about = {"client_id": party.client_id, "sub": id_token["sub"], "sid": id_token["sid"]}
+    with world.read_only_services() as services:
+        delivery = world.identity.process_state.deliveries["back-channel logout"]
+        message = json.loads(delivery.prepare(json.dumps(about).encode(), services) or b"{}")
+    assert verified(world, message["logout_token"], algorithm)["sid"] == id_token["sid"]
     hint = {"id_token_hint": members["id_token"], "prompt": "none"}
     again = party.open_request(browser, **hint)
     assert "code" in dict(party.read_response(browser.page, again, "query"))
