@@ -8,6 +8,7 @@ from identity.cli.command_context import CommandError, add_ini_arguments, open_a
 from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
+    from identity.domain.signing_keys import WithdrawalImpact
     from identity.services.signing_keys import SigningKeyState
 
 _ALL_KEYS = "all"
@@ -28,10 +29,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="stop publishing and accepting a compromised key at once; a new key signs"
         " in place of the active one; may be given several times; all withdraws every key",
     )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="with --withdraw: say what would end, and change nothing"
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Announce the next signing key unless one is announced already; or withdraw keys."""
+    if arguments.dry_run and not arguments.withdraw:
+        raise CommandError("--dry-run is for --withdraw.")
     return _withdraw_keys(arguments) if arguments.withdraw else _rotate_key(arguments)
 
 
@@ -58,15 +64,30 @@ def _withdraw_keys(arguments: Namespace) -> int:
 
         with identity.transaction() as services:
             chosen = _select_key_ids(arguments.withdraw, services.signing_keys.list_key_states())
-            new = services.signing_keys.withdraw(chosen)
-    for key_id in chosen:
-        print(f"The signing key {key_id} is withdrawn.")
+            impacts = [services.signing_keys.withdrawal_impact(key_id) for key_id in chosen]
+            new = () if arguments.dry_run else services.signing_keys.withdraw(chosen)
+    for impact in impacts:
+        verb = "would be" if arguments.dry_run else "is"
+        print(f"The signing key {impact.key.id} ({impact.key.algorithm}) {verb} withdrawn.")
+        print(f"  {_describe_impact(impact)}")
+    if arguments.dry_run:
+        print("Nothing was changed.")
+        return 0
     for key in new:
         print(f"The new signing key {key.id} signs from now on.")
     if not new:
         print("The active signing key goes on signing.")
     print(f"Every process follows within {CACHE_AGE.seconds} seconds, clients when they fetch the key list again.")
     return 0
+
+
+def _describe_impact(impact: "WithdrawalImpact") -> str:
+    number = f"{'' if impact.is_exact else 'more than '}{impact.live_tokens}"
+    return (
+        f"The service refuses the JWT access tokens that it signed, of {number} issued while it was active, and its ID"
+        f" tokens as hints. Others may accept both until {impact.accepted_until:%Y-%m-%d %H:%M:%S} UTC, longer if they"
+        " ignore the age of the key list."
+    )
 
 
 def _select_key_ids(requested: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:

@@ -31,6 +31,18 @@ class SigningKey:
     retired_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawalImpact:
+    """What ends with a withdrawn key. ``live_tokens`` are JWT access tokens that were issued while it was active, so at
+    most as many were signed by it; without ``is_exact`` there are more. Others may accept what it signed until
+    ``accepted_until``, when their copy of the JWKS must end."""
+
+    key: SigningKey
+    live_tokens: int
+    is_exact: bool
+    accepted_until: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class KeySchedule:
     """The signing keys of one algorithm and their states at any time; every node derives the same."""

@@ -10,10 +10,11 @@ from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, Unverifie
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
 from identity.crypto.signature_keys import InvalidKey, PrivateKey, PublicKey
+from identity.domain.deletion_impact import MAX_COUNTED_OBJECTS
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.signature_algorithms import SignatureAlgorithm
-from identity.domain.signing_keys import KeySchedules, KeyState, SigningKey
+from identity.domain.signing_keys import KeySchedules, KeyState, SigningKey, WithdrawalImpact
 from identity.log_formatters import RepeatedMessageFilter
 from identity.services.base import ReadSessionFactory, Service
 from identity.storage.backend import Storage
@@ -316,6 +317,20 @@ class SigningKeyService(Service):
         for key in withdrawn:
             self._record("signing_key.withdrawn", key)
         return tuple(new)
+
+    def withdrawal_impact(self, key_id: str) -> WithdrawalImpact:
+        """What would end if the key were withdrawn now. Raises NotFound."""
+        schedule = self._ring.load_schedule(self._storage, self._now)
+        key = self._require_found(schedule.find(key_id), "signing key", key_id)
+        retires_at = schedule.by_algorithm[key.algorithm].retires_at(key)
+        until = self._now + timedelta(seconds=1) if retires_at is None else retires_at
+        count = self._storage.tokens.count_live_jwts(key.active_at, until, self._now, MAX_COUNTED_OBJECTS + 1)
+        return WithdrawalImpact(
+            key=key,
+            live_tokens=min(count, MAX_COUNTED_OBJECTS),
+            is_exact=count <= MAX_COUNTED_OBJECTS,
+            accepted_until=self._now + self._settings.jwks_max_age,
+        )
 
     def _delete_unpublished(self, schedule: KeySchedules, key_id: str) -> SigningKey:
         key = self._require_found(schedule.find(key_id), "signing key", key_id)

@@ -150,10 +150,21 @@ class TestWithdraw:
         [second] = stored.signing_keys.list_all()
         assert second.id != first.id
         assert second.active_at <= datetime.now(UTC)
-        assert ran.out == (
-            f"The signing key {first.id} is withdrawn.\nThe new signing key {second.id} signs from now on.\n"
-            "Every process follows within 5 seconds, clients when they fetch the key list again.\n"
-        )
+        withdrawn, impact, *after = ran.out.splitlines()
+        assert withdrawn == f"The signing key {first.id} (RS256) is withdrawn."
+        assert "of 0 issued while it was active" in impact
+        assert after == [
+            f"The new signing key {second.id} signs from now on.",
+            "Every process follows within 5 seconds, clients when they fetch the key list again.",
+        ]
+
+    def test_dry_run_says_what_would_end_and_changes_nothing(self, on_data, stored):
+        keys = stored.signing_keys.list_all()
+        ran = on_data("rotate-keys", "--withdraw", "all", "--dry-run")
+        assert f"{keys[0].id} (RS256) would be withdrawn." in ran.out
+        assert ran.out.endswith("Nothing was changed.\n")
+        assert on_data("rotate-keys", "--dry-run").status == 1
+        assert stored.signing_keys.list_all() == keys
 
     def test_inactive_key_is_withdrawn_individually_or_with_all(self, on_data, stored):
         [first] = stored.signing_keys.list_all()

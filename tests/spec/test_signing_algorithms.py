@@ -207,6 +207,8 @@ def test_withdrawal_replaces_only_the_key_of_its_algorithm(world: World) -> None
     choose(robot, "ES256")
     token = check_token_response(robot.request_token())["access_token"]
     [elliptic] = [state.key for state in keys.list_key_states() if state.key.algorithm == "ES256"]
+    impact = keys.withdrawal_impact(elliptic.id)
+    assert (impact.live_tokens, impact.is_exact) == (1, True)
     [new] = keys.withdraw([elliptic.id])
     assert new.algorithm == "ES256"
     assert sorted(published(world)) == sorted(ALL.split())

@@ -11,7 +11,7 @@ import pytest
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import AccessToken, PresentedAccessToken
-from identity.domain.users import Subject
+from identity.domain.users import Subject, TokenFormat
 from identity.storage.backend import Storage
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
@@ -127,6 +127,22 @@ class TokenContract(ContractBase):
         assert on.find_stored(token) == replace(token, revoked_at=NOW)
         assert not self.issued(on, token).is_live(NOW)
         assert on.unchanged(access_token, on.family) == [access_token, on.family]
+
+    def test_access_tokens_that_are_live_jwts_are_counted_by_issue_date(self, on: StorageHarness) -> None:
+        jwt: dict[str, Any] = {"format": TokenFormat.JWT, "issued_at": NOW, "expires_at": NOW + 9 * SECOND}
+        on.store(
+            make.access_token(**jwt),
+            make.access_token(**{**jwt, "issued_at": NOW + SECOND}),
+            make.access_token(**{**jwt, "issued_at": NOW + 2 * SECOND}),
+            make.access_token(**{**jwt, "issued_at": NOW - SECOND}),
+            make.access_token(**{**jwt, "expires_at": NOW + SECOND}),
+            make.access_token(**{**jwt, "revoked_at": NOW}),
+            make.access_token(**{**jwt, "format": TokenFormat.OPAQUE}),
+        )
+        count = on.read.tokens.count_live_jwts
+        assert count(NOW, NOW + 2 * SECOND, NOW + SECOND, 10) == 2
+        assert count(NOW, NOW + 2 * SECOND, NOW + SECOND, 1) == 1
+        assert count(NOW, NOW, NOW, 10) == 0
 
     @pytest.mark.parametrize(
         "parent",

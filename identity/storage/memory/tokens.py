@@ -15,6 +15,7 @@ from identity.domain.tokens import (
     TokenFamily,
     connected_applications,
 )
+from identity.domain.users import TokenFormat
 from identity.storage.errors import AlreadyUsed, RowNotFound
 from identity.storage.memory.applications import find_client
 from identity.storage.memory.entity_store import MemoryStore
@@ -64,6 +65,16 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             acr="" if family is None else family.acr,
             authenticated_at=None if family is None else family.authenticated_at,
         )
+
+    def count_live_jwts(self, since: datetime, until: datetime, now: datetime, limit: int) -> int:
+        live = sum(
+            token.format is TokenFormat.JWT
+            and since <= token.issued_at < until
+            and token.revoked_at is None
+            and now < token.expires_at
+            for token in self._tables.access_tokens
+        )
+        return min(live, limit)
 
     def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
         token = self._tables.access_tokens.find(digest)

@@ -46,6 +46,11 @@ class TokenStore(ABC):
         ``session_ended`` is True for a session that has ended, False for one that was purged."""
 
     @abstractmethod
+    def count_live_jwts(self, since: datetime, until: datetime, now: datetime, limit: int) -> int:
+        """Number of JWTs issued from ``since`` on and before ``until`` that are neither expired nor revoked; at most
+        ``limit`` are counted."""
+
+    @abstractmethod
     def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
         """Revoke one access token; a revoked one keeps its time, an unknown one is ignored."""
 

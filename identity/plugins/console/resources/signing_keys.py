@@ -9,6 +9,7 @@ from pyramid.response import Response
 from identity.api.plugins import Settings
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.messages import ngettext_lazy
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.signing_keys import KeyState
 from identity.pages.forms import Form
@@ -157,10 +158,19 @@ class RotateSigningKeyPage(ConsoleFormPage):
 
 
 def _withdrawal_impact(page: ConsolePage, state: SigningKeyState) -> Sequence[str]:
+    impact = page.services.signing_keys.withdrawal_impact(state.key.id)
+    live = ngettext_lazy(
+        "At most {n} live JWT access token was signed with it.",
+        "At most {n} live JWT access tokens were signed with it.",
+        impact.live_tokens,
+    )
+    if not impact.is_exact:
+        live = _("More than {n} live JWT access tokens were issued while it was active.", n=impact.live_tokens)
     return [
-        _("Key id: {id}", id=state.key.id),
+        _("Key id: {id}", id=f"{state.key.id} ({state.key.algorithm})"),
         _("Do this if the private key may be compromised. It cannot be undone."),
         _("Tokens it signed are refused here at once, and by applications as soon as they fetch the keys again."),
+        live,
         _("A new key signs from now on.") if state.state is KeyState.ACTIVE else "",
     ]
 

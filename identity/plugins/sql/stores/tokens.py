@@ -18,6 +18,7 @@ from identity.domain.tokens import (
     TokenFamily,
     connected_applications,
 )
+from identity.domain.users import TokenFormat
 from identity.plugins.sql.column_codecs import datetime_from_seconds, seconds_from_datetime, split_values
 from identity.plugins.sql.dialect_statements import UpdateWithInserts, Upsert
 from identity.plugins.sql.query_batching import BatchedLookup
@@ -229,6 +230,17 @@ class SqlTokenStore(SqlStore, TokenStore):
 
     def find_access_token(self, digest: bytes) -> PresentedAccessToken | None:
         return self._fetch_value(_read_access_token, _FIND_ACCESS_TOKEN, {"token": digest})
+
+    def count_live_jwts(self, since: datetime, until: datetime, now: datetime, limit: int) -> int:
+        rows = select(access.c.digest).where(
+            access.c.expires_at > seconds_from_datetime(now),
+            access.c.issued_at >= seconds_from_datetime(since),
+            access.c.issued_at < seconds_from_datetime(until),
+            access.c.format == TokenFormat.JWT.value,
+            access.c.revoked_at.is_(None),
+        )
+        [[count]] = self._execute_select(select(func.count()).select_from(rows.limit(limit).subquery()), None)
+        return int(count)
 
     def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
         self._execute(_REVOKE_ACCESS_TOKEN, {"token": digest, "at": seconds_from_datetime(revoked_at)})
