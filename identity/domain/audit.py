@@ -87,7 +87,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
             *("secret_rotated", "secret_retired", "tested", "resent"),
         ),
         "linked_identity": ("added", "removed"),
-        "device": ("approved", "denied"),
+        "device": ("approved", "denied", "disconnected"),
         "consent": ("given", "refused", "withdrawn"),
         "branding": ("changed",),
         "client_secret": ("added", "removed"),

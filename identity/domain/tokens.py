@@ -19,7 +19,8 @@ class TokenFamily:
     A token is live only while its family is: revoking the family also revokes tokens that are being written at that
     moment. ``methods`` are the user's authentication methods at ``authenticated_at`` (RFC 8176), ``acr`` their
     class. The claims are those that the client requested individually (OpenID Connect Core §5.5). ``impersonator_id``
-    is the manager who was signed in as the user; then no token outlives ``ends_at``."""
+    is the manager who was signed in as the user; then no token outlives ``ends_at``. ``device_address`` is the network
+    address of the device that the user signed in on by a code; None for any other sign-in."""
 
     id: str
     user_id: str
@@ -36,6 +37,7 @@ class TokenFamily:
     id_token_claims: tuple[str, ...] = ()
     revoked_at: datetime | None = None
     impersonator_id: str | None = None
+    device_address: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,16 +175,29 @@ class PresentedRefreshToken:
     session_ended: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectedDevice:
+    """A device on which a user signed in by a code, and the network address that it had then; the id is that of the
+    token family."""
+
+    id: str
+    address: str
+    since: datetime
+    last_used_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectedApplication:
     """What an application holds of a user: all its live families together, and the user's consent. ``scope`` is the
-    union of their scopes, ``last_used_at`` the last time it got a token or a consent."""
+    union of their scopes, ``last_used_at`` the last time it got a token or a consent, ``devices`` are the devices among
+    them, first one first."""
 
     client: ApplicationClient
     scope: tuple[str, ...]
     offline: bool
     since: datetime
     last_used_at: datetime
+    devices: tuple[ConnectedDevice, ...] = ()
 
 
 def merge_consent(
@@ -215,6 +230,13 @@ def connected_applications(
             offline=any(family.offline for family, _, _ in members),
             since=min(family.started_at for family, _, _ in members),
             last_used_at=max(used_at for _, _, used_at in members),
+            devices=tuple(
+                ConnectedDevice(
+                    id=family.id, address=family.device_address, since=family.started_at, last_used_at=used_at
+                )
+                for family, _, used_at in members
+                if family.device_address is not None
+            ),
         )
         for _, members in sorted(of_client.items())
     ]

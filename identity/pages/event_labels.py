@@ -282,6 +282,7 @@ _EVENTS = {
     "linked_identity.removed": (gettext_lazy("External account unlinked"), gettext_lazy("The account is unlinked.")),
     "device.approved": (gettext_lazy("Sign-in on a device approved"), ""),
     "device.denied": (gettext_lazy("Sign-in on a device denied"), ""),
+    "device.disconnected": (gettext_lazy("Device disconnected"), gettext_lazy("The device is disconnected.")),
     "consent.given": (gettext_lazy("Application access allowed"), ""),
     "consent.refused": (gettext_lazy("Application access denied"), ""),
     "consent.withdrawn": (

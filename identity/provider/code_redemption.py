@@ -68,13 +68,21 @@ class CodeGrantType(GrantType):
         return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
 
     @staticmethod
-    def store_code(summary: ConsentSummary, digest: bytes, expires_at: datetime, context: Context) -> None:
-        """Store the code with this digest. No redirect URI fits it, so the grant ``authorization_code`` refuses it."""
+    def store_code(
+        summary: ConsentSummary,
+        digest: bytes,
+        expires_at: datetime,
+        context: Context,
+        *,
+        device_address: str | None = None,
+    ) -> None:
+        """Store the code with this digest, of a device with this network address. No redirect URI fits it, so the grant
+        ``authorization_code`` refuses it."""
         authorization, granted = summary.authorization, summary.granted
         _, code = new_code(authorization, granted, context, redirect_uri="", code_challenge=None)
         family = new_family(authorization, granted, context)
         context.services.tokens.store_family(
-            replace(family, ends_at=family.ends_at + (expires_at - context.now)),
+            replace(family, ends_at=family.ends_at + (expires_at - context.now), device_address=device_address),
             replace(code, digest=digest, expires_at=expires_at),
         )
 

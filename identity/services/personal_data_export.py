@@ -137,6 +137,9 @@ def _connection(connection: ConnectedApplication) -> dict[str, Any]:
         "offline": connection.offline,
         "since": to_json_value(connection.since),
         "last_used_at": to_json_value(connection.last_used_at),
+        "devices": [
+            {"network_address": device.address, "since": to_json_value(device.since)} for device in connection.devices
+        ],
     }
 
 

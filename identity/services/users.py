@@ -361,6 +361,26 @@ class UserService(DeactivatableEntityService[HumanUser]):
                 holders[client.id] = merge_consent(consent, client, holders.get(client.id))
         return tuple(sorted(holders.values(), key=lambda application: application.last_used_at, reverse=True))
 
+    def disconnect_device(self, subject: Subject, device_id: str) -> None:
+        """Revoke the tokens of one of the person's devices; the application stays connected otherwise. Raises
+        NotFound."""
+        connected_applications = self.list_connected_applications(subject.user.id)
+        client_id = next(
+            (item.client.id for item in connected_applications for device in item.devices if device.id == device_id),
+            None,
+        )
+        if client_id is None:
+            raise NotFound("device", device_id)
+        self._storage.tokens.revoke_family(device_id, self._now)
+        with self._audit.acting_as(subject.user.id):
+            self._audit.record(
+                "device.disconnected",
+                kind="application",
+                id=client_id,
+                organization_id=subject.organization.id,
+                detail={"user_id": subject.user.id, "device_id": device_id},
+            )
+
     def disconnect_application(self, subject: Subject, client_id: str) -> None:
         """Revoke an application's tokens and consent of the person. Raises NotFound if there is neither."""
         withdrawn = self._consents.withdraw_consent(subject, client_id)

@@ -153,7 +153,7 @@ class ConfirmDevicePage(_DevicePage):
             services.consents.grant_consent(subject, client, summary.granted.values)
         ends_at = max(request.expires_at, context.now + context.settings.authorization_code_lifetime)
         self._record("device.approved", request, client, scope=list(summary.granted.values))
-        CodeGrantType.store_code(summary, request.digest, ends_at, context)
+        CodeGrantType.store_code(summary, request.digest, ends_at, context, device_address=request.address)
         return self.redirect(f"{PAGE_PATH}/approved")
 
     def _summarize(self, request: DeviceRequest, client: ApplicationClient) -> Any:

@@ -236,6 +236,37 @@ def test_decisions_are_audited(world: World, device: Device) -> None:
     assert {event.detail["device_address"] for event in events} == {device.address}
 
 
+def test_person_disconnects_one_of_two_devices(world: World, device: Device) -> None:
+    browser = signed_in_browser(world)
+    other = Device(world, device.client)
+    for each in (device, other):
+        decide(browser, each.start("openid offline_access"))
+    tokens, other_tokens = (check_token_response(each.poll()) for each in (device, other))
+    browser.open("/account/applications")
+    assert device.address in browser.page.text
+    (form,) = (item for item in browser.page.forms.values() if device.address in item.text)
+    signed_in_browser(world).open("/account/applications")
+    browser.submit(form=form.id or next(key for key, item in browser.page.forms.items() if item is form))
+    assert "The device is disconnected." in browser.page.text
+    assert device.address not in browser.page.html.main.get_text()
+    check_oauth_error(world.refresh(tokens["refresh_token"], device.client), "invalid_grant")
+    check_token_response(world.refresh(other_tokens["refresh_token"], device.client))
+
+
+def test_devices_of_others_are_404(world: World, device: Device) -> None:
+    browser, stranger = signed_in_browser(world), signed_in_browser(world)
+    decide(browser, device.start("openid offline_access"))
+    tokens = check_token_response(device.poll())
+    browser.open("/account/applications")
+    (form,) = (item for item in browser.page.forms.values() if device.address in item.text)
+    decide(stranger, Device(world, device.client).start("openid offline_access"))
+    stranger.open("/account/applications")
+    token = next(iter(stranger.page.forms.values()))["csrf_token"].value
+    sent = {"device": form["device"].value, "csrf_token": token}
+    assert stranger.post_form("/account/applications", sent, initiator=stranger.login_url).status_int == 404
+    check_token_response(world.refresh(tokens["refresh_token"], device.client))
+
+
 @pytest.mark.thorough
 def test_one_of_many_polls_gets_tokens(world: World, device: Device) -> None:
     """Security 5.2: a hundred at once."""

@@ -54,6 +54,7 @@ _FLASH_MESSAGES = {
     "browser.forgotten": gettext_lazy("The browser is asked again."),
     "session.ended": gettext_lazy("Signed out."),
     "consent.withdrawn": gettext_lazy("The application is disconnected."),
+    "device.disconnected": gettext_lazy("The device is disconnected."),
     "application.disconnected": gettext_lazy("The application is disconnected."),
 }
 

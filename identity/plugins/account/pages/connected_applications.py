@@ -10,6 +10,8 @@ from identity.api.grants import AudienceScope, ConnectedApplication
 from identity.api.pages import Form, FormPage, ScopeDescriptions
 from identity.plugins.account.pages.account_page import APPLICATIONS_PATH, AccountPage
 
+_DEVICE_FIELD = "device"
+
 
 class _ConnectionsPage(AccountPage):
     section = APPLICATIONS_PATH
@@ -22,12 +24,19 @@ class _ConnectionsPage(AccountPage):
         return connected_applications
 
 
-class ConnectedApplicationsPage(_ConnectionsPage):
+class ConnectedApplicationsPage(_ConnectionsPage, FormPage):
+    """One row per application, and below it each of its devices with a button that disconnects it alone."""
+
     template = "account/connected_applications.html"
 
     def template_variables(self) -> Mapping[str, object]:
         """Each connection with what the application receives, and whether it may act as a manager."""
         return {"rows": [(item, self._received(item), self._has_manager_access(item)) for item in self.connections()]}
+
+    def submit(self, form: Form) -> Response:
+        """Disconnect a device. Raises NotFound for a device of another user."""
+        self.request.services.users.disconnect_device(self.subject, form.text(_DEVICE_FIELD))
+        return self.redirect(self.path_with_flash(APPLICATIONS_PATH))
 
     def _received(self, connection: ConnectedApplication) -> Markup:
         project = connection.client.project.name

@@ -136,6 +136,17 @@ def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableS
                 page.row_buttons(path, name, remove=_("Disconnect …"), change=False) if may_end else "",
             )
         )
+        rows.extend(
+            (
+                page.translator.gettext(
+                    "Device at {address}", address=device.address or page.translator.gettext("Unknown")
+                ),
+                ui.when(device.since, clock=True),
+                ui.ago(device.last_used_at),
+                "",
+            )
+            for device in connection.devices
+        )
     return TableSection(
         "connections",
         _("Applications"),

@@ -9,9 +9,18 @@ from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import DateTime, Representation
 
 
+class ConnectedDeviceRepresentation(Representation):
+    """A device on which the person signed in by a code, and its network address at that time."""
+
+    id: str
+    address: str
+    since: DateTime
+    last_used_at: DateTime
+
+
 class ConnectedApplicationRepresentation(Representation):
     """The access of an application to a person's account, and what the person agreed to; the id is the client id.
-    `offline` if it stays connected without a session.
+    `offline` if it stays connected without a session. `devices` are those that the person signed in on by a code.
     """
 
     id: str
@@ -21,13 +30,18 @@ class ConnectedApplicationRepresentation(Representation):
     offline: bool
     since: DateTime
     last_used_at: DateTime
+    devices: tuple[ConnectedDeviceRepresentation, ...]
 
 
 def _represent(_call: OperationCall[Any], connected: ConnectedApplication) -> ConnectedApplicationRepresentation:
     client = connected.client
     name, organization = client.application.name, client.organization.name
     return ConnectedApplicationRepresentation.from_value(
-        connected, id=client.id, application=name, organization=organization
+        connected,
+        id=client.id,
+        application=name,
+        organization=organization,
+        devices=tuple(map(ConnectedDeviceRepresentation.from_value, connected.devices)),
     )
 
 
