@@ -51,7 +51,7 @@ HANDED_OVER = {
     "sessions": {"Session"},
     "settings": {"SmtpSettings"},
     "tables": {"MemoryTables"},
-    "tokens": {"TokenFamily"},
+    "tokens": {"ConnectedDevice", "TokenFamily"},
     "translation": {"MessageCatalog"},
     "users": {"Address", "InitialCredential", "TokenFormat"},
     "webhooks": {"Webhook"},

@@ -239,13 +239,12 @@ def test_decisions_are_audited(world: World, device: Device) -> None:
 def test_person_disconnects_one_of_two_devices(world: World, device: Device) -> None:
     browser = signed_in_browser(world)
     other = Device(world, device.client)
-    for each in (device, other):
-        decide(browser, each.start("openid offline_access"))
-    tokens, other_tokens = (check_token_response(each.poll()) for each in (device, other))
+    for item in (device, other):
+        decide(browser, item.start("openid offline_access"))
+    tokens, other_tokens = check_token_response(device.poll()), check_token_response(other.poll())
     browser.open("/account/applications")
     assert device.address in browser.page.text
     (form,) = (item for item in browser.page.forms.values() if device.address in item.text)
-    signed_in_browser(world).open("/account/applications")
     browser.submit(form=form.id or next(key for key, item in browser.page.forms.items() if item is form))
     assert "The device is disconnected." in browser.page.text
     assert device.address not in browser.page.html.main.get_text()

@@ -13,8 +13,9 @@ SCHEMA_NAMES = """
     ChangeAddress ChangeApplication ChangeAttribute ChangeAttributeMapping ChangeBranding ChangeGroup
     ChangeGroupGrant ChangeGroupManager ChangeGroupMapping ChangeGroupMember ChangeHumanUser ChangeMailServer
     ChangeMailTexts ChangeManager ChangeOrganization ChangePolicy ChangeProject ChangeProjectGrant ChangeProjectRole
-    ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook CheckResult Claim ClientTokens Connection
-    ConnectionList ConsentDefault ConsentRule CreateAttribute CreateOrganization CreateProject CreateServiceUser
+    ChangeServiceUser ChangeUpstreamProvider ChangeUserGrant ChangeWebhook CheckResult Claim ClientTokens
+    ConnectedDevice Connection ConnectionList ConsentDefault ConsentRule CreateAttribute CreateOrganization
+    CreateProject CreateServiceUser
     CreateUpstreamProvider CreateWebhook DailyFigures DatabaseFacts DeliveryProblem DescribedApplication
     DescribedAttribute DescribedAttributeMapping DescribedDirectory DescribedGroup DescribedGroupGrant
     DescribedGroupManager DescribedGroupMapping DescribedGroupMember DescribedKey DescribedManager
