@@ -79,6 +79,7 @@ class IdentityApplication:
         self.observers = extension_registry.collect_observers(self.plugin_host)
         instrumentation.add_observers(self.observers)
         self.mailer.load = self._load_mail_server
+        self.process_state.open_transaction = self._storage_transaction
         self.senders = {
             kind: self._create_outbox_sender(delivery) for kind, delivery in self.process_state.deliveries.items()
         }
@@ -185,6 +186,12 @@ class IdentityApplication:
         self.after_commit(services)
 
     @contextmanager
+    def _storage_transaction(self) -> Iterator[Storage]:
+        transactions = ExplicitTransactionManager()
+        with transactions:
+            yield self.backend.join_transaction(transactions)
+
+    @contextmanager
     def read_session(self, actor: Actor = OPERATOR) -> Iterator[Services]:
         with ExitStack() as stack:
             yield self.create_services(lambda: stack.enter_context(self.backend.read_session()), actor)
@@ -281,4 +288,5 @@ class IdentityApplication:
             except Exception:
                 log.exception("%s could not be written", name)
         self.process_state.hasher.close()
+        self.process_state.key_sets.close()
         self.backend.close()

@@ -24,6 +24,8 @@ from identity.domain.names import name_key
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.domain_verification import DomainVerifier
 from identity.ini_file import QUIET_VARIABLE, apply_variables, read_server_settings, save_last_run
+from identity.key_sets import KeySetClient
+from identity.outbound_http import OutboundHttpClient
 from identity.password_hashing import PasswordHasher
 from identity.plugin_host import PluginError, PluginHost
 from identity.provider.endpoints import metadata
@@ -90,6 +92,11 @@ def create_application(
             key_ring=ring,
             sealer=sealer,
             hasher=hasher,
+            key_sets=KeySetClient(
+                OutboundHttpClient(
+                    networks=OutboundHttpClient.parse_networks(core.allowed_networks), bounds_name_lookups=True
+                )
+            ),
             manager_roles=extension_registry.collect_manager_roles(host),
             deny_hook=extension_registry.combine_deny_hooks(host),
             capabilities=extension_registry.build_capabilities(host, protocol),

@@ -71,6 +71,9 @@ def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
         client_authentication_methods=host.extensions_by_name(
             "identity_client_authentication_methods", lambda item: str(item.name), "client authentication"
         ),
+        assertion_verifiers=host.extensions_by_name(
+            "identity_assertion_verifiers", lambda item: str(item.name), "assertion verifier"
+        ),
         directories=host.extensions_by_name("identity_directories", lambda item: str(item.name), "directory"),
         logout_handlers=host.extensions_by_name(
             "identity_logout_handlers", lambda item: str(item.name), "way to sign out"

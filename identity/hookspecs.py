@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from identity.domain.users import User
     from identity.extension_points import CliCommand, ServicesFactory, ServingProcess, SystemCheck
     from identity.instrumentation import InstrumentationObserver
+    from identity.provider.assertion_verifier import AssertionVerifier
     from identity.provider.authorization_request_source import AuthorizationRequestSource
     from identity.provider.client_authentication import ClientAuthenticationMethod
     from identity.provider.directory import Directory
@@ -179,6 +180,21 @@ def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
         @hookimpl
         def identity_grant_types(self):
             return [JwtBearerGrant(self.settings)]
+    """
+
+
+@hookspec
+def identity_assertion_verifiers() -> Iterable[AssertionVerifier]:  # type: ignore[empty-body]
+    """Offer verifiers of assertions that outside issuers sign, for the JWT bearer grant.
+
+    Called once at start. Returns AssertionVerifier objects. For each assertion the first one that accepts it decides;
+    those that none accepts are verified with the keys of service users. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_assertion_verifiers(self):
+            return [WorkloadTokenVerifier(self.settings.max_token_lifetime)]
     """
 
 

@@ -42,10 +42,11 @@ class ForbiddenDestination(OSError):
 
 @dataclass(frozen=True, slots=True)
 class OutboundResponse:
-    """Status and the beginning of the body."""
+    """Status, the beginning of the body, and the header Cache-Control."""
 
     status: int
     body: bytes = field(repr=False)
+    cache_control: str = ""
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
@@ -152,7 +153,7 @@ class OutboundHttpClient:
             body = answer.read(MAX_RESPONSE_BYTES)
         # A response that was cut off can look complete.
         _remaining_seconds(ends_at)
-        return OutboundResponse(answer.status, body)
+        return OutboundResponse(answer.status, body, answer.getheader("Cache-Control", ""))
 
     def connect(self, host: str, port: int) -> socket.socket:
         """A connection to an allowed address of the host, for another protocol. Raises ForbiddenDestination, other

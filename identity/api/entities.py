@@ -3,6 +3,7 @@
 from identity.domain.applications import Application, ApplicationClient
 from identity.domain.email_addresses import email_domain
 from identity.domain.errors import Conflict, Denied, DomainError, Invalid, NotFound
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.managers import ManagerRole
 from identity.domain.names import display_name_error, domain_name_error
 from identity.domain.organizations import Organization
@@ -19,6 +20,7 @@ __all__ = [
     "Denied",
     "DomainError",
     "EmailVerifier",
+    "FederatedCredential",
     "HumanUser",
     "Invalid",
     "ManagerLevel",

@@ -10,6 +10,8 @@ from identity.domain.tokens import (
     RefreshToken,
     confirmation_claim,
 )
+from identity.provider.assertion_claims import AssertionClaims
+from identity.provider.assertion_verifier import AssertionVerifier, VerifiedAssertion
 from identity.provider.claims import token_claims
 from identity.provider.code_redemption import CodeGrantType
 from identity.provider.grant_type import (
@@ -29,6 +31,8 @@ from identity.provider.single_use import SingleUseCredential
 __all__ = [
     "AccessToken",
     "Artifact",
+    "AssertionClaims",
+    "AssertionVerifier",
     "AudienceScope",
     "Authorization",
     "AuthorizationCode",
@@ -53,6 +57,7 @@ __all__ = [
     "SenderConstraint",
     "SingleUseCredential",
     "TokenRequest",
+    "VerifiedAssertion",
     "confirmation_claim",
     "token_claims",
     "token_type",

@@ -9,8 +9,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn
 
 from joserfc.errors import JoseError
@@ -104,6 +105,13 @@ class UnverifiedToken:
             raise ValueError(f"the key does not verify {algorithm}")
         return _verify_signature(self, algorithm, key.native)
 
+    def verify_with_unknown_key(self) -> None:
+        """Verify nothing, with the work of a verification, so that an unknown key takes as long as a wrong
+        signature."""
+        algorithm = SignatureAlgorithm.from_name(self.header["alg"]) or SignatureAlgorithm.RS256
+        with suppress(MalformedToken):
+            _has_signature(self.text, _primitives(algorithm), _unknown_key(algorithm).native)
+
     @staticmethod
     def left_half_hash(value: str, algorithm: str) -> str:
         """``at_hash`` or ``c_hash`` of a token or code, with the hash of the signing algorithm (OIDC Core §3.1.3.6).
@@ -147,17 +155,25 @@ def _verify_signature(token: UnverifiedToken, algorithm: str, native: Any) -> di
     _check_header(token)
     if token.header["alg"] not in primitives.names:
         raise InvalidTokenSignature(f"alg is not {algorithm}")
-    signing_input, _, signature = token.text.rpartition(".")
-    try:
-        good = primitives.model.verify(
-            signing_input.encode("ascii"), _decode_segment(signature, "signature"), primitives.key(native, native)
-        )
-    except (JoseError, ValueError):
-        good = False
-    if not good:
+    if not _has_signature(token.text, primitives, native):
         raise InvalidTokenSignature("signature does not match")
     # Parsed again from the signed text: the dict in the token may have been modified since.
-    return _parse_json_object(signing_input.partition(".")[2], "payload")
+    return _parse_json_object(token.text.split(".")[1], "payload")
+
+
+def _has_signature(text: str, primitives: "_Primitives", native: Any) -> bool:
+    signing_input, _, signature = text.rpartition(".")
+    data = _decode_segment(signature, "signature")
+    try:
+        return bool(primitives.model.verify(signing_input.encode("ascii"), data, primitives.key(native, native)))
+    except (JoseError, ValueError):
+        return False
+
+
+@cache
+def _unknown_key(algorithm: SignatureAlgorithm) -> PublicKey:
+    """A key whose private key is discarded."""
+    return PrivateKey.generate(algorithm=algorithm).public_key()
 
 
 def sign(claims: Mapping[str, Any], key: PrivateKey, *, key_id: str, typ: str | None = None) -> str:

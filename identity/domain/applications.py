@@ -7,6 +7,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from identity.domain.entity import create_only, entity, internal, mutable, read_only, versioned
+from identity.domain.key_sets import assertion_algorithm_error, key_set_error, key_set_url_error
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error
 from identity.domain.organizations import Organization
@@ -17,6 +18,8 @@ from identity.domain.users import TokenFormat
 from identity.domain.validators import lifetime_problem
 
 MAX_LIVE_SECRETS = 2
+#: Client authentication with an assertion that the application signs (OpenID Connect Core §9).
+PRIVATE_KEY_JWT = "private_key_jwt"
 
 
 class ApplicationType(StrEnum):
@@ -50,6 +53,9 @@ class ClientSecret:
 _SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
 
 
+_METHODS_WITHOUT_SECRET = frozenset({"none", PRIVATE_KEY_JWT})
+
+
 @entity
 class Application:
     """An OIDC client. ``id`` is the client id and consists of letters and digits. With ``may_manage`` it can get tokens
@@ -64,6 +70,9 @@ class Application:
     authentication_method: str = mutable(default="client_secret_basic")
     response_types: frozenset[str] = mutable(default=frozenset(), types=_SIGN_IN_TYPES)
     grant_types: frozenset[str] = mutable(default=frozenset())
+    jwks: str = mutable(default="", validator=key_set_error)
+    jwks_uri: str = mutable(default="", validator=key_set_url_error)
+    token_endpoint_auth_signing_alg: str = mutable(default="", validator=assertion_algorithm_error)
     redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
     post_logout_redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
     backchannel_logout_uri: str = mutable(default="", types=_SIGN_IN_TYPES)
@@ -101,6 +110,11 @@ class Application:
     def has_logout_uri(self) -> bool:
         """True if it is told of the end of sessions."""
         return bool(self.backchannel_logout_uri or self.frontchannel_logout_uri)
+
+    @property
+    def uses_client_secret(self) -> bool:
+        """True if it authenticates with a secret."""
+        return self.authentication_method not in _METHODS_WITHOUT_SECRET
 
     def has_redirect_uri(self, uri: str) -> bool:
         """True if exactly this URI is registered; nothing is decoded or normalized. Exception: a native application may

@@ -78,6 +78,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
         "service_user_key": ("added", "removed", "expiring"),
         "service_user_secret": ("added", "removed"),
         "personal_access_token": ("added", "removed", "expiring"),
+        "federated_credential": ("added", "removed"),
         "application": ("created", "changed", "deactivated", "reactivated", "removed", "disconnected"),
         "attribute": ("created", "changed", "removed"),
         "attribute_mapping": ("added", "changed", "refused", "removed"),
@@ -196,6 +197,7 @@ USER_OWNED_KINDS = frozenset(
     {
         *("user_grant", "manager", "group_member"),
         *("service_user_key", "service_user_secret", "personal_access_token", "application"),
+        "federated_credential",
     }
 )
 

@@ -17,6 +17,7 @@ class DeletionTarget(StrEnum):
     USER = "user"
     KEY = "key"
     SECRET = "secret"  # noqa: S105
+    FEDERATED_CREDENTIAL = "federated_credential"
 
     @classmethod
     def from_kind(cls, kind: str) -> "DeletionTarget":

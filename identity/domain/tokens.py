@@ -44,9 +44,10 @@ class TokenFamily:
 class AccessToken:
     """A stored access token, identified by the SHA-256 of its value.
 
-    ``user_id`` is None if an application acts for itself; ``key_id`` or ``secret_id`` names the credential of a
-    service user, ``client_secret_id`` that of an application acting for itself. ``personal_access_token_id`` is set
-    for personal access tokens. ``actors`` are the subjects that act for its subject, the current one first.
+    ``user_id`` is None if an application acts for itself; ``key_id``, ``secret_id`` or ``federated_credential_id``
+    names the credential of a service user, ``client_secret_id`` that of an application acting for itself.
+    ``personal_access_token_id`` is set for personal access tokens. ``actors`` are the subjects that act for its
+    subject, the current one first.
     ``confirmation`` names the key that the sender has to prove (``confirmation_claim``); None for a bearer token.
     ``ancestors`` are the digests, in hexadecimal, of all access tokens that it was exchanged from (RFC 8693): it is
     live only while each of them is."""
@@ -69,6 +70,7 @@ class AccessToken:
     secret_id: str | None = None
     client_secret_id: str | None = None
     personal_access_token_id: str | None = None
+    federated_credential_id: str | None = None
     family_id: str | None = None
     session_id: str | None = None
     revoked_at: datetime | None = None

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from identity.domain.email_addresses import email_key
 from identity.domain.entity import entity, internal, mutable, read_only, versioned
+from identity.domain.key_sets import key_set_url_error
 from identity.domain.names import display_name_error, user_name_error
 from identity.domain.organizations import Organization
 from identity.domain.search import user_search_text
@@ -140,7 +141,8 @@ class HumanUser:
 
 @entity
 class ServiceUser:
-    """A program that authenticates with a signed assertion (service description §2.1)."""
+    """A program that authenticates with a signed assertion (service description §2.1), with one of its keys or a key
+    that it publishes at ``jwks_uri``."""
 
     id: str = read_only()
     organization_id: str = read_only()
@@ -151,6 +153,7 @@ class ServiceUser:
     description: str = mutable(default="", validator=description_problem)
     access_token_type: TokenFormat = mutable(default=TokenFormat.OPAQUE)
     id_token_signed_response_alg: SignatureAlgorithm | None = mutable(default=None)
+    jwks_uri: str = mutable(default="", validator=key_set_url_error)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
 

@@ -81,6 +81,7 @@ class RequestServices:
         if opened is None:
             return False
         self._services = self._identity.create_standby_services(opened.__enter__(), self._actor)
+        self._services.committed_keys = self._claimed_keys
         self._standby_session = opened
         return True
 
@@ -134,12 +135,17 @@ class RequestServices:
 
     def _create(self) -> Services:
         if self._transactions is None:
-            return self._identity.create_services(self._open_read_session, self._actor)
+            services = self._identity.create_services(self._open_read_session, self._actor)
+            services.connection_releaser = lambda: self._release_connection(services)
+            services.committed_keys = self._claimed_keys
+            return services
         services = self._identity.create_services(
             self._join_transaction, self._actor, read_session=self._open_lookup_session
         )
         services.on_after_commit_needed = lambda: self._after_commit(services)
         services.language_getter = self._language
+        services.connection_releaser = lambda: self._release_connection(services)
+        services.committed_keys = self._claimed_keys
         if self._claimed_keys:
             services.idempotency.own_keys = self._claimed_keys
         return services
@@ -158,6 +164,13 @@ class RequestServices:
         if self._read_before_write is None:
             self._read_before_write = self._open_read_session()
         return nullcontext(self._read_before_write)
+
+    def _release_connection(self, services: Services) -> None:
+        """Return the connection of reads before the first write."""
+        if self._transactions is None:
+            services.storage.reset()
+        self._read_before_write = None
+        self._close_sessions()
 
     def _after_commit(self, services: Services) -> None:
         identity = self._identity

@@ -219,6 +219,14 @@ _EVENTS = {
         gettext_lazy("Personal access token removed. It no longer works."),
     ),
     "personal_access_token.expiring": (gettext_lazy("Personal access token expires soon"), ""),
+    "federated_credential.added": (
+        gettext_lazy("Federated credential added"),
+        gettext_lazy("Federated credential added."),
+    ),
+    "federated_credential.removed": (
+        gettext_lazy("Federated credential removed"),
+        gettext_lazy("Federated credential removed. Its tokens no longer work."),
+    ),
     "application.created": (gettext_lazy("Application created"), gettext_lazy("Application registered.")),
     "application.changed": (gettext_lazy("Application changed"), gettext_lazy("The changes are saved.")),
     "application.deactivated": (
@@ -351,6 +359,7 @@ SUBJECT_LABELS = {
     "service_user_key": gettext_lazy("Key"),
     "service_user_secret": gettext_lazy("Client secret of a service user"),
     "personal_access_token": gettext_lazy("Personal access token"),
+    "federated_credential": gettext_lazy("Federated credential"),
     "application": gettext_lazy("Application"),
     "attribute": gettext_lazy("Attribute"),
     "upstream_provider": gettext_lazy("Identity provider"),

@@ -9,17 +9,17 @@ A token request::
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 from identity.api.crypto import (
+    InvalidKey,
     InvalidTokenSignature,
+    JwkPublicKey,
     MalformedToken,
-    PrivateKey,
     PublicKey,
     SignatureAlgorithm,
     UnverifiedToken,
@@ -77,15 +77,47 @@ class JwtBearerGrant(GrantType):
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The service user who signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
         requested = request.parameters.get_space_delimited("scope")
-        key, subject, claims = self._verify_assertion(request.parameters.require_value("assertion"), context)
+        assertion = request.parameters.require_value("assertion")
+        if context.protocol.assertion_verifiers:
+            authorization = self._authorize_outside_assertion(assertion, requested, request, context)
+            if authorization is not None:
+                return authorization
+        key, subject, claims = self._verify_assertion(assertion, context)
         try:
             self._check_claims(claims, subject, context)
         except InvalidGrant as refusal:
             self._audit(context, subject, refusal.audit_reason)
             raise
         once = self._create_replay_credential(claims, subject, context)
-        authorization = _build_authorization(subject, requested, context, key_id=key.id, once=once)
-        context.services.service_users.touch_key(key)
+        key_id = None if key is None else key.id
+        authorization = _build_authorization(subject, requested, context, key_id=key_id, once=once)
+        if key is not None:
+            context.services.service_users.touch_key(key)
+        return authorization
+
+    def _authorize_outside_assertion(
+        self, assertion: str, requested: tuple[str, ...], request: TokenRequest, context: Context
+    ) -> Authorization | None:
+        """None if no plugin verifies such assertions."""
+        try:
+            token = UnverifiedToken.parse(assertion)
+        except MalformedToken:
+            return None
+        verifiers = context.protocol.assertion_verifiers.values()
+        verifier = next((verifier for verifier in verifiers if verifier.accepts(token)), None)
+        if verifier is None:
+            return None
+        verified = verifier.verify(token, request, context)
+        service_users, credential = context.services.service_users, verified.credential
+        use = service_users.new_assertion_record(verified.issuer, verified.single_use_id, verified.ends_at)
+        authorization = _build_authorization(
+            verified.subject,
+            requested,
+            context,
+            federated_credential_id=credential.id,
+            once=AssertionCredential(use, partial(self._audit, context, verified.subject)),
+        )
+        service_users.touch_federated_credential(credential)
         return authorization
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
@@ -97,14 +129,21 @@ class JwtBearerGrant(GrantType):
             else _build_authorization(subject, preview_input.requested_scopes, context, key_id=None)
         )
 
-    def _verify_assertion(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
+    def _verify_assertion(
+        self, assertion: str, context: Context
+    ) -> tuple[ServiceUserKey | None, Subject, dict[str, Any]]:
+        """The stored key, None for one that the service user publishes; the service user, and the claims."""
         try:
             token = UnverifiedToken.parse(assertion)
             algorithm, key_id, user_id = _read_identifiers(token)
             found = context.services.service_users.find_signing_key(key_id, user_id)
+            published = None if found else _find_published_key(token, user_id, context)
+            if published is not None:
+                subject, jwk = published
+                return None, subject, token.verify_with_jwk(jwk, algorithm=algorithm)
             if found is None or found[0].algorithm is not algorithm:
                 # The work of a verification, so that an unknown key takes as long as a wrong signature.
-                _verify_with_dummy_key(token, algorithm)
+                token.verify_with_unknown_key()
                 raise AssertionRefused(
                     "no live key of this id and user" if found is None else "alg is not the algorithm of the key"
                 )
@@ -188,7 +227,8 @@ def _build_authorization(
     requested: tuple[str, ...],
     context: Context,
     *,
-    key_id: str | None,
+    key_id: str | None = None,
+    federated_credential_id: str | None = None,
     once: AssertionCredential | None = None,
 ) -> Authorization:
     requested = requested or (Scope.OPENID,)
@@ -200,6 +240,7 @@ def _build_authorization(
         requested_scopes=requested,
         authenticated_at=context.now,
         key_id=key_id,
+        federated_credential_id=federated_credential_id,
         single_use_credential=once,
     )
 
@@ -223,6 +264,21 @@ def _read_identifiers(token: UnverifiedToken) -> tuple[SignatureAlgorithm, str, 
     return algorithm, key_id, user_id
 
 
+def _find_published_key(token: UnverifiedToken, user_id: str, context: Context) -> tuple[Subject, JwkPublicKey] | None:
+    """The service user and the key in the key set that it publishes."""
+    found = context.services.service_users.find_key_publisher(user_id)
+    if found is None:
+        return None
+    subject, url = found
+    try:
+        key = context.services.assertions.find_key(
+            token.header, jwks="", jwks_uri=url, organization_id=subject.organization.id
+        )
+    except InvalidKey as problem:
+        raise AssertionRefused(str(problem)) from None
+    return None if key is None else (subject, key)
+
+
 def _check_audience(audience: object, context: Context) -> None:
     accepted = (context.issuer, *context.settings.assertion_audiences)
     only = audience[0] if isinstance(audience, list) and len(audience) == 1 else audience
@@ -240,17 +296,6 @@ def _read_timestamp(claims: dict[str, Any], name: str) -> int:
 
 #: A cache of keys by their bytes: parsing one takes a third of the time of a verification.
 _parsed = lru_cache(256)(PublicKey.from_der)
-
-
-@cache
-def _dummy_key(algorithm: SignatureAlgorithm) -> PublicKey:
-    """A key whose private key is discarded."""
-    return PrivateKey.generate(algorithm=algorithm).public_key()
-
-
-def _verify_with_dummy_key(token: UnverifiedToken, algorithm: SignatureAlgorithm) -> None:
-    with suppress(InvalidTokenSignature):
-        token.verify(_dummy_key(algorithm))
 
 
 class JwtBearerPlugin:

@@ -2,19 +2,30 @@
 
 import logging
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, ClassVar
 
+from identity.crypto.jwk_sets import JwkPublicKey
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.secrets import is_id
 from identity.domain.applications import ApplicationClient
 from identity.domain.audit import ActorKind
 from identity.domain.clients import Client, ServiceUserClient
 from identity.domain.hook_results import hook_type_error_text
+from identity.key_sets import KeySetUnavailable
+from identity.provider.assertion_claims import AssertionClaims
 from identity.provider.context import Context
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest
 
 log = logging.getLogger(__name__)
+
+#: RFC 7523 §2.2.
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_ASSERTION_TYPES = frozenset({None, "JWT", "jwt", "client-authentication+jwt"})
+_MAX_CLIENT_ID_LENGTH = 128
 
 
 class ClientAuthenticationMethod(ABC):
@@ -26,6 +37,8 @@ class ClientAuthenticationMethod(ABC):
     name: ClassVar[str]
     #: The form parameters that carry its credentials.
     parameters: ClassVar[frozenset[str]] = frozenset()
+    #: The algorithms of the assertions that it accepts; empty if it uses none.
+    signing_algorithms: ClassVar[tuple[str, ...]] = ()
     #: False if a client only identifies itself: any other method in the request takes precedence.
     is_proof: ClassVar[bool] = True
 
@@ -52,6 +65,74 @@ class ClientAuthenticationMethod(ABC):
             raise self.error("unknown client, wrong secret or deactivated")
         return self._require_own(client)
 
+    def authenticate_with_assertion(
+        self, request: ProtocolRequest, parameters: Parameters, context: Context, *, max_lifetime: timedelta
+    ) -> ApplicationClient:
+        """The active application that signed the client assertion with its key (RFC 7523 §3, OpenID Connect Core §9),
+        if it uses this method. Raises InvalidClient.
+
+        The key comes from the application, its algorithm from ``signing_algorithms``. Up to the signature all failures
+        have the same message and verify one signature; only the first use of a key set takes longer. After it the
+        sender owns the key, and the message says what to fix. An assertion that got this far is used, whatever becomes
+        of the request."""
+        try:
+            client, claims = self._verify_assertion(parameters, context)
+        except (MalformedToken, InvalidTokenSignature, AssertionRefused, KeySetUnavailable) as refusal:
+            raise self.error(str(refusal)) from None
+        checked = AssertionClaims(
+            claims, context, lambda description, reason: InvalidClient(description, reason=reason)
+        )
+        if claims.get("sub") != client.id:
+            checked.refuse("sub must equal iss")
+        checked.check_audience(_assertion_audiences(context))
+        ends_at = checked.check_times(max_lifetime=max_lifetime)
+        jti = checked.read_jti()
+        if not context.services.assertions.use_once(client.id, str(jti), ends_at):
+            checked.refuse("jti was used before; each assertion needs a new one", "jti was used before")
+        return client
+
+    def _verify_assertion(
+        self, parameters: Parameters, context: Context
+    ) -> tuple[ApplicationClient, Mapping[str, Any]]:
+        if parameters.get_value("client_assertion_type") != ASSERTION_TYPE:
+            raise AssertionRefused("client_assertion_type is not that of a JWT")
+        token = UnverifiedToken.parse(parameters.require_value("client_assertion"))
+        client_id, algorithm = token.claims.get("iss"), token.header["alg"]
+        if not isinstance(client_id, str) or not 0 < len(client_id) <= _MAX_CLIENT_ID_LENGTH:
+            raise AssertionRefused("iss is missing or too long")
+        context.activity.name_client(client_id)
+        client = context.services.applications.find_client(client_id)
+        reason, key = self._find_assertion_key(client, token, context)
+        if client is None or key is None:
+            token.verify_with_unknown_key()
+            raise AssertionRefused(reason)
+        return client, token.verify_with_jwk(key, algorithm=algorithm)
+
+    def _find_assertion_key(
+        self, client: ApplicationClient | None, token: UnverifiedToken, context: Context
+    ) -> tuple[str, JwkPublicKey | None]:
+        """The key of the client, or why there is none."""
+        if client is None or not client.is_active:
+            return "unknown client or deactivated", None
+        application = client.application
+        if application.authentication_method != self.name:
+            return "the application uses another authentication method", None
+        allowed = application.token_endpoint_auth_signing_alg or token.header["alg"]
+        if token.header["alg"] not in self.signing_algorithms or token.header["alg"] != allowed:
+            return "alg is not accepted", None
+        if token.header.get("typ") not in _ASSERTION_TYPES:
+            return "typ is not that of a client assertion", None
+        try:
+            key = context.services.assertions.find_key(
+                token.header,
+                jwks=application.jwks,
+                jwks_uri=application.jwks_uri,
+                organization_id=client.organization.id,
+            )
+        except KeySetUnavailable as problem:
+            return problem.reason, None
+        return "no key of this kid and alg", key
+
     def find_public_client(self, client_id: str, context: Context) -> ApplicationClient:
         """The active, unauthenticated client, if it uses this method. Raises InvalidClient as above."""
         context.activity.name_client(client_id)
@@ -69,6 +150,27 @@ class ClientAuthenticationMethod(ABC):
     def error(reason: str, *, kind: str = "application") -> InvalidClient:
         """The error for wrong credentials: all failures look the same to clients; the audit trail has the reason."""
         return InvalidClient("client authentication failed", reason=reason, kind=kind)
+
+
+class AssertionRefused(Exception):
+    """Why an assertion is refused before its signature is verified; for the audit trail only."""
+
+
+def _assertion_audiences(context: Context) -> frozenset[str]:
+    """The issuer, further values of the settings, and the endpoints that authenticate clients: which of them a client
+    calls makes no difference, since an assertion counts once."""
+    settings = context.settings
+    return frozenset(
+        (
+            settings.issuer_url,
+            *settings.assertion_audiences,
+            *(
+                settings.base_url + endpoint.path
+                for endpoint in context.protocol.endpoints
+                if endpoint.authenticates_clients
+            ),
+        )
+    )
 
 
 def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:

@@ -49,12 +49,18 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
 
 def _client_authentication_members(protocol: ProtocolRegistry) -> dict[str, list[str]]:
     """How clients can authenticate at each endpoint (RFC 8414 §2)."""
+    methods = protocol.client_authentication_methods.values()
+    algorithms = dict.fromkeys(name for method in methods for name in method.signing_algorithms)
     return {
         f"{endpoint.discovery_member}_auth_methods_supported": [
             name
             for name, method in protocol.client_authentication_methods.items()
             if method.is_proof or not endpoint.refuses_public_clients
         ]
+        for endpoint in protocol.endpoints
+        if endpoint.discovery_member and endpoint.authenticates_clients
+    } | {
+        f"{endpoint.discovery_member}_auth_signing_alg_values_supported": list(algorithms)
         for endpoint in protocol.endpoints
         if endpoint.discovery_member and endpoint.authenticates_clients
     }

@@ -79,9 +79,10 @@ class Authorization:
     scope.
 
     ``authenticated_at`` is when the subject last authenticated, ``methods`` how (amr, RFC 8176), ``acr`` the class
-    reached if one was requested, ``session_id`` the session. ``key_id`` or ``secret_id`` ties the tokens to the
-    credential of a service user, so that they end with it, ``client_secret_id`` to that of an application,
-    ``family_id`` to the sign-in they come from. ``single_use_credential`` is consumed when the tokens are stored.
+    reached if one was requested, ``session_id`` the session. ``key_id``, ``secret_id`` or
+    ``federated_credential_id`` ties the tokens to the credential of a service user, so that they end with it,
+    ``client_secret_id`` to that of an application, ``family_id`` to the sign-in they come from.
+    ``single_use_credential`` is consumed when the tokens are stored.
 
     With ``includes_id_token`` False the response has no ID token, whatever was granted; ``nonce`` is for the ID
     token. ``refresh_token_terms`` requests a refresh token. ``userinfo_claims`` and ``id_token_claims`` are
@@ -103,6 +104,7 @@ class Authorization:
     authenticated_at: datetime
     key_id: str | None = None
     secret_id: str | None = None
+    federated_credential_id: str | None = None
     client_secret_id: str | None = None
     session_id: str | None = None
     nonce: str | None = None

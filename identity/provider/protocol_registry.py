@@ -11,6 +11,7 @@ from identity.provider.response_type import CORE_RESPONSE_MODES, ResponseMode, R
 from identity.provider.scope import Scopes
 
 if TYPE_CHECKING:
+    from identity.provider.assertion_verifier import AssertionVerifier
     from identity.provider.authorization_request_source import AuthorizationRequestSource
     from identity.provider.directory import Directory
     from identity.provider.endpoint import Endpoint
@@ -35,6 +36,7 @@ class ProtocolRegistry:
     client_authentication_methods: Mapping[str, ClientAuthenticationMethod]
     #: The service's own response modes, then those of plugins.
     response_modes: Mapping[str, ResponseMode] = field(default_factory=lambda: CORE_RESPONSE_MODES)
+    assertion_verifiers: Mapping[str, "AssertionVerifier"] = field(default_factory=dict)
     authorization_request_sources: Mapping[str, "AuthorizationRequestSource"] = field(default_factory=dict)
     sender_constraints: Mapping[str, "SenderConstraint"] = field(default_factory=dict)
     directories: Mapping[str, "Directory[Any]"] = field(default_factory=dict)

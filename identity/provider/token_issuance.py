@@ -211,6 +211,7 @@ def _access_token(
         client_id=authorization.client_id,
         application_id=None if client is None else client.id,
         key_id=authorization.key_id,
+        federated_credential_id=authorization.federated_credential_id,
         secret_id=authorization.secret_id,
         client_secret_id=authorization.client_secret_id,
         family_id=authorization.family_id,

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from identity.crypto.secrets import find_matching_digest, new_client_id, new_id, new_token, token_digest
+from identity.crypto.signature_keys import InvalidKey
 from identity.domain.applications import (
     MAX_LIVE_SECRETS,
+    PRIVATE_KEY_JWT,
     Application,
     ApplicationClient,
     ApplicationType,
@@ -16,9 +18,11 @@ from identity.domain.applications import (
     redirect_uri_error,
 )
 from identity.domain.errors import Conflict, Denied, Invalid
+from identity.domain.key_sets import ASSERTION_ALGORITHMS
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.projects import Project
+from identity.key_sets import parse_stored_key_set
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import translate_storage_errors
 from identity.services.capabilities import IMPLICIT, Capabilities
@@ -81,11 +85,11 @@ class ApplicationService(DeactivatableEntityService[Application]):
     def register_with_secret(
         self, project_id: str, command: RegisterApplication, *, principal: Principal
     ) -> tuple[Application, str | None]:
-        """Register an application; returns it and its client secret, shown only once, or None for a public client.
+        """Register an application; returns it and its client secret, shown only once, or None for a client without one.
         Raises NotFound, Denied; Invalid for values that the service does not offer and for settings that contradict
         each other."""
         application = self.register(project_id, command, principal=principal)
-        return application, None if application.is_public else self._new_secret(application)[1]
+        return application, self._new_secret(application)[1] if application.uses_client_secret else None
 
     def register(
         self, project_id: str, command: RegisterApplication, *, principal: Principal, id: str | None = None
@@ -110,7 +114,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         principal: Principal,
         expected_version: int | None = None,
     ) -> Application:
-        """Change the application. One that becomes public loses its secrets; one that becomes confidential has none
+        """Change the application. One that no longer uses a secret loses its secrets; one that begins to has none
         yet. Raises NotFound, Denied, Conflict; Invalid for values that the service does not offer and for settings that
         contradict each other."""
         before = self._get_authorized(application_id, principal)
@@ -120,7 +124,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         after = self._check_consistency(after, command)
         self._signing_keys.require_active(before, after, _ALGORITHMS)
         after = self._update("application.changed", before, after)
-        if after.is_public:
+        if not after.uses_client_secret:
             for secret in self._storage.applications.list_secrets(application_id):
                 self.remove_secret(application_id, secret.id, principal=principal)
         return after
@@ -131,11 +135,15 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     def add_secret(self, application_id: str, *, principal: Principal) -> tuple[ClientSecret, str]:
         """Add a second live secret, so that the first can be replaced without a gap. Its text is shown only once.
-        Raises NotFound, Denied; Conflict if two are live, and for a public client."""
+        Raises NotFound, Denied; Conflict if two are live, and for a client without secrets."""
         application = self._get_authorized(application_id, principal)
         if application.is_public:
             raise Conflict(
                 gettext_lazy("The application is public and has no secret. Choose another authentication method first.")
+            )
+        if not application.uses_client_secret:
+            raise Conflict(
+                gettext_lazy("The application signs with its key. Choose another authentication method first.")
             )
         if len(self._storage.applications.list_secrets(application_id, locked=True)) >= MAX_LIVE_SECRETS:
             raise Conflict(gettext_lazy("The application has two live secrets. Revoke the older one first."))
@@ -284,7 +292,25 @@ def _without_secrets(client: ApplicationClient) -> ApplicationClient:
     return ApplicationClient(client.application, (), client.project, client.organization)
 
 
+def _key_problems(application: Application) -> Iterator[tuple[str, str]]:
+    if application.jwks and application.jwks_uri:
+        yield "jwks_uri", gettext_lazy("Enter the keys or their address, not both.")
+    elif application.authentication_method == PRIVATE_KEY_JWT and not (application.jwks or application.jwks_uri):
+        yield "jwks_uri", gettext_lazy("Enter the address of the application's public keys, or the keys.")
+    if application.jwks and not _has_assertion_key(application):
+        yield "jwks", gettext_lazy("None of these keys can be used here. RSA keys need at least 2048 bits.")
+
+
+def _has_assertion_key(application: Application) -> bool:
+    algorithms = {application.token_endpoint_auth_signing_alg or name for name in ASSERTION_ALGORITHMS}
+    try:
+        return any(key.algorithms & algorithms for key in parse_stored_key_set(application.jwks))
+    except InvalidKey:
+        return False
+
+
 def _problems(application: Application) -> Iterator[tuple[str, str]]:
+    yield from _key_problems(application)
     if application.type is ApplicationType.API:
         if application.response_types:
             yield "response_types", gettext_lazy("An API has no sign-in, so it has no response types.")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from typing import Any
 
 from identity.cached_property import cached_property
 from identity.domain.audit import Actor, AuditEvent
@@ -16,6 +17,7 @@ from identity.services.access_control import AccessControl, Principal
 from identity.services.account_deletions import AccountDeletionService
 from identity.services.account_recovery import AccountRecoveryService
 from identity.services.applications import ApplicationService
+from identity.services.assertions import AssertionService
 from identity.services.attempts import AttemptService
 from identity.services.attribute_mappings import AttributeMappingService
 from identity.services.attributes import AttributeService
@@ -105,6 +107,10 @@ class Services:
         self._has_effect = False
         #: Returns the language of the acting user.
         self.language_getter: Callable[[], str] = str
+        #: Returns the connection of the reads so far; the next read opens another.
+        self.connection_releaser: Callable[[], None] = lambda: None
+        #: The digests of single-use values that this request has used and committed, also in its earlier attempts.
+        self.committed_keys: set[Any] = set()
         #: Kinds of the messages queued in this transaction.
         self.queued_kinds: set[str] = set()
 
@@ -167,6 +173,10 @@ class Services:
     def _has_way(self, subject: Subject, allows: Callable[[str], bool]) -> bool:
         """True if a plugin offers an allowed sign-in method that the user has set up."""
         return any(allows(factor) and has(subject, self) for factor, has in self.capabilities.sign_in_method_checks)
+
+    @cached_property
+    def assertions(self) -> AssertionService:
+        return AssertionService(self._state, self._process, self.connection_releaser, self.committed_keys)
 
     @cached_property
     def access_control(self) -> AccessControl:

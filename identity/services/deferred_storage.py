@@ -36,6 +36,12 @@ class DeferredStorage(Storage):
     def opened(self) -> bool:
         return self._storage is not None
 
+    def reset(self) -> None:
+        """Open it again at the next access."""
+        open_storage = self._open
+        self.__dict__.clear()
+        self._open, self._storage = open_storage, None
+
     organizations = _Deferred(lambda storage: storage.organizations)
     projects = _Deferred(lambda storage: storage.projects)
     project_grants = _Deferred(lambda storage: storage.project_grants)

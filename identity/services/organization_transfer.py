@@ -51,7 +51,7 @@ from identity.services.commands.documents import decode_document
 from identity.services.commands.groups import AddGroup
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import AddProjectRole, CreateProject
-from identity.services.commands.service_users import CreateServiceUser
+from identity.services.commands.service_users import AddFederatedCredential, CreateServiceUser
 from identity.services.commands.streaming_import import StreamedList, TypeErrorFinder
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import ChangeHumanUser
@@ -336,7 +336,15 @@ class _Export:
     def _service_user(self, user: ServiceUser) -> dict[str, Any]:
         keys = iterate_rows(partial(self._storage.credentials.page, ServiceUserKey, user.id))
         live = sorted((key for key in keys if key.is_live(self._services.now)), key=lambda key: key.id)
-        return {**_members(user, CreateServiceUser), "keys": [_key(key) for key in live]}
+        federated = self._storage.credentials.list_federated_credentials(user.id)
+        return {
+            **_members(user, CreateServiceUser),
+            "keys": [_key(key) for key in live],
+            "federated_credentials": [
+                {"id": credential.id, **_values(credential, AddFederatedCredential)}
+                for credential in sorted(federated, key=_by_name)
+            ],
+        }
 
     def _project(self, project: Project) -> dict[str, Any]:
         applications = sorted(iterate_rows(partial(self._storage.applications.page, project.id)), key=_by_name)

@@ -1,11 +1,13 @@
 """State that services share across the requests of a process."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from identity.crypto.sealing import Sealer
 from identity.domain.instance import Instance
 from identity.domain.managers import ManagerRole
+from identity.key_sets import KeySetClient
 from identity.password_hashing import PasswordHasher
 from identity.services.access_control import DenyHook
 from identity.services.activity_collector import ActivityCollector
@@ -16,6 +18,7 @@ from identity.services.outbox import Delivery
 from identity.services.policies import PolicyCache
 from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
+from identity.storage.backend import Storage
 
 
 @dataclass
@@ -24,6 +27,7 @@ class ProcessState:
     key_ring: KeyRing
     sealer: Sealer
     hasher: PasswordHasher
+    key_sets: KeySetClient
     manager_roles: Mapping[str, ManagerRole]
     deny_hook: DenyHook | None
     capabilities: Capabilities
@@ -34,3 +38,5 @@ class ProcessState:
     last_used_tracker: LastUsedTracker = field(default_factory=LastUsedTracker)
     activity_collector: ActivityCollector = field(default_factory=ActivityCollector)
     instance: Instance | None = None
+    #: A storage in a transaction of its own, for what must last whatever becomes of the request.
+    open_transaction: Callable[[], AbstractContextManager[Storage]] | None = None

@@ -24,7 +24,7 @@ from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import ChangeProject
-from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
+from identity.services.commands.service_users import AddFederatedCredential, AddPersonalAccessToken, ChangeServiceUser
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.webhooks import CreateWebhook, RotateWebhookSecret
 from identity.services.policies import INSTANCE_OWNER_ID as OF_ALL
@@ -99,6 +99,15 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         token, _ = services.service_users.add_personal_access_token(
             robot.id, add_personal_access_token, principal=Principal.OPERATOR
         )
+        federated_credential = services.service_users.add_federated_credential(
+            robot.id,
+            AddFederatedCredential.build(
+                name=project_name,
+                issuer="https://token.actions.githubusercontent.com",
+                conditions=("sub = repo:acme/shop:ref:refs/heads/main", "repository_id = 74"),
+            ),
+            principal=Principal.OPERATOR,
+        )
         secret, _ = services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)
         provider = CreateUpstreamProvider.build(
             name=project_name, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
@@ -108,6 +117,7 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
             "proven": proven,
             "asserted": asserted,
             "token": token.id,
+            "federated_credential": federated_credential.id,
             "secret": secret.id,
             "application_secret": services.applications.list_secrets(application.id)[0].id,
             "signing_key": services.signing_keys.list_key_states()[-1].key.id,

@@ -184,6 +184,13 @@ sent("console-key-added", f"{SERVICE_USER}/keys/new", main=True, names=True, sta
 show_page("console-key-remove", f"{SERVICE_USER}/keys/{{e.robot.key_id}}/delete", names=True)
 show_page("console-secret-new", "/service-users/{e.ids[idle_robot]}/secrets/new")
 show_page("console-secret-remove", f"{SERVICE_USER}/secrets/{{e.ids[secret]}}/delete", names=True)
+show_page("console-federated-credentials", f"{SERVICE_USER}/federated-credentials", main=True, names=True)
+show_page("console-federated-credential-new", f"{SERVICE_USER}/federated-credentials/new?template=github", main=True)
+show_page(
+    "console-federated-credential-remove",
+    f"{SERVICE_USER}/federated-credentials/{{e.ids[federated_credential]}}/delete",
+    names=True,
+)
 show_page("console-tokens", f"{SERVICE_USER}/personal-access-tokens", names=True)
 show_page("console-token-new", f"{SERVICE_USER}/personal-access-tokens/new")
 sent("console-token-added", f"{SERVICE_USER}/personal-access-tokens/new", name="Nightly backup", status=200)

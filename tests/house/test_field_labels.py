@@ -13,6 +13,7 @@ from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.branding import Branding
 from identity.domain.entity import entity_fields
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.mail_server import MailServer
@@ -30,6 +31,7 @@ from identity.plugins.console.fields.applications import APPLICATION_FIELDS
 from identity.plugins.console.fields.attribute_mappings import ATTRIBUTE_MAPPING_FIELDS
 from identity.plugins.console.fields.attributes import ATTRIBUTE_FIELDS
 from identity.plugins.console.fields.branding import BRANDING_FIELDS
+from identity.plugins.console.fields.federated_credentials import FEDERATED_CREDENTIAL_FIELDS
 from identity.plugins.console.fields.group_mappings import GROUP_MAPPING_FIELDS
 from identity.plugins.console.fields.groups import GROUP_FIELDS
 from identity.plugins.console.fields.mail_server import MAIL_SERVER_FIELDS
@@ -49,6 +51,7 @@ LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
     HumanUser: HUMAN_USER_FIELDS,
     MailServer: MAIL_SERVER_FIELDS,
     Organization: ORGANIZATION_FIELDS,
+    FederatedCredential: FEDERATED_CREDENTIAL_FIELDS,
     PersonalAccessToken: PERSONAL_ACCESS_TOKEN_FIELDS,
     Policy: POLICY_FIELDS,
     Profile: PROFILE_FIELDS,

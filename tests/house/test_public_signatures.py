@@ -31,6 +31,7 @@ HANDED_OVER = {
     "layout": {"OrganizationSwitcher"},
     "managers": {"Manager"},
     "messages": {"Message"},
+    "federated_credentials": {"IssuerKind"},
     "outbound_http": {"OutboundResponse"},
     "outbox": {"OutboxMessage"},
     "page_branding": {"PageBranding"},

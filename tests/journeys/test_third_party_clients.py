@@ -12,12 +12,13 @@ import requests_oauthlib
 from authlib.common.errors import AuthlibBaseError
 from authlib.common.security import generate_token
 from authlib.integrations.requests_client import AssertionSession, OAuth2Session
-from authlib.oauth2.rfc7523 import JWTBearerGrant
+from authlib.oauth2.rfc7523 import JWTBearerGrant, PrivateKeyJWT
 from authlib.oidc.core import CodeIDToken
 from joserfc import jwk, jwt
 from oic.oic.message import AuthorizationResponse, RegistrationResponse
 from oic.utils.authn.client import CLIENT_AUTHN_METHOD
 
+from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser
 from identity.services.access_control import Principal
 from identity.services.commands.service_users import AddServiceUserKey
@@ -174,6 +175,27 @@ def test_authlib_signs_a_person_in_refreshes_and_signs_out(
 
 
 @pytest.mark.thorough
+def test_authlib_authenticates_with_its_key(served: World) -> None:
+    """private_key_jwt (OpenID Connect Core §9), as authlib signs it."""
+    key = jwk.ECKey.generate_key("P-256", {"kid": "one"})
+    application, _ = served.register_application(
+        type=ApplicationType.API,
+        authentication_method="private_key_jwt",
+        grant_types=frozenset({"client_credentials"}),
+        jwks=json.dumps({"keys": [key.as_dict(private=False)]}),
+    )
+    discovery = requests.get(f"{served.issuer}/.well-known/openid-configuration", timeout=10).json()
+    endpoint = discovery["token_endpoint"]
+    with OAuth2Session(
+        application.id, key, token_endpoint_auth_method="private_key_jwt", token_endpoint=endpoint, default_timeout=10
+    ) as session:
+        session.register_client_auth_method(PrivateKeyJWT(endpoint, headers={"kid": "one"}, alg="ES256"))
+        for _ in range(2):
+            assert session.fetch_token(endpoint, grant_type="client_credentials")["access_token"]
+        answer = session.introspect_token(discovery["introspection_endpoint"], session.token["access_token"])
+        assert answer.json()["active"]
+
+
 def test_authlib_public_client_signs_in(served: World, person: HumanUser, visit: Callable[[str], str]) -> None:
     party = RelyingParty.register(served, redirect_uri=CALLBACK, authentication_method="none")
     discovery = served.client.discovery

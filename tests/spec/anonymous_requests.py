@@ -18,6 +18,7 @@ from identity.crypto.secrets import new_id, new_token
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser
+from identity.key_sets import KeySetCache
 from identity.password_hashing import PasswordHasher
 from identity.plugins.sql.statements import StatementText
 from identity.plugins.upstream.http_client import ProviderHttpClient
@@ -94,7 +95,7 @@ class AnonymousScenario:
         there.
         """
         desk, fake_provider = world.app.registry.upstream, FakeProvider(world.clock)
-        desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
+        desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache(KeySetCache())
         organization = world.make_organization()
         provider = world.make_upstream_provider(
             organization, issuer=ISSUER, client_id=CLIENT_ID, client_secret=SECRET, by_domain=straight

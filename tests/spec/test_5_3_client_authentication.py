@@ -236,10 +236,10 @@ def test_service_user_assertion_needs_no_client_authentication(world: World) -> 
 
 
 def test_discovery_lists_authentication_methods(world: World) -> None:
-    methods = ["client_secret_basic", "client_secret_post", "none"]
+    methods = ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
     assert world.client.discovery["token_endpoint_auth_methods_supported"] == methods
     assert world.client.discovery["revocation_endpoint_auth_methods_supported"] == methods
-    assert world.client.discovery["introspection_endpoint_auth_methods_supported"] == methods[:2]
+    assert world.client.discovery["introspection_endpoint_auth_methods_supported"] == methods[:3]
 
 
 # --- refused with every method ----------------------------------------------------------------------------------------

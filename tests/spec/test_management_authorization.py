@@ -83,12 +83,16 @@ ROUTES = {
     " GET /service-users/{service_user}/access;"
     " GET /service-users/{service_user}/keys; GET /service-users/{service_user}/keys/{key};"
     " GET /service-users/{service_user}/secrets; GET /service-users/{service_user}/secrets/{secret};"
+    " GET /service-users/{service_user}/federated-credentials;"
+    " GET /service-users/{service_user}/federated-credentials/{credential};"
     " GET /service-users/{service_user}/personal-access-tokens;"
     " GET /service-users/{service_user}/personal-access-tokens/{token}",
     "service_user.write": "POST /organizations/{organization}/service-users; PATCH /service-users/{service_user};"
     " POST /service-users/{service_user}/deactivate; POST /service-users/{service_user}/reactivate;"
     " POST /service-users/{service_user}/keys; DELETE /service-users/{service_user}/keys/{key};"
     " POST /service-users/{service_user}/secrets; DELETE /service-users/{service_user}/secrets/{secret};"
+    " POST /service-users/{service_user}/federated-credentials;"
+    " DELETE /service-users/{service_user}/federated-credentials/{credential};"
     " POST /service-users/{service_user}/personal-access-tokens;"
     " DELETE /service-users/{service_user}/personal-access-tokens/{token}",
     "service_user.delete": "DELETE /service-users/{service_user}",

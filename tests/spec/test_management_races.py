@@ -74,6 +74,9 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
         "create_webhook": {"name": "Receiver", "url": "https://hooks.example.com/"},
         "create_instance_webhook": {"name": "Receiver", "url": "https://hooks.example.com/"},
         "add_personal_access_token": {"name": "CI"},
+        "add_federated_credential": {
+            "name": "CI", "issuer": "https://ci.example", "conditions": ["sub = repo:acme/app:main"],
+        },
         "create_project": {"name": "Ocean"},
         "add_project_role": {"key": "writer", "display_name": "Writer"},
         "register_application": {"name": "Stock", "type": "api"},

@@ -24,6 +24,7 @@ _USER_OWNED_KINDS = frozenset(
     {
         *("manager", "user_grant", "group_member"),
         *("service_user_key", "service_user_secret", "personal_access_token", "legal_hold"),
+        "federated_credential",
     }
 )
 _IDENTIFIED_ACTOR_KINDS = frozenset({ActorKind.USER, ActorKind.CLIENT})

@@ -115,7 +115,7 @@ class ConnectApplicationPage(ConnectPage[Application]):
     def template_variables(self) -> Mapping[str, object]:
         application, framework = self.entity, self.framework
         addresses = needed_addresses(application, framework, self.origin)
-        secrets = 1 if application.is_public else len(self.services.applications.list_secrets(application.id))
+        secrets = len(self.services.applications.list_secrets(application.id)) if application.uses_client_secret else 1
         typed = self.request.GET.get(ORIGIN_PARAM, "")
         query = {**self._query(framework), **({ORIGIN_PARAM: self.origin} if self.origin else {})}
         return {

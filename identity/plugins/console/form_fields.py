@@ -7,6 +7,7 @@ from inspect import unwrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.domain.entity import EntityField, entity_fields
+from identity.domain.key_sets import key_set_error
 from identity.domain.names import domain_name_error, user_name_error
 from identity.domain.projects import role_key_error
 from identity.domain.validators import description_problem, email_problem, locale_problem, phone_problem
@@ -189,7 +190,7 @@ def form_field(entity_field: EntityField, label: FieldLabel) -> FormField:
         return _OPTION_FIELDS.get(kind, usual)(name, label.label, label.hint, options=options, **extra)
     if kind is str and rule in _INPUT_ATTRIBUTES:
         extra["attributes"] = _INPUT_ATTRIBUTES[rule]
-    field_class = TextArea if rule is description_problem else _FIELD_TYPES.get(kind, FormField)
+    field_class = TextArea if rule in (description_problem, key_set_error) else _FIELD_TYPES.get(kind, FormField)
     required = kind is str and validator is not None and validator("") is not None
     return field_class(entity_field.name, label.label, label.hint, required=required, **extra)
 

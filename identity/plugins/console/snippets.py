@@ -322,7 +322,7 @@ def application_values(application: Application, framework: Framework, origin: s
         "client_id": application.id,
         "project_id": application.project_id,
         "method": application.authentication_method,
-        "has_secret": not application.is_public,
+        "has_secret": application.uses_client_secret,
         "is_api": application.type is ApplicationType.API,
         "redirect_uri": redirect_uri,
         "redirect_uri_encoded": quote(redirect_uri, safe=""),
@@ -340,7 +340,7 @@ def render_files(environment: Environment, framework: Framework, values: Mapping
 
 def commands(framework: Framework, application: Application | None, origin: str) -> str:
     """The commands that run the snippet."""
-    needs_secret = application is not None and not application.is_public
+    needs_secret = application is not None and application.uses_client_secret
     lines = [_SET_SECRET if needs_secret else "", framework.run.replace("{origin}", origin or framework.origin)]
     return "\n".join(line for line in lines if line) if framework.run else ""
 

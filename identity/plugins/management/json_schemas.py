@@ -61,6 +61,7 @@ _COMPONENT_NAMES: Mapping[str, str] = {
     "RefusalSummary": "Refusal",
     "RotateSigningKeyRequest": "RotateSigningKey",
     "SecondFactorRule": "SecondFactor",
+    "FederatedCredentialSpec": "DescribedFederatedCredential",
     "ServiceUserKeySpec": "DescribedKey",
     "ServiceUserSpec": "DescribedServiceUser",
     "UpstreamProviderSpec": "DescribedUpstreamProvider",

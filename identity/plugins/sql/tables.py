@@ -37,6 +37,7 @@ from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
@@ -386,6 +387,13 @@ personal_access_tokens = _create_table(
     value_lists=("scope",),
 )
 
+federated_credentials = _create_table(
+    "federated_credentials",
+    FederatedCredential,
+    _foreign_key_column("user_id", "users"),
+    Index(None, "user_id", "created_at", "id"),
+)
+
 applications = _create_table(
     "applications",
     Application,
@@ -512,6 +520,7 @@ access_tokens = _create_table(
     *_indexed_reference("secret_id", "service_user_secrets"),
     *_indexed_reference("client_secret_id", "client_secrets"),
     *_indexed_reference("personal_access_token_id", "personal_access_tokens"),
+    *_indexed_reference("federated_credential_id", "federated_credentials"),
     *_indexed_reference("family_id", "token_families"),
     Index(None, "expires_at"),
     value_lists=("scope", "audience", "ancestors"),

@@ -66,7 +66,10 @@ class UpstreamPlugin:
         from identity.plugins.upstream import routes
         from identity.plugins.upstream.provider_registry import ProviderRegistry
 
-        config.registry.upstream = ProviderRegistry(config.registry.application.settings, self._record_namespace)
+        application = config.registry.application
+        config.registry.upstream = ProviderRegistry(
+            application.settings, self._record_namespace, application.process_state.key_sets.cache
+        )
         routes.add_upstream_pages(config)
 
     def _has_linked_identity(self, subject: "Subject", services: "Services") -> bool:

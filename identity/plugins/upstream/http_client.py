@@ -69,11 +69,16 @@ class ProviderHttpSession:
 
     def get(self, url: str, *, token: str = "") -> bytes:
         """The response body. Raises ProviderUnreachable, ProviderResponseError."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        status, body = self._send("GET", url, headers, None)
-        if status != 200:
-            raise ProviderResponseError(f"the provider answered {status}")
+        body: bytes = self.get_response(url, token=token).body
         return body
+
+    def get_response(self, url: str, *, token: str = "") -> Any:
+        """The response, whose status is 200. Raises ProviderUnreachable, ProviderResponseError."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        answer = self._send("GET", url, headers, None)
+        if answer.status != 200:
+            raise ProviderResponseError(f"the provider answered {answer.status}")
+        return answer
 
     def get_object(self, url: str, *, token: str = "") -> dict[str, Any]:
         """The response's JSON object. Raises ProviderUnreachable, ProviderResponseError."""
@@ -94,21 +99,21 @@ class ProviderHttpSession:
 
     def _post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> tuple[int, bytes]:
         all_headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
-        return self._send("POST", url, all_headers, urlencode(form).encode())
+        answer = self._send("POST", url, all_headers, urlencode(form).encode())
+        return answer.status, answer.body
 
-    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> tuple[int, bytes]:
+    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Any:
         left = self._ends_at - monotonic()
         all_headers = {"Accept": "application/json", "User-Agent": f"identity/{__version__}", **headers}
         try:
             if left <= 0:
                 raise TimeoutError
-            answer = self._transport.send(method, url, headers=all_headers, body=body, seconds=left)
+            return self._transport.send(method, url, headers=all_headers, body=body, seconds=left)
         except ForbiddenDestination:
             # The same message as for an unknown name.
             raise ProviderUnreachable("the provider did not answer: OSError", private=True) from None
         except (OSError, HTTPException, ValueError) as problem:
             raise ProviderUnreachable(f"the provider did not answer: {type(problem).__name__}") from None
-        return answer.status, answer.body
 
 
 class ProviderHttpClient:

@@ -188,7 +188,12 @@ class OpenIdProviderClient(ProviderClient):
         return self._known.fetch_metadata(self.provider.effective_issuer, self._asking)
 
     def _fetch_keys(self, missing: bool) -> Any:
-        return self._known.fetch_keys(self._metadata.jwks_uri, self._asking, is_key_missing=missing)
+        return self._known.fetch_keys(
+            self._metadata.jwks_uri,
+            self._asking,
+            is_key_missing=missing,
+            organization_id=self.provider.organization_id,
+        )
 
     def _fetch_userinfo(self, metadata: ProviderMetadata, access_token: str, subject: str) -> Mapping[str, Any]:
         """UserInfo claims (§5.3); their subject must be that of the ID token."""

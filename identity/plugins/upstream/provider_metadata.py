@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from identity.api.crypto import InvalidKey, JwkPublicKey
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError
 
-#: Lifetime of cache entries, and the minimum interval of key fetches because of a missing key.
 _CACHE_SECONDS = 3600.0
-MIN_REFETCH_SECONDS = 30.0
 _MAX_CACHE_ENTRIES = 500
 _LONGEST_ADDRESS = 2000
 
@@ -34,15 +32,24 @@ class ProviderMetadata:
     sends_issuer: bool = False
 
 
-class ProviderMetadataCache:
-    """Metadata and keys by issuer. One per process."""
+class KeySets(Protocol):
+    """The key sets of the process, by URL; see ``identity.key_sets.KeySetCache``."""
 
-    def __init__(self, seconds: Callable[[], float] = monotonic) -> None:
+    def find(self, url: str, *, is_key_missing: bool = False) -> tuple[JwkPublicKey, ...] | None: ...
+
+    def fetch(self, url: str, request: Callable[[], Any], *, organization_id: str = "") -> tuple[JwkPublicKey, ...]: ...
+
+    def forget(self, url: str) -> None: ...
+
+
+class ProviderMetadataCache:
+    """Metadata by issuer, and keys. One per process."""
+
+    def __init__(self, key_sets: KeySets, seconds: Callable[[], float] = monotonic) -> None:
+        self._key_sets = key_sets
         self._seconds = seconds
         self._lock = Lock()
         self._metadata: dict[str, tuple[float, ProviderMetadata]] = {}
-        self._keys: dict[str, tuple[float, tuple[JwkPublicKey, ...]]] = {}
-        self._looked_again: dict[str, float] = {}
 
     def cached_metadata(self, issuer: str) -> ProviderMetadata | None:
         """The cached metadata, without a request."""
@@ -60,47 +67,24 @@ class ProviderMetadataCache:
 
     def store_metadata(self, provider_metadata: ProviderMetadata) -> None:
         """Replace the cached metadata, and forget its keys, which are fetched again."""
-        self._store(self._metadata, provider_metadata.issuer, provider_metadata)
         with self._lock:
-            self._keys.pop(provider_metadata.jwks_uri, None)
+            if len(self._metadata) >= _MAX_CACHE_ENTRIES:
+                self._metadata.clear()
+            self._metadata[provider_metadata.issuer] = (self._seconds(), provider_metadata)
+        self._key_sets.forget(provider_metadata.jwks_uri)
 
     def fetch_keys(
-        self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
+        self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False, organization_id: str = ""
     ) -> tuple[JwkPublicKey, ...]:
         """The provider's keys; ``is_key_missing`` if a key is not in the cache. Raises ProviderUnreachable,
-        ProviderResponseError. A key may be published just after a fetch (OpenID Connect Core §10.1.1), so a missing key
-        causes one more fetch per interval, whatever key ids tokens name."""
-        now = self._seconds()
-        with self._lock:
-            at, jwk_public_keys = self._keys.get(uri, (0.0, ()))
-            recent = now - at < MIN_REFETCH_SECONDS
-            if (
-                jwk_public_keys
-                and now - at < _CACHE_SECONDS
-                and not (is_key_missing and self._can_refetch(uri, now, recent=recent))
-            ):
-                return jwk_public_keys
+        ProviderResponseError."""
+        found = self._key_sets.find(uri, is_key_missing=is_key_missing)
+        if found is not None:
+            return found
         try:
-            jwk_public_keys = JwkPublicKey.parse_set(asking.get(uri))
+            return self._key_sets.fetch(uri, lambda: asking.get_response(uri), organization_id=organization_id)
         except InvalidKey:
             raise ProviderResponseError("the provider's keys cannot be read") from None
-        self._store(self._keys, uri, jwk_public_keys)
-        return jwk_public_keys
-
-    def _can_refetch(self, uri: str, now: float, *, recent: bool) -> bool:
-        if recent and now - self._looked_again.get(uri, -MIN_REFETCH_SECONDS) < MIN_REFETCH_SECONDS:
-            return False
-        if recent:
-            if len(self._looked_again) >= _MAX_CACHE_ENTRIES:
-                self._looked_again.clear()
-            self._looked_again[uri] = now
-        return True
-
-    def _store(self, cache: dict[str, tuple[float, Any]], name: str, value: Any) -> None:
-        with self._lock:
-            if len(cache) >= _MAX_CACHE_ENTRIES:
-                cache.clear()
-            cache[name] = (self._seconds(), value)
 
 
 def discovery_url(issuer: str) -> str:

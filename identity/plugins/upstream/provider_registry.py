@@ -20,17 +20,21 @@ from identity.plugins.upstream.http_client import (
 )
 from identity.plugins.upstream.provider_checks import ProviderCheck, check_provider
 from identity.plugins.upstream.provider_clients import ProviderClient, UpstreamClientCredentials, create_provider_client
-from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
+from identity.plugins.upstream.provider_metadata import KeySets, ProviderMetadataCache
 
 
 class ProviderRegistry:
     """Cached metadata, and the HTTP client."""
 
     def __init__(
-        self, settings: Settings, name_space: RecordNamespace, http_transport: HttpTransport | None = None
+        self,
+        settings: Settings,
+        name_space: RecordNamespace,
+        key_sets: KeySets,
+        http_transport: HttpTransport | None = None,
     ) -> None:
         self.name_space = name_space
-        self.known = ProviderMetadataCache()
+        self.known = ProviderMetadataCache(key_sets)
         networks = OutboundHttpClient.parse_networks(settings.allowed_networks)
         self._http_client = ProviderHttpClient(
             http_transport or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, bounds_name_lookups=True)

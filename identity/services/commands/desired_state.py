@@ -26,7 +26,12 @@ from identity.services.commands.mail_texts import ChangeMailTexts
 from identity.services.commands.managers import ManagerRoleNames
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import AddProjectRole, CreateProject
-from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser, UploadServiceUserKey
+from identity.services.commands.service_users import (
+    AddFederatedCredential,
+    AddServiceUserKey,
+    CreateServiceUser,
+    UploadServiceUserKey,
+)
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.commands.webhooks import CreateWebhook, WebhookSecretText
@@ -131,6 +136,12 @@ class ServiceUserKeySpec(UploadServiceUserKey):
     id: EntityId | None = None
 
 
+class FederatedCredentialSpec(AddFederatedCredential):
+    """A federated credential, matched by id, else by its content."""
+
+    id: EntityId | None = None
+
+
 class ServiceUserSpec(CreateServiceUser):
     """A service user. With ``generated_key`` it gets a key whenever it has no live one besides those of ``keys``."""
 
@@ -138,6 +149,7 @@ class ServiceUserSpec(CreateServiceUser):
     active: bool = True
     keys: tuple[ServiceUserKeySpec, ...] | None = None
     generated_key: AddServiceUserKey | None = None
+    federated_credentials: tuple[FederatedCredentialSpec, ...] | None = None
 
 
 class AttributeSpec(CreateAttribute):

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import ServiceUser
 from identity.services.commands import Command
@@ -37,6 +38,16 @@ class UploadServiceUserKey(Command):
     public_key: str
     expires_at: Expiration | None = None
     algorithm: SignatureAlgorithm | None = None
+
+
+@with_create_fields(FederatedCredential)
+class AddFederatedCredential(Command):
+    """Let the service user get tokens for tokens of an outside issuer.
+
+    `conditions` are lines such as `sub = repo:acme/app:ref:refs/heads/main`. A value that ends in `:*` or `/*` is a
+    prefix. One is about `sub` or an immutable id."""
+
+    instance_managed: bool = False
 
 
 class AddPersonalAccessToken(Command):

@@ -159,7 +159,7 @@ def _ensure_applications(
 
 def _first_secret(build: Reconciler, name: str, application: Application) -> str | None:
     applications = build.services.applications
-    if not build.with_secrets or application.is_public or applications.list_secrets(application.id):
+    if not build.with_secrets or not application.uses_client_secret or applications.list_secrets(application.id):
         return None
     build.record_change(ChangeAction.ADD, "client secret", name)
     _, text = applications.add_secret(application.id, principal=build.principal)

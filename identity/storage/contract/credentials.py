@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
@@ -19,6 +20,7 @@ FACTORIES: dict[Any, Any] = {
     ServiceUserKey: make.service_user_key,
     ServiceUserSecret: make.service_user_secret,
     PersonalAccessToken: make.personal_access_token,
+    FederatedCredential: make.federated_credential,
 }
 
 
@@ -122,6 +124,22 @@ class CredentialContract(ContractBase):
             for secret in twins:
                 storage.credentials.delete(ServiceUserSecret, user.id, secret.id)
         assert on.read.credentials.find_subject_with_secrets(user.id) == (Subject(idle, closed), (older,))
+
+    def test_credentials_federated_are_oldest_first_also_with_their_service_user(
+        self, on: StorageHarness, stranger: ServiceUser
+    ) -> None:
+        user, store = on.service_user, on.read.credentials
+        older = make.federated_credential(user, created_at=NOW - DAY)
+        newer, foreign = make.federated_credential(user), make.federated_credential(stranger)
+        on.store(newer, foreign, older, make.federated_credential(on.human_user))
+        assert store.list_federated_credentials(user.id) == (older, newer)
+        assert store.list_federated_credentials(make_id()) == ()
+        subject = Subject(user, on.organization)
+        assert store.find_subject_with_federated_credentials(user.id) == (subject, (older, newer))
+        for id_ in (on.human_user.id, make_id()):
+            assert store.find_subject_with_federated_credentials(id_) is None
+        with on.transaction() as storage:
+            assert storage.credentials.list_federated_credentials(user.id, locked=True) == (older, newer)
 
     def test_credentials_find_holder_knows_service_users_with_a_secret_alone(self, on: StorageHarness) -> None:
         on.store(make.service_user_secret(on.human_user))

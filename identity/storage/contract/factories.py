@@ -19,6 +19,7 @@ from identity.domain.audit import SYSTEM, AuditEvent
 from identity.domain.authentication import Proof
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
@@ -252,6 +253,16 @@ def service_user_key(user: User | None = None, **overrides: Any) -> ServiceUserK
 def service_user_secret(user: User | None = None, **overrides: Any) -> ServiceUserSecret:
     """A secret of the service user; no text has its digest."""
     return build_value(ServiceUserSecret, overrides, **parent_ids(user_id=user))
+
+
+def federated_credential(user: User | None = None, **overrides: Any) -> FederatedCredential:
+    """A federated credential of the service user."""
+    fields: dict[str, Any] = {
+        "name": "Deployment",
+        "issuer": "https://token.actions.githubusercontent.com",
+        "conditions": ("sub = repo:acme/app:ref:refs/heads/main",),
+    }
+    return build_value(FederatedCredential, overrides, **parent_ids(user_id=user), **fields)
 
 
 def personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:

@@ -14,6 +14,7 @@ from identity.domain.attribute_mappings import AttributeMapping
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
@@ -279,6 +280,7 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     ServiceUserKey: _CREDENTIAL_ACCESS,
     ServiceUserSecret: _CREDENTIAL_ACCESS,
     PersonalAccessToken: _CREDENTIAL_ACCESS,
+    FederatedCredential: _CREDENTIAL_ACCESS,
     Application: _access_by_id("applications"),
     AttributeDefinition: _access_by_id("attributes"),
     AttributeMapping: _access_by_id("attribute_mappings"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.permissions import ManagerLevel, ResourceKey
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
@@ -208,6 +209,13 @@ LISTS = {
         lambda storage, owner, request: storage.credentials.page(ServiceUserKey, owner.id, request),
         lambda on, owner, **fields: make.service_user_key(owner, **fields),
         lambda on, owner: [make.service_user_key(on.store_value(make.service_user(on.organization)))],
+        has_state=False,
+    ),
+    "federated credentials": ListCase(
+        lambda on: on.service_user,
+        lambda storage, owner, request: storage.credentials.page(FederatedCredential, owner.id, request),
+        lambda on, owner, **fields: make.federated_credential(owner, **fields),
+        lambda on, owner: [make.federated_credential(on.store_value(make.service_user(on.organization)))],
         has_state=False,
     ),
     "personal access tokens": ListCase(

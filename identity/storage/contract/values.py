@@ -9,6 +9,7 @@ import pytest
 
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import DomainProof, OrganizationDomain
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.instance import Instance
 from identity.domain.outbox import OutboxMessage
 from identity.domain.permissions import ManagerLevel, ResourceKey
@@ -42,6 +43,12 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         on.service_user, public_key=bytes(range(256)), **other_values(ServiceUserKey, expires_at=LAST_MOMENT)
     ),
     "secret": lambda on: make.service_user_secret(on.service_user, **other_values(ServiceUserSecret)),
+    "federated credential": lambda on: make.federated_credential(
+        on.service_user,
+        name="Nächtliche 株",
+        conditions=("sub = a", "repository_id = ü"),
+        **other_values(FederatedCredential),
+    ),
     "personal access token": lambda on: make.personal_access_token(
         on.service_user,
         name="Nächtliche 株",
@@ -86,6 +93,7 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         audience=("b", "a", "https://identity.example"),
         key_id=on.store_value(make.service_user_key(on.service_user)).id,
         secret_id=on.store_value(make.service_user_secret(on.service_user)).id,
+        federated_credential_id=on.store_value(make.federated_credential(on.service_user)).id,
         client_secret_id=on.store_client_secret().id,
         **other_values(AccessToken, session_id="session"),
     ),
@@ -168,6 +176,11 @@ DUPLICATE_VALUES: dict[str, tuple[str, Callable[[StorageHarness], Any], Callable
         lambda on: make.personal_access_token(on.service_user),
         lambda on, first: make.personal_access_token(on.human_user, id=first.id),
     ),
+    "federated credential": (
+        "",
+        lambda on: make.federated_credential(on.service_user),
+        lambda on, first: make.federated_credential(on.human_user, id=first.id),
+    ),
     "session": ("id", lambda on: on.session, lambda on, first: make.session(on.human_user, id=first.id)),
     "digest of a session": (
         "digest",
@@ -205,6 +218,7 @@ ORPHANS: tuple[Callable[[StorageHarness], Any], ...] = (
     lambda on: make.service_user_key(),
     lambda on: make.service_user_secret(),
     lambda on: make.personal_access_token(),
+    lambda on: make.federated_credential(),
     lambda on: make.session(),
     lambda on: make.pending_authorization(user_id=make_id()),
     lambda on: make.token_family(None, on.application),

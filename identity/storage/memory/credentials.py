@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
@@ -13,13 +14,13 @@ from identity.storage.memory.entity_store import MemoryStore, page_newest_first,
 from identity.storage.memory.tables import MemoryTable
 from identity.storage.memory.users import find_subject
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
-from identity.storage.stores.credentials import CredentialStore, CredentialT, ExpiringCredentialT
+from identity.storage.stores.credentials import Credential, CredentialStore, CredentialT, ExpiringCredentialT
 
 
 class MemoryCredentialStore(MemoryStore, CredentialStore):
     """Rows by id, each kind in a table of its own."""
 
-    def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
+    def add(self, credential: Credential) -> None:
         self._rows(type(credential)).insert({credential.id: credential})
 
     def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:
@@ -70,11 +71,21 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
         # Writers are exclusive, so no further lock is needed.
         return sort_oldest_first(secret for secret in self._tables.service_user_secrets if secret.user_id == user_id)
 
+    def find_subject_with_federated_credentials(
+        self, user_id: str
+    ) -> tuple[Subject, tuple[FederatedCredential, ...]] | None:
+        subject, credentials = self._find_service_user(user_id), self.list_federated_credentials(user_id)
+        return (subject, credentials) if subject is not None and credentials else None
+
+    def list_federated_credentials(self, user_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
+        return sort_oldest_first(row for row in self._tables.federated_credentials if row.user_id == user_id)
+
     def _rows(self, kind: type) -> MemoryTable[str, Any]:
         tables: dict[type, MemoryTable[str, Any]] = {
             ServiceUserKey: self._tables.service_user_keys,
             ServiceUserSecret: self._tables.service_user_secrets,
             PersonalAccessToken: self._tables.personal_access_tokens,
+            FederatedCredential: self._tables.federated_credentials,
         }
         return tables[kind]
 

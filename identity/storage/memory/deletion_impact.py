@@ -22,6 +22,7 @@ _TABLES_BY_TARGET = {
     DeletionTarget.USER: ("users", ("users", "service_users")),
     DeletionTarget.KEY: ("service_user_keys", ("keys",)),
     DeletionTarget.SECRET: ("service_user_secrets", ("secrets",)),
+    DeletionTarget.FEDERATED_CREDENTIAL: ("federated_credentials", ()),
 }
 #: The tables of counts that need no further condition.
 _TABLES_BY_COUNT = {

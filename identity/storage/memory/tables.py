@@ -16,6 +16,7 @@ from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.figures import FigureKey
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
@@ -249,6 +250,7 @@ class MemoryTables:
     service_user_keys: MemoryTable[str, ServiceUserKey] = _table(user_id="users")
     service_user_secrets: MemoryTable[str, ServiceUserSecret] = _table(user_id="users")
     personal_access_tokens: MemoryTable[str, PersonalAccessToken] = _table(user_id="users")
+    federated_credentials: MemoryTable[str, FederatedCredential] = _table(user_id="users")
     applications: MemoryTable[str, Application] = _table(project_id="projects")
     client_secrets: MemoryTable[tuple[str, str], ClientSecret] = _table(
         goes_with={"applications": lambda key, _: key[0]}
@@ -278,6 +280,7 @@ class MemoryTables:
         key_id="service_user_keys",
         secret_id="service_user_secrets",  # noqa: S106
         personal_access_token_id="personal_access_tokens",  # noqa: S106
+        federated_credential_id="federated_credentials",
         family_id="families",
     )
     refresh_tokens: MemoryTable[bytes, RefreshToken] = _table(key="digest", family_id="families")

@@ -1,17 +1,20 @@
-"""Credentials of service users: keys, secrets, personal access tokens."""
+"""Credentials of service users: keys, secrets, personal access tokens, federated credentials."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TypeVar
 
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
-CredentialT = TypeVar("CredentialT", ServiceUserKey, ServiceUserSecret, PersonalAccessToken)
+CredentialT = TypeVar("CredentialT", ServiceUserKey, ServiceUserSecret, PersonalAccessToken, FederatedCredential)
+#: Any of them.
+Credential = ServiceUserKey | ServiceUserSecret | PersonalAccessToken | FederatedCredential
 ExpiringCredentialT = TypeVar("ExpiringCredentialT", ServiceUserKey, PersonalAccessToken)
 
 
@@ -20,7 +23,7 @@ class CredentialStore(ABC):
     the class of the credentials. The number per user is not limited here."""
 
     @abstractmethod
-    def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
+    def add(self, credential: Credential) -> None:
         """Raises RowNotFound if there is no such user."""
 
     @abstractmethod
@@ -63,6 +66,16 @@ class CredentialStore(ABC):
     def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
         """The service user with its organization and its secrets, oldest first, in one query. None if there is no such
         service user, or it has no secret."""
+
+    @abstractmethod
+    def find_subject_with_federated_credentials(
+        self, user_id: str
+    ) -> tuple[Subject, tuple[FederatedCredential, ...]] | None:
+        """The same for federated credentials."""
+
+    @abstractmethod
+    def list_federated_credentials(self, user_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
+        """The same as ``list_secrets`` for federated credentials."""
 
     @abstractmethod
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:

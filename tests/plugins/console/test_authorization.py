@@ -125,7 +125,7 @@ PAGES = {
     "service_user.delete": (*below(ROBOT, "delete"), *below(f"{ORGANIZATION}/service-users/selected", "delete")),
     "service_user.read": (
         *below(ORGANIZATION, "service-users"),
-        *below(ROBOT, "- access connect keys personal-access-tokens"),
+        *below(ROBOT, "- access connect federated-credentials keys personal-access-tokens"),
     ),
     "service_user.write": (
         *below(ORGANIZATION, "service-users/new"),
@@ -134,6 +134,7 @@ PAGES = {
         *below(f"{ORGANIZATION}/service-users/selected", "add-to-group remove-from-group"),
         *below(ROBOT, "deactivate edit reactivate keys/new keys/{key}/delete secrets/new secrets/{secret}/delete"),
         *below(f"{ROBOT}/personal-access-tokens", "new {token}/delete"),
+        *below(f"{ROBOT}/federated-credentials", "new {credential}/delete"),
     ),
     "session.delete": below(USER, "connections/{application}/delete sessions/delete sessions/{session}/delete"),
     "session.read": below(USER, "sessions"),

@@ -191,3 +191,21 @@ def _private_key(file: KeyFile) -> RSAPrivateKey:
     key = load_pem_private_key(file.key.encode(), None)
     assert isinstance(key, RSAPrivateKey)
     return key
+
+
+def test_federated_credential_is_added_from_a_template_and_removed(
+    world: World, owner: Browser, robot: ServiceUserProgram
+) -> None:
+    owner.open(f"/console/service-users/{robot.id}/federated-credentials/new")
+    page = owner.click("GitHub Actions")
+    assert "https://token.actions.githubusercontent.com" in page
+    page = owner.submit({"conditions": "repository = acme/app"}, form="page-form")
+    assert "Add a condition on" in page, "the claim is no immutable id"
+    page = owner.submit({"conditions": "sub = repo:acme/app:*\nrepository_id = 74"}, form="page-form")
+    assert "Federated credential added." in page
+    assert "repo:acme/app:*" in page
+    [credential] = world.operator_services.service_users.page_federated_credentials(robot.id).items
+    assert credential.conditions == ("sub = repo:acme/app:*", "repository_id = 74")
+    assert not credential.instance_managed
+    owner.open(f"/console/service-users/{robot.id}/federated-credentials/{credential.id}/delete")
+    assert "Its tokens no longer work." in owner.submit(form="page-form")

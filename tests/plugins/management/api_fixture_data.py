@@ -20,7 +20,7 @@ from identity.services.access_control import Principal
 from identity.services.commands.groups import AddGroup
 from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.organizations import AddDomain
-from identity.services.commands.service_users import AddPersonalAccessToken
+from identity.services.commands.service_users import AddFederatedCredential, AddPersonalAccessToken
 from identity.services.mails import Mail, MailReason
 from identity.storage.contract import factories
 from identity.testing.jwt_assertions import assertion_claims, sign_assertion
@@ -111,6 +111,11 @@ def make_fixture_data(world: World) -> ApiFixtureData:
             CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=held_organization.id, reason="Case 12/2027")
         )
         services.mails.queue(Mail(to="", subject="", text=""), MailReason.NOTICE)
+        credential = services.service_users.add_federated_credential(
+            robot.id,
+            AddFederatedCredential.build(name="CI", issuer="https://ci.example", conditions=("sub = a",)),
+            principal=Principal.OPERATOR,
+        )
         token, text = services.service_users.add_personal_access_token(robot.id, command, principal=Principal.OPERATOR)
         user_import = services.user_imports.start(
             organization.id,
@@ -138,6 +143,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         "key": robot.key_id,
         "secret": secret.id,
         "token": token.id,
+        "credential": credential.id,
         "user": person.id,
         "session": session.id,
         "user_grant": user_grant.id,

@@ -7,6 +7,7 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
+from identity.key_sets import KeySetCache
 from identity.plugins.upstream.http_client import ProviderHttpClient
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
 from identity.testing.browser import Browser
@@ -67,7 +68,7 @@ def install_fake_provider(world: World) -> FakeProvider:
     """The provider that this world's requests reach."""
     fake_provider = FakeProvider(world.clock)
     desk = world.app.registry.upstream
-    desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache()
+    desk._http_client, desk.known = ProviderHttpClient(fake_provider), ProviderMetadataCache(KeySetCache())
     return fake_provider
 
 

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from identity.key_sets import KeySetCache
 from identity.outbound_http import OutboundResponse
 from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
 from identity.services.access_control import Principal
@@ -121,7 +122,7 @@ def test_unknown_logout_state_does_not_redirect(scene: UpstreamScenario, id_toke
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("trouble", ["never", "error", "none", "javascript", "plain http", "long"])
 def test_failing_provider_does_not_stop_logout(scene: UpstreamScenario, id_token: str, trouble: str) -> None:
-    scene.world.app.registry.upstream.known = ProviderMetadataCache()
+    scene.world.app.registry.upstream.known = ProviderMetadataCache(KeySetCache())
     at = "/.well-known/openid-configuration"
     endpoints: dict[str, Any] = {
         "none": "",

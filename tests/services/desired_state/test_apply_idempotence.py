@@ -84,6 +84,8 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "grant_types": st.lists(
         st.sampled_from(["authorization_code", "refresh_token", "client_credentials", "implicit"]), max_size=4
     ),
+    "jwks_uri": st.sampled_from(["", "https://a.example/jwks.json"]),
+    "token_endpoint_auth_signing_alg": st.sampled_from(["", "ES256"]),
     "authentication_method": st.sampled_from(["client_secret_basic", "client_secret_post", "none"]),
     "required_sender_constraint": st.sampled_from([None, "dpop"]),
     "factors": st.lists(st.sampled_from(["totp", "email_code", "recovery_codes", "passkeys"]), min_size=1, max_size=3),
@@ -115,7 +117,7 @@ def value_of(name: str, annotation: Any) -> st.SearchStrategy[Any] | None:
 #: Fields that these commands do not describe, or that the test sets itself.
 OTHER_FIELDS = {
     *("id", "active", "address", "attributes", "user_name", "type", "key", "roles"),
-    *("group_mappings", "attribute_mappings"),
+    *("group_mappings", "attribute_mappings", "jwks"),
 }
 
 

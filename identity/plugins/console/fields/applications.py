@@ -70,6 +70,7 @@ GRANT_TYPE_DESCRIPTIONS: Mapping[str, str] = {
 AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "client_secret_basic": _("Client id and secret in the Authorization header."),
     "client_secret_post": _("Client id and secret in the form."),
+    "private_key_jwt": _("Signs with its own key; the service only knows the public key."),
     "none": _("Public client: no secret. PKCE protects its codes."),
 }
 
@@ -143,6 +144,17 @@ APPLICATION_FIELDS = labelled_fields(
             options=_capability_options(
                 lambda capabilities: capabilities.authentication_methods, AUTHENTICATION_METHOD_DESCRIPTIONS
             ),
+        ),
+        "jwks_uri": FieldLabel(
+            _("Address of the public keys"),
+            _("A JWK set that the application publishes, to replace keys without a change here."),
+            section=_ACCESS,
+        ),
+        "jwks": FieldLabel(_("Public keys"), _("A JWK set, if the application publishes none."), section=_ACCESS),
+        "token_endpoint_auth_signing_alg": FieldLabel(
+            _("Algorithm of its assertions"),
+            _("Accept only this algorithm, such as {example}. Empty for any.", example="ES256"),
+            section=_ACCESS,
         ),
         "access_token_type": replace(ACCESS_TOKEN_TYPE_LABEL, section=_TOKENS),
         "redirect_uris": FieldLabel(_("Redirect URIs")),

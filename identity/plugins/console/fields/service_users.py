@@ -47,5 +47,9 @@ SERVICE_USER_FIELDS = labelled_fields(
         "description": FieldLabel(_("Description"), _("What the program does, and whom to ask about it.")),
         "access_token_type": ACCESS_TOKEN_TYPE_LABEL,
         "id_token_signed_response_alg": RESPONSE_ALGORITHM_LABEL,
+        "jwks_uri": FieldLabel(
+            _("Address of the public keys"),
+            _("A JWK set that the program publishes, to replace keys without a change here. Empty for none."),
+        ),
     },
 )

@@ -72,7 +72,7 @@ def _rows(page: ConsolePage, applications: Sequence[Application]) -> Sequence[Ce
             page.translate(APPLICATION_TYPE_OPTIONS[application.type].label),
             ui.code(application.id),
             page.render_placeholder(_("None"))
-            if application.is_public
+            if not application.uses_client_secret
             else page.render_badge(secrets_badge(counts.get(application.id, 0), page.translator)),
             page.render_badge(state_badge(application.active, page.translator)),
         )
@@ -422,7 +422,7 @@ _PAGES = ResourcePages(
             label=_("Secrets"),
             path=_SECRETS.tab_path,
             sections=lambda page, application: [_SECRETS.section(page)],
-            is_available=lambda page, application: not application.is_public,
+            is_available=lambda page, application: application.uses_client_secret,
         ),
         ResourceTab(
             label=_("Branding"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Table, bindparam, case, delete, func, select
 
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
@@ -17,10 +18,16 @@ from identity.plugins.sql.query_batching import BatchedLookup
 from identity.plugins.sql.row_mapping import MappedTable, row_reader, row_slices, skip_unreadable
 from identity.plugins.sql.sql_store import advance_timestamp
 from identity.plugins.sql.stores import users
-from identity.plugins.sql.tables import organizations, personal_access_tokens, service_user_keys, service_user_secrets
+from identity.plugins.sql.tables import (
+    federated_credentials,
+    organizations,
+    personal_access_tokens,
+    service_user_keys,
+    service_user_secrets,
+)
 from identity.plugins.sql.tables import users as users_table
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
-from identity.storage.stores.credentials import CredentialStore, CredentialT, ExpiringCredentialT
+from identity.storage.stores.credentials import Credential, CredentialStore, CredentialT, ExpiringCredentialT
 from identity.storage.stores.users import UserKind
 
 
@@ -42,13 +49,16 @@ class _CredentialTable(MappedTable[Any]):
 
 
 _KEY_TABLE, _SECRET_TABLE = _CredentialTable(service_user_keys), _CredentialTable(service_user_secrets)
-_TABLES_BY_CLASS = {
+_FEDERATED_TABLE = _CredentialTable(federated_credentials)
+_TABLES_BY_CLASS: Mapping[type, _CredentialTable] = {
     ServiceUserKey: _KEY_TABLE,
     ServiceUserSecret: _SECRET_TABLE,
     PersonalAccessToken: _CredentialTable(personal_access_tokens),
+    FederatedCredential: _FEDERATED_TABLE,
 }
 _KEY, _KEY_SUBJECT = row_slices(_KEY_TABLE, users.SUBJECT_COLUMNS)
 _SECRET, _SECRET_SUBJECT = row_slices(_SECRET_TABLE, users.SUBJECT_COLUMNS)
+_FEDERATED, _FEDERATED_SUBJECT = row_slices(_FEDERATED_TABLE, users.SUBJECT_COLUMNS)
 
 _FIND_KEY_WITH_SUBJECT = BatchedLookup(
     _KEY_TABLE.with_subject, {"key": service_user_keys.c.id, "user": service_user_keys.c.user_id}
@@ -56,6 +66,10 @@ _FIND_KEY_WITH_SUBJECT = BatchedLookup(
 #: One row per secret.
 _FIND_SUBJECT_WITH_SECRETS = BatchedLookup(
     _SECRET_TABLE.with_subject.order_by(*_SECRET_TABLE.oldest_first), {"user": service_user_secrets.c.user_id}
+)
+#: One row per credential.
+_FIND_SUBJECT_WITH_FEDERATED = BatchedLookup(
+    _FEDERATED_TABLE.with_subject.order_by(*_FEDERATED_TABLE.oldest_first), {"user": federated_credentials.c.user_id}
 )
 _EXPIRES_AT = service_user_keys.c.expires_at
 _IS_LIVE = bindparam("at") < _EXPIRES_AT
@@ -70,7 +84,7 @@ _KEY_SUMMARIES = select(
 class SqlCredentialStore(PagedSqlStore, CredentialStore):
     """One row each; access tokens obtained with it are deleted by foreign keys."""
 
-    def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
+    def add(self, credential: Credential) -> None:
         rows = _TABLES_BY_CLASS[type(credential)]
         self._execute_in_savepoint(rows.insert, rows.to_row(credential))
 
@@ -125,12 +139,28 @@ class SqlCredentialStore(PagedSqlStore, CredentialStore):
             skip_unreadable(_SECRET_TABLE.from_row, (row[_SECRET] for row in rows))
         )
 
+    def find_subject_with_federated_credentials(
+        self, user_id: str
+    ) -> tuple[Subject, tuple[FederatedCredential, ...]] | None:
+        rows = self._fetch_all(_FIND_SUBJECT_WITH_FEDERATED, {"user": user_id})
+        if not rows:
+            return None
+        return users.read_subject(rows[0][_FEDERATED_SUBJECT]), tuple(
+            skip_unreadable(_FEDERATED_TABLE.from_row, (row[_FEDERATED] for row in rows))
+        )
+
+    def list_federated_credentials(self, user_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
+        return self._list(_FEDERATED_TABLE, user_id, locked=locked)
+
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
+        return self._list(_SECRET_TABLE, user_id, locked=locked)
+
+    def _list(self, rows: _CredentialTable, user_id: str, *, locked: bool) -> tuple[Any, ...]:
         if locked:
             lock_names(self._connection, "secrets", user_id)
             self._fetch_one(users.ENTITY_TABLE.lock(user_id))
-        secrets = _SECRET_TABLE.select.where(service_user_secrets.c.user_id == user_id)
-        return self._fetch_values(_SECRET_TABLE.from_row, secrets.order_by(*_SECRET_TABLE.oldest_first))
+        found = rows.select.where(rows.table.c.user_id == user_id)
+        return self._fetch_values(rows.from_row, found.order_by(*rows.oldest_first))
 
 
 def _is_credential(rows: MappedTable[Any], id_: str, user_id: str) -> tuple[ColumnElement[bool], ...]:

@@ -15,6 +15,7 @@ from identity.plugins.sql.tables import (
     access_tokens,
     applications,
     client_secrets,
+    federated_credentials,
     group_grants,
     groups,
     managers,
@@ -44,6 +45,7 @@ _TABLES_BY_TARGET = {
     DeletionTarget.USER: users,
     DeletionTarget.KEY: service_user_keys,
     DeletionTarget.SECRET: service_user_secrets,
+    DeletionTarget.FEDERATED_CREDENTIAL: federated_credentials,
 }
 _TABLES_BY_COUNT = {
     "users": (users,),
@@ -78,7 +80,13 @@ _COUNT_CONDITIONS = {
     ),
 }
 #: A token obtained with one of these also refers to their user or application.
-_CREDENTIALS = (service_user_keys, service_user_secrets, personal_access_tokens, client_secrets)
+_CREDENTIALS = (
+    service_user_keys,
+    service_user_secrets,
+    personal_access_tokens,
+    federated_credentials,
+    client_secrets,
+)
 
 
 def _first_rows(rows: Select[Any]) -> Select[Any]:

@@ -1,0 +1,63 @@
+"""Client authentication private_key_jwt: an application signs an assertion (OpenID Connect Core §9, RFC 7523 §2.2).
+
+A token request::
+
+    POST /oauth/v2/token
+    Content-Type: application/x-www-form-urlencoded
+
+    grant_type=client_credentials
+    &client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer
+    &client_assertion=eyJ…
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from identity.api.crypto import JwkPublicKey
+from identity.api.endpoints import ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
+from identity.api.entities import ApplicationClient
+from identity.api.plugins import duration, hookimpl
+
+
+class PrivateKeyJwt(ClientAuthenticationMethod):
+    """Accepts assertions of applications that name their public keys or the address of these."""
+
+    name = "private_key_jwt"
+    parameters = frozenset({"client_assertion", "client_assertion_type"})
+    signing_algorithms = tuple(
+        name for name in ("RS256", "PS256", "ES256", "EdDSA", "Ed25519") if name in JwkPublicKey.ALGORITHMS
+    )
+
+    def __init__(self, max_lifetime: timedelta) -> None:
+        self._max_lifetime = max_lifetime
+
+    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+        """True for an assertion, with or without its type."""
+        return "client_assertion" in parameters
+
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> ApplicationClient:
+        """The application that signed. Every failure before the signature looks the same from outside."""
+        return self.authenticate_with_assertion(request, parameters, context, max_lifetime=self._max_lifetime)
+
+
+class PrivateKeyJwtPlugin:
+    """Client authentication with ``private_key_jwt``."""
+
+    hookspecs = 1
+
+    @dataclass(frozen=True)
+    class Settings:
+        """How strict assertions are judged."""
+
+        max_assertion_lifetime: timedelta = duration(
+            "How far in the future the exp of a client assertion may be.", "1h", at_most=timedelta(hours=24)
+        )
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @hookimpl
+    def identity_client_authentication_methods(self) -> Iterable[ClientAuthenticationMethod]:
+        """private_key_jwt."""
+        return [PrivateKeyJwt(self.settings.max_assertion_lifetime)]

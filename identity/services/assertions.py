@@ -1,0 +1,80 @@
+"""Signed assertions of other parties: the keys that verify them, and their single use."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from identity.crypto.jwk_sets import JwkPublicKey
+from identity.crypto.secrets import token_digest
+from identity.domain.federated_credentials import FederatedCredential, IssuerKind
+from identity.domain.records import CORE_NAMESPACE, Record
+from identity.key_sets import KeySetClient, KeySetForm, PublicKeys, parse_stored_key_set, select_key
+from identity.services.base import Service
+from identity.services.process_state import ProcessState
+
+
+@dataclass(eq=False, repr=False)
+class AssertionService(Service):
+    """``release_connection`` returns the connection of the request's reads, so that nothing is held while a key set is
+    fetched or another transaction runs."""
+
+    _process: ProcessState
+    _release_connection: Callable[[], None]
+    _committed_keys: set[Any]
+
+    def find_key(
+        self,
+        header: Mapping[str, Any],
+        *,
+        jwks: str,
+        jwks_uri: str,
+        organization_id: str,
+        form: KeySetForm = KeySetForm.JWKS,
+    ) -> JwkPublicKey | None:
+        """The key for the header's ``kid`` and ``alg``, in the stored key set or in the one at the URL. None if there
+        is none. Raises KeySetUnavailable."""
+        if jwks:
+            keys = parse_stored_key_set(jwks)
+            return select_key(header, lambda is_key_missing: keys)
+        if not jwks_uri:
+            return None
+        return select_key(header, lambda is_key_missing: self._keys_at(jwks_uri, form, organization_id, is_key_missing))
+
+    def find_issuer_key(
+        self, header: Mapping[str, Any], credential: FederatedCredential, organization_id: str
+    ) -> JwkPublicKey | None:
+        """The same for the issuer of a federated credential."""
+        is_discovered = credential.kind is IssuerKind.OIDC
+        form = {IssuerKind.OIDC: KeySetForm.ISSUER, IssuerKind.SPIFFE: KeySetForm.BUNDLE}.get(credential.kind)
+        return self.find_key(
+            header,
+            jwks=credential.jwks,
+            jwks_uri=credential.issuer if is_discovered else credential.jwks_uri,
+            organization_id=organization_id,
+            form=form or KeySetForm.JWKS,
+        )
+
+    def use_once(self, issuer: str, jti: str, until: datetime) -> bool:
+        """Record the use of an assertion, in a transaction of its own: it stays used whatever becomes of the request.
+        False if it was used before, by another request than this one, which may run again after a conflict."""
+        key = token_digest(f"{issuer}\n{jti}")
+        if key in self._committed_keys:
+            return True
+        record = Record(plugin=CORE_NAMESPACE, kind="client_assertion", key=key, created_at=self._now, expires_at=until)
+        if self._process.open_transaction is None:
+            return self._storage.records.add(record) is None
+        self._release_connection()
+        with self._process.open_transaction() as storage:
+            is_new = storage.records.add(record) is None
+        if is_new:
+            self._committed_keys.add(key)
+        return is_new
+
+    def _keys_at(self, url: str, form: KeySetForm, organization_id: str, is_key_missing: bool) -> PublicKeys:
+        client: KeySetClient = self._process.key_sets
+        found = client.find(url, form, is_key_missing=is_key_missing)
+        if found is not None:
+            return found
+        self._release_connection()
+        return client.fetch(url, organization_id, form)
