@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -112,6 +114,21 @@ def test_assertion_counts_once_at_all_endpoints_and_after_a_refusal(client: Sign
         answer = client.ask(refused, endpoint)
         check_oauth_error(answer, "invalid_client", status=401)
         assert "jti was used before" in answer.json["error_description"]
+
+
+@pytest.mark.every_storage
+def test_assertion_counts_once_in_a_race_but_not_against_its_own_retry(world: World) -> None:
+    client = SigningClient(world, world.key_pool.next()).register()
+    assertion = client.assertion()
+    with ThreadPoolExecutor(8) as pool:
+        statuses = [answer.status_int for answer in pool.map(client.ask, [assertion] * 8)]
+    assert sorted(statuses) == [200, *[401] * 7]
+    until = world.clock() + timedelta(hours=1)
+    with world.transaction_services() as services:
+        # The request runs again after a conflict.
+        assert services.assertions.use_once(client.client_id, "retried", until)
+        assert services.assertions.use_once(client.client_id, "retried", until)
+    assert not world.operator_services.assertions.use_once(client.client_id, "retried", until)
 
 
 def test_failures_before_the_signature_look_alike(client: SigningClient) -> None:
