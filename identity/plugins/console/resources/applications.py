@@ -201,7 +201,7 @@ def _format_value(
     page: DetailPage[Application], application: Application, setting: EntityField, value: object
 ) -> object:
     if setting.type is str:
-        return page.template_macros.code(value)
+        return page.template_macros.code(value) if value else page.render_placeholder(_("None"))
     if setting.type is not timedelta:
         return format_value(page, application, setting, value)
     if isinstance(value, timedelta):
