@@ -116,7 +116,6 @@ class EndpointCall:
         self._render_page = draw
         self._claimed_keys: set[Any] = set()
         self._trace_id: str | None = None
-        self._once: dict[str, Any] = {}
         #: None for a body over the limit, which was not read.
         self.body: bytes | None = b""
 
@@ -231,7 +230,6 @@ class EndpointCall:
             resumed_request_id=self._resumed_request_id,
             path=self._request_head.path,
             headers=headers,
-            once=self._once,
         )
         return handler.handle(request, opened)
 

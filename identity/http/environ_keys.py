@@ -14,8 +14,6 @@ FORWARDED_KEY = "identity.forwarded"
 UNREAD_BODY_KEY = "identity.unread_body"
 #: The result of an endpoint that needs a page (``identity.http.endpoint_handler.EndpointResult``).
 ENDPOINT_RESULT_KEY = "identity.outcome"
-#: Results of what must not happen twice if the request is repeated after a conflict.
-ONCE_KEY = "identity.once"
 #: The id of the request's trace, if it is traced.
 TRACE_ID_KEY = "identity.trace_id"
 

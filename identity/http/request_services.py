@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from transaction import TransactionManager
 
-from identity.domain.audit import SYSTEM, Actor, AuditEvent
+from identity.domain.audit import Actor, AuditEvent
 from identity.provider.context import Context
 from identity.services.container import Services
 from identity.storage.backend import Storage
@@ -57,12 +57,7 @@ class RequestServices:
         """What endpoints, grants and interactions may use besides the request."""
         identity, services = self._identity, self.services
         return Context(
-            services.now,
-            identity.settings,
-            identity.protocol_registry,
-            lambda: identity.pyoidc_provider,
-            services,
-            lambda: identity.transaction(SYSTEM),
+            services.now, identity.settings, identity.protocol_registry, lambda: identity.pyoidc_provider, services
         )
 
     def commit(self) -> None:

@@ -30,12 +30,10 @@ from identity.api.crypto import (
 from identity.api.endpoints import Context, InvalidRequest, OAuthError, ProtocolRequest
 from identity.api.grants import SenderConstraint
 from identity.api.plugins import duration, hookimpl, setting
-from identity.api.services import RecordNamespace
 
 ALGORITHMS = ("ES256", "PS256", "EdDSA", "Ed25519", "RS256")
 
 _HEADER = "dpop"
-_KIND = "proof"
 _MAX_JTI_LENGTH = 256
 _PURPOSE = "dpop nonce"
 _THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{43}\Z")
@@ -87,9 +85,6 @@ class DpopConstraint(SenderConstraint):
     def verify(self, request: ProtocolRequest, context: Context, *, access_token: str | None = None) -> str:
         """The thumbprint of the proof's key (RFC 9449 §4.3). Raises InvalidDpopProof, UseDpopNonce."""
         proof = request.headers.get(_HEADER, "")
-        memo = f"dpop {proof}"
-        if memo in request.once:
-            return str(request.once[memo])
         at_resource = access_token is not None
         try:
             thumbprint, claims = _verify_signature(proof)
@@ -102,7 +97,6 @@ class DpopConstraint(SenderConstraint):
             raise InvalidDpopProof(str(problem), nonce=self._new_nonce(context), at_resource=at_resource) from None
         if issued_at is None or 2 * (context.now.timestamp() - issued_at) >= self._nonce_seconds:
             context.response_headers["DPoP-Nonce"] = self._new_nonce(context)
-        request.once[memo] = thumbprint
         return thumbprint
 
     @property
@@ -127,10 +121,8 @@ class DpopConstraint(SenderConstraint):
         """Record the proof, so that it counts once on all nodes, whatever becomes of the request."""
         window = self._plugin.settings.max_proof_age + 2 * context.settings.clock_skew
         expires_at = datetime.fromtimestamp(claims["iat"], UTC) + window
-        with context.open_transaction() as services:
-            records = services.record_service(self._plugin.record_namespace)
-            if records.add(_KIND, f"{thumbprint}\n{claims['jti']}", {}, expires_at=expires_at) is not None:
-                raise _Refused("the jti of the DPoP proof was used before")
+        if not context.services.assertions.use_once(f"dpop {thumbprint}", claims["jti"], expires_at):
+            raise _Refused("the jti of the DPoP proof was used before")
 
 
 class _Refused(Exception):
@@ -220,18 +212,6 @@ class DpopPlugin:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._namespace: RecordNamespace | None = None
-
-    @property
-    def record_namespace(self) -> RecordNamespace:
-        if self._namespace is None:
-            raise ValueError("the plugin has no namespace")
-        return self._namespace
-
-    @hookimpl
-    def identity_record_namespace(self, namespace: RecordNamespace) -> None:
-        """Proofs that were used."""
-        self._namespace = namespace
 
     @hookimpl
     def identity_sender_constraints(self) -> Iterable[SenderConstraint]:

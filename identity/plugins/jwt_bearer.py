@@ -28,6 +28,7 @@ from identity.api.endpoints import Context, InvalidGrant
 from identity.api.entities import ServiceUserKey, Subject
 from identity.api.grants import (
     AccessToken,
+    AssertionVerifier,
     Authorization,
     ClientRequirement,
     GrantType,
@@ -77,12 +78,12 @@ class JwtBearerGrant(GrantType):
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The service user who signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
         requested = request.parameters.get_space_delimited("scope")
-        assertion = request.parameters.require_value("assertion")
-        if context.protocol.assertion_verifiers:
-            authorization = self._authorize_outside_assertion(assertion, requested, request, context)
-            if authorization is not None:
-                return authorization
-        key, subject, claims = self._verify_assertion(assertion, context)
+        token = self._parse(request.parameters.require_value("assertion"), context)
+        verifiers = context.protocol.assertion_verifiers.values()
+        verifier = next((verifier for verifier in verifiers if verifier.accepts(token)), None)
+        if verifier is not None:
+            return self._authorize_outside_assertion(token, verifier, requested, request, context)
+        key, subject, claims = self._verify_assertion(token, context)
         try:
             self._check_claims(claims, subject, context)
         except InvalidGrant as refusal:
@@ -95,18 +96,21 @@ class JwtBearerGrant(GrantType):
             context.services.service_users.touch_key(key)
         return authorization
 
-    def _authorize_outside_assertion(
-        self, assertion: str, requested: tuple[str, ...], request: TokenRequest, context: Context
-    ) -> Authorization | None:
-        """None if no plugin verifies such assertions."""
+    def _parse(self, assertion: str, context: Context) -> UnverifiedToken:
         try:
-            token = UnverifiedToken.parse(assertion)
-        except MalformedToken:
-            return None
-        verifiers = context.protocol.assertion_verifiers.values()
-        verifier = next((verifier for verifier in verifiers if verifier.accepts(token)), None)
-        if verifier is None:
-            return None
+            return UnverifiedToken.parse(assertion)
+        except MalformedToken as refusal:
+            self._audit(context, None, str(refusal))
+            raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
+
+    def _authorize_outside_assertion(
+        self,
+        token: UnverifiedToken,
+        verifier: AssertionVerifier,
+        requested: tuple[str, ...],
+        request: TokenRequest,
+        context: Context,
+    ) -> Authorization:
         verified = verifier.verify(token, request, context)
         service_users, credential = context.services.service_users, verified.credential
         use = service_users.new_assertion_record(verified.issuer, verified.single_use_id, verified.ends_at)
@@ -130,11 +134,10 @@ class JwtBearerGrant(GrantType):
         )
 
     def _verify_assertion(
-        self, assertion: str, context: Context
+        self, token: UnverifiedToken, context: Context
     ) -> tuple[ServiceUserKey | None, Subject, dict[str, Any]]:
         """The stored key, None for one that the service user publishes; the service user, and the claims."""
         try:
-            token = UnverifiedToken.parse(assertion)
             algorithm, key_id, user_id = _read_identifiers(token)
             found = context.services.service_users.find_signing_key(key_id, user_id)
             published = None if found else _find_published_key(token, user_id, context)

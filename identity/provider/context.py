@@ -1,7 +1,6 @@
 """Context: what an endpoint or grant uses besides the request."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -21,15 +20,13 @@ if TYPE_CHECKING:
 class Context:
     """All that an endpoint or grant may use besides the request. ``now`` is the time of the whole request. ``settings``
     are the core's, ``protocol`` is what the loaded plugins offer, ``services`` work in the request's transaction.
-    ``provider_factory`` creates ``provider``. ``open_transaction`` opens services in a transaction of their own, for
-    effects that must survive a refusal, and at endpoints that only read."""
+    ``provider_factory`` creates ``provider``."""
 
     now: datetime
     settings: Settings
     protocol: "ProtocolRegistry"
     provider_factory: Callable[[], "IdentityProvider"]
     services: Services
-    open_transaction: Callable[[], AbstractContextManager[Services]]
     #: Headers that the response gets.
     response_headers: dict[str, str] = field(default_factory=dict)
     #: Where the client waits for the response, once known: it also gets server errors.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from identity.provider.errors import InvalidRequest, OAuthError, OversizedRequest, UnredirectableError
 from identity.provider.parameters import Parameters
@@ -55,8 +55,7 @@ class ProtocolRequest:
     """An HTTP request as the protocol sees it; ``body`` is already limited in size. ``browser_state`` is empty at
     endpoints that are not on the login host; ``resumed_request_id`` is the id of a continued authorization request,
     from the path. ``path`` is that of the address. ``headers`` are further ones by lower-case name: at least those of
-    PASSED_HEADERS that were sent. ``once`` keeps the results of what must not happen twice if the request is repeated
-    after a conflict."""
+    PASSED_HEADERS that were sent."""
 
     #: Headers that endpoints can read.
     PASSED_HEADERS: ClassVar[tuple[str, ...]] = ("accept", "dpop")
@@ -71,7 +70,6 @@ class ProtocolRequest:
     resumed_request_id: str | None = None
     path: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    once: dict[str, Any] = field(default_factory=dict)
 
     def parse_parameters(self, *, may_be_empty: bool = False) -> Parameters:
         """Parameters of the query or form, including repeated ones, of a request whose errors are shown in the

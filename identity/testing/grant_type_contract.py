@@ -287,12 +287,7 @@ class GrantTypeContract:
         with world.read_only_services() as services:
             identity, storage = world.identity, services.storage
             context = Context(
-                services.now,
-                identity.settings,
-                identity.protocol_registry,
-                lambda: identity.pyoidc_provider,
-                services,
-                identity.transaction,
+                services.now, identity.settings, identity.protocol_registry, lambda: identity.pyoidc_provider, services
             )
             subjects = [None, storage.users.find_subject(person.id), storage.users.find_subject(robot.id)]
             clients = [None, storage.applications.find_client(credentials.client_id)]
