@@ -352,6 +352,18 @@ class AccessControl:
         ):
             raise Denied(gettext_lazy("A user of this organization holds manager roles beyond your own."))
 
+    def list_more_privileged_users(self, principal: Principal, organization_id: str) -> frozenset[str]:
+        """The ids of the organization's users for whom ``require_not_more_privileged`` raises Denied."""
+        managers = self._storage.managers.list_for_users_of_organization(organization_id, self._now)
+        by_user: dict[str, list[Manager]] = {}
+        for manager in managers:
+            by_user.setdefault(manager.user_id, []).append(manager)
+        return frozenset(
+            user_id
+            for user_id, entries in by_user.items()
+            if self._has_higher_manager(principal, entries.copy, home=organization_id)
+        )
+
     def require_no_more_privileged_roles(
         self, principal: Principal, organization_id: str, user_ids: frozenset[str]
     ) -> None:

@@ -14,6 +14,7 @@ from identity.domain.permissions import Resource
 from identity.domain.records import CORE_NAMESPACE, RecordNamespace
 from identity.domain.users import Subject
 from identity.services.access_control import AccessControl, Principal
+from identity.services.access_revocations import AccessRevocationService
 from identity.services.account_deletions import AccountDeletionService
 from identity.services.account_recovery import AccountRecoveryService
 from identity.services.applications import ApplicationService
@@ -428,6 +429,18 @@ class Services:
     @cached_property
     def impersonations(self) -> ImpersonationService:
         return ImpersonationService(self._state, self.access_control, self._impersonation_rules, self.sessions)
+
+    @cached_property
+    def access_revocations(self) -> AccessRevocationService:
+        return AccessRevocationService(
+            self._state,
+            self.access_control,
+            self.sessions,
+            self.users,
+            self.service_users,
+            self.applications,
+            self.organizations,
+        )
 
     @cached_property
     def sign_ins(self) -> SignInService:

@@ -76,6 +76,14 @@ class EntityService(Service, Generic[EntityT]):
     def kind_label(self) -> str:
         return self.kind.replace("_", " ")
 
+    def get_changeable(self, id: str, principal: Principal) -> EntityT:
+        """The entity, if the caller may change it. Raises NotFound, Denied."""
+        return self._get_authorized(id, principal)
+
+    def organization_id(self, entity: EntityT) -> str | None:
+        """The organization that the entity belongs to."""
+        return self._organization_id(entity)
+
     def _get_authorized(self, id: str, principal: Principal) -> EntityT:
         """The entity, if the caller may change it. Raises NotFound, Denied."""
         entity = self.get(id)

@@ -20,6 +20,8 @@ from identity.services.policies import INSTANCE_OWNER_ID, PolicyService
 from identity.services.remembered_browsers import RECORD_KIND as REMEMBERED_BROWSER
 from identity.storage.errors import RowNotFound
 
+#: Records of a person that let somebody in, or save a factor.
+ACCESS_RECORD_KINDS = (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER)
 _LAST_SEEN_STEP = timedelta(minutes=1)
 _LONGEST_USER_AGENT = 500
 #: Maximum number of sessions read to count how many a change would end.
@@ -236,14 +238,14 @@ class SessionService(Service):
         if self._storage.sessions.end(account.session.id, self._now):
             self._record(AuditEvent.IMPERSONATION_ENDED, account, client_id)
 
-    def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> None:
+    def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> int:
         """End everything opened as this person: sessions and sign-ins as ``end_all`` does, one-time links, and with
-        ``applications`` the tokens of applications."""
-        for kind in (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER):
+        ``applications`` the tokens of applications. Returns the number of sessions ended."""
+        for kind in ACCESS_RECORD_KINDS:
             self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=subject.user.id)
         if applications:
             self._storage.tokens.revoke_for_user(subject.user.id, self._now)
-        self.end_all(subject, except_session=except_session)
+        return self.end_all(subject, except_session=except_session)
 
     def _session_lifetimes(self, subject: Subject) -> tuple[timedelta, timedelta]:
         """Idle timeout and maximum lifetime of a session of the person."""

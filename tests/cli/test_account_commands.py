@@ -280,3 +280,16 @@ def test_registration_of_an_unknown_organization(on_data):
 
 def test_registration_requires_on_or_off(on_data):
     assert on_data("registration", "--organization", "identity.localhost").status == 2
+
+
+# --- revoke-access ----------------------------------------------------------------------------------------------------
+
+
+def test_revoke_access_ends_everything_and_needs_one_target(on_data, stored):
+    for arguments in (("--user", "admin"), ("--organization", "identity.localhost")):
+        ran = on_data("revoke-access", *arguments)
+        assert ran.status == 0
+        assert "sessions" in ran.out
+    assert on_data("revoke-access", "--user", "nobody").status != 0
+    assert on_data("revoke-access", "--application", "nothing").status != 0
+    assert on_data("revoke-access").status != 0

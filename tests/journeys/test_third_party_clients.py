@@ -24,6 +24,7 @@ from identity.services.access_control import Principal
 from identity.services.commands.service_users import AddServiceUserKey
 from identity.testing.browser import Browser, set_password
 from identity.testing.relying_party import RelyingParty
+from identity.testing.service_test_client import TOKEN_EXCHANGE
 from identity.testing.world import ServiceUserProgram, World
 from tests.plugins.device_authorization.device import DEVICE_CODE, GRANT_TYPES, enter_code, signed_in_browser
 
@@ -330,3 +331,31 @@ def test_authlib_signs_people_in_on_devices(served: World, person: HumanUser) ->
     claims = jwt.decode(token["id_token"], published_keys(served)).claims
     assert (claims["sub"], claims["aud"]) == (person.id, client_id)
     assert session.refresh_token(discovery["token_endpoint"], token["refresh_token"])["access_token"]
+
+
+@pytest.mark.thorough
+def test_authlib_exchanges_a_token(served: World) -> None:
+    """RFC 8693, with an actor token of its own."""
+    organization = served.make_organization()
+    project, person = served.make_project(organization), served.make_human_user(organization)
+    page = served.make_web_application(project.id)
+    api = served.make_application(project.id, grant_types=frozenset({TOKEN_EXCHANGE, "client_credentials"}))
+    received = served.obtain_tokens(page, served.make_browser_session(person), scope="openid email")["access_token"]
+    token_type = "urn:ietf:params:oauth:token-type:access_token"
+    with OAuth2Session(api.client_id, api.secret, token_endpoint_auth_method="client_secret_basic") as client:
+        url = served.client.discovery["token_endpoint"]
+        for_itself = client.fetch_token(url, grant_type="client_credentials")["access_token"]
+        token = client.fetch_token(
+            url,
+            grant_type=TOKEN_EXCHANGE,
+            subject_token=received,
+            subject_token_type=token_type,
+            actor_token=for_itself,
+            actor_token_type=token_type,
+            scope="openid",
+        )
+        assert (token["issued_token_type"], token["scope"]) == (token_type, "openid")
+        answer = client.introspect_token(served.client.discovery["introspection_endpoint"], token["access_token"])
+    served.client.secrets |= {for_itself, token["access_token"]}
+    assert answer.json()["act"] == {"sub": api.client_id}
+    assert answer.json()["sub"] == person.id

@@ -59,6 +59,7 @@ ROUTES = {
     " POST /instance/mail-server/test; GET /instance/mails; POST /instance/mails/{mail}/retry;"
     " DELETE /instance/mails/{mail}; GET /instance/mail-texts; PATCH /instance/mail-texts",
     "organization.delete": "DELETE /organizations/{organization}; POST /organizations/{organization}/deactivate;"
+    " POST /organizations/{organization}/revoke-access;"
     " POST /organizations/{organization}/reactivate",
     "organization_manager.read": "GET /organizations/{organization}/managers;"
     " POST /organizations/{organization}/export",
@@ -68,7 +69,8 @@ ROUTES = {
     " GET /users/{user}/mails",
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
-    " POST /users/{user}/unlock; POST /users/{user}/keep; DELETE /users/{user}/factors;"
+    " POST /users/{user}/unlock; POST /users/{user}/keep; POST /users/{user}/revoke-access;"
+    " DELETE /users/{user}/factors;"
     " GET /organizations/{organization}/user-imports; POST /organizations/{organization}/user-imports;"
     " GET /organizations/{organization}/user-imports/{user_import};"
     " DELETE /organizations/{organization}/user-imports/{user_import};"
@@ -88,7 +90,8 @@ ROUTES = {
     " GET /service-users/{service_user}/personal-access-tokens;"
     " GET /service-users/{service_user}/personal-access-tokens/{token}",
     "service_user.write": "POST /organizations/{organization}/service-users; PATCH /service-users/{service_user};"
-    " POST /service-users/{service_user}/deactivate; POST /service-users/{service_user}/reactivate;"
+    " POST /service-users/{service_user}/deactivate;"
+    " POST /service-users/{service_user}/revoke-access; POST /service-users/{service_user}/reactivate;"
     " POST /service-users/{service_user}/keys; DELETE /service-users/{service_user}/keys/{key};"
     " POST /service-users/{service_user}/secrets; DELETE /service-users/{service_user}/secrets/{secret};"
     " POST /service-users/{service_user}/federated-credentials;"
@@ -110,7 +113,8 @@ ROUTES = {
     " GET /applications/{application}/secrets; GET /applications/{application}/secrets/{client_secret};"
     " GET /applications/{application}/branding; GET /applications/{application}/log",
     "application.write": "POST /projects/{project}/applications; PATCH /applications/{application};"
-    " POST /applications/{application}/deactivate; POST /applications/{application}/reactivate;"
+    " POST /applications/{application}/deactivate;"
+    " POST /applications/{application}/revoke-access; POST /applications/{application}/reactivate;"
     " POST /applications/{application}/secrets; DELETE /applications/{application}/secrets/{client_secret};"
     " PATCH /applications/{application}/branding",
     "application.delete": "DELETE /applications/{application}",

@@ -159,6 +159,38 @@ class Deactivation(Action[DeactivatableT]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AccessRevocation(Action[IdentifiedT]):
+    """Ends all sessions and tokens, after the name is typed; the page shows how many. ``target`` is what they are
+    counted for."""
+
+    target: DeletionTarget
+    path: str = "/revoke-access"
+    label: str = _("Revoke access")
+    button: str = _("Revoke access …")
+    title: str = _("Revoke all access of “{name}”?")
+    description: Text[IdentifiedT] = _(
+        "Ends all sessions and tokens at once, and deletes personal access tokens. The rest stays as it is."
+    )
+    submit_label: Text[IdentifiedT] = _("Revoke all access")
+    cancel_label: Text[IdentifiedT] = _("Cancel")
+    confirm: Callable[[ResourcePage[IdentifiedT], IdentifiedT], str] | None = lambda page, entity: page.entity_name
+
+    def sentences(self, page: ResourcePage[IdentifiedT], entity: IdentifiedT) -> Sequence[str]:
+        counts = page.services.deletion_impact(self.target, entity.id)
+        ended = DeletionImpact(
+            sessions=counts.sessions,
+            live_tokens=counts.live_tokens,
+            personal_access_tokens=counts.personal_access_tokens,
+            is_exact=counts.is_exact,
+        )
+        return [
+            _("People sign in again, and programs get new tokens: passwords, keys and secrets stay."),
+            *super().sentences(page, entity),
+            *_counted(page, ended),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reactivation(Action[DeactivatableT]):
     path: str = "/reactivate"
     label: str = _("Reactivate")
@@ -186,11 +218,18 @@ class Deletion(Action[IdentifiedT]):
     ][1]
 
     def sentences(self, page: ResourcePage[IdentifiedT], entity: IdentifiedT) -> Sequence[str]:
-        impact = page.services.deletion_impact(self.target, entity.id)
-        labels: Iterable[str] = _impact_labels(impact)
-        if not impact.is_exact:
-            labels = [_("at least {counted}", counted=page.translate(label)) for label in labels]
-        return [*super().sentences(page, entity), *labels]
+        return [
+            *super().sentences(page, entity),
+            *_counted(page, page.services.deletion_impact(self.target, entity.id)),
+        ]
+
+
+def _counted(page: ResourcePage[IdentifiedT], impact: DeletionImpact) -> Iterable[str]:
+    """The lines of ``_impact_labels``, as lower bounds if not everything was counted."""
+    labels = _impact_labels(impact)
+    if impact.is_exact:
+        return labels
+    return [_("at least {counted}", counted=page.translate(label)) for label in labels]
 
 
 def _impact_labels(effects: DeletionImpact) -> list[Message]:

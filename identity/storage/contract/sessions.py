@@ -72,6 +72,34 @@ class SessionContract(ContractBase):
         assert on.read.sessions.list_open(make_id(), NOW, 10) == ()
         assert set(expected) <= set(on.read.sessions.list_open(None, NOW, 10_000))
 
+    def test_what_an_organization_s_users_opened_ends_together(self, on: StorageHarness) -> None:
+        """Sessions, those in which its users are signed in as others, proofs in pending requests, and records."""
+        stranger, spared = make.human_user(on.other_organization), make.human_user(on.organization)
+        on.store(stranger, spared)
+        mine, by_member = on.session, make.session(stranger, impersonator_id=on.human_user.id)
+        foreign, of_spared = make.session(stranger), make.session(spared)
+        pending = {user.id: make.pending_authorization(user_id=user.id) for user in (on.human_user, stranger, spared)}
+        records = {user.id: make.record(user) for user in (on.human_user, stranger, spared)}
+        on.store(by_member, foreign, of_spared, *pending.values(), *records.values())
+        home_id, spared_ids = on.organization.id, frozenset({spared.id})
+        space = (records[spared.id].plugin, records[spared.id].kind)
+        with on.transaction() as storage:
+            ended = storage.sessions.end_for_organization(home_id, NOW, except_user_ids=spared_ids)
+            assert storage.sessions.end_for_organization(home_id, NOW, except_user_ids=spared_ids) == 0
+            assert storage.authorization_requests.reset_for_organization(home_id, except_user_ids=spared_ids) == 1
+            assert storage.records.delete_for_organization(*space, home_id, except_user_ids=spared_ids) == 1
+        assert ended == 2
+        assert on.unchanged(foreign, of_spared) == [foreign, of_spared]
+        assert [on.read.sessions.find(item.id) for item in (mine, by_member)] == [
+            replace(item, ended_at=NOW) for item in (mine, by_member)
+        ]
+        unchanged = [on.find_stored(item) == item for item in pending.values()]
+        assert unchanged == [False, True, True]
+        found = [on.read.records.find(*space, record.key) for record in records.values()]
+        assert found == [None, *list(records.values())[1:]]
+        with on.transaction() as storage:
+            assert storage.sessions.end_for_organization(home_id, NOW) == 1
+
     def test_sessions_of_user_are_last_seen_first(self, on: StorageHarness) -> None:
         user = make.human_user(on.organization)
         sessions = [

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.tokens import AccessToken, PresentedAccessToken
 from identity.domain.users import Subject, TokenFormat
 from identity.storage.backend import Storage
@@ -174,6 +176,44 @@ class TokenContract(ContractBase):
         revoked: list[Any] = [*live, family]
         assert [on.find_stored(item) for item in revoked] == [replace(item, revoked_at=NOW) for item in revoked]
         assert on.unchanged(earlier, foreign, *other_values) == [earlier, foreign, *other_values]
+
+    @pytest.mark.parametrize("target", [DeletionTarget.USER, DeletionTarget.APPLICATION, DeletionTarget.ORGANIZATION])
+    def test_access_tokens_in_a_scope_are_revoked_together(self, on: StorageHarness, target: DeletionTarget) -> None:
+        """By target: of the harness's user, of its application, and of its organization with both."""
+        foreign_project, stranger = make.project(on.other_organization), make.human_user(on.other_organization)
+        foreign, spared = make.application(foreign_project), make.human_user(on.organization)
+        on.store(foreign_project, foreign, stranger, spared)
+        rows = {
+            (user.id, application.id): (family, make.access_token(user, application, family))
+            for user in (on.human_user, spared, stranger)
+            for application in (on.application, foreign)
+            for family in (make.token_family(user, application),)
+        }
+        alone = make.access_token(None, on.application)
+        personal = make.personal_access_token(on.human_user)
+        on.store(*(item for pair in rows.values() for item in pair), alone, personal)
+        id_ = {"user": on.human_user.id, "application": on.application.id}.get(target.value, on.organization.id)
+        scope = AccessScope(
+            target, id_, frozenset({spared.id}) if target is DeletionTarget.ORGANIZATION else frozenset()
+        )
+        with on.transaction() as storage:
+            ended = storage.tokens.revoke_all(scope, NOW)
+            assert storage.tokens.revoke_all(scope, NOW + SECOND) == 0
+        users, clients = {on.human_user.id, stranger.id, spared.id}, {on.application.id, foreign.id}
+        expected = {
+            DeletionTarget.USER: {(on.human_user.id, client) for client in clients},
+            DeletionTarget.APPLICATION: {(user, on.application.id) for user in users},
+            DeletionTarget.ORGANIZATION: {
+                *((on.human_user.id, client) for client in clients),
+                (stranger.id, on.application.id),
+            },
+        }[target]
+        revoked = {key for key, (family, _) in rows.items() if on.find_stored(family) != family}
+        assert revoked == expected == {key for key, (_, token) in rows.items() if on.find_stored(token) != token}
+        assert self.issued(on, alone).is_live(NOW) is (target is DeletionTarget.USER)
+        found = on.read.credentials.find(type(personal), personal.id, on.human_user.id)
+        assert (found is None) is (target is not DeletionTarget.APPLICATION)
+        assert ended >= 2 * len(expected)
 
 
 class AuthorizationCodeContract(ContractBase):

@@ -6,6 +6,7 @@ from datetime import datetime
 from identity.domain.sessions import PendingAuthorization
 from identity.storage.errors import AlreadyUsed, StaleRow
 from identity.storage.memory.entity_store import MemoryStore, update_versioned
+from identity.storage.memory.users import organization_user_ids
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
 
 
@@ -27,6 +28,10 @@ class MemoryAuthorizationRequestStore(MemoryStore, AuthorizationRequestStore):
         for pending in proved:
             table.replace_unchecked(pending.id, replace(pending.restarted(), version=pending.version + 1))
         return len(proved)
+
+    def reset_for_organization(self, organization_id: str, *, except_user_ids: frozenset[str] = frozenset()) -> int:
+        users = organization_user_ids(self._tables, organization_id, except_user_ids)
+        return sum(self.reset_for_user(user_id) for user_id in users)
 
     def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:
         pending = self._tables.authorization_requests.get(request_id)

@@ -7,6 +7,7 @@ from datetime import datetime
 from identity.domain.records import Record
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 from identity.storage.memory.entity_store import MemoryStore
+from identity.storage.memory.users import organization_user_ids
 from identity.storage.stores.records import RecordStore
 
 
@@ -69,6 +70,12 @@ class MemoryRecordStore(MemoryStore, RecordStore):
     ) -> int:
         doomed = self.list_for_owner(plugin, kind, user_id=user_id, application_id=application_id)
         return sum(self.delete(plugin, kind, record.key) for record in doomed)
+
+    def delete_for_organization(
+        self, plugin: str, kind: str, organization_id: str, *, except_user_ids: frozenset[str] = frozenset()
+    ) -> int:
+        users = organization_user_ids(self._tables, organization_id, except_user_ids)
+        return sum(self.delete_for_owner(plugin, kind, user_id=user_id) for user_id in users)
 
     def _store(self, record: Record) -> None:
         self._tables.records.replace((record.plugin, record.kind, record.key), record)

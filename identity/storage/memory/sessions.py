@@ -10,7 +10,7 @@ from identity.domain.sessions import Session, SignedInAccount
 from identity.storage.errors import RowNotFound
 from identity.storage.memory.entity_store import MemoryStore, advance_timestamp
 from identity.storage.memory.tables import MemoryTables
-from identity.storage.memory.users import require_subject
+from identity.storage.memory.users import organization_user_ids, require_subject
 from identity.storage.stores.sessions import MAX_SESSIONS_PER_USER, SessionStore
 
 
@@ -82,6 +82,13 @@ class MemorySessionStore(MemoryStore, SessionStore):
 
     def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
         return sum(self.end(session.id, ended_at) for session in self._open(user_id) if session.id != except_id)
+
+    def end_for_organization(
+        self, organization_id: str, ended_at: datetime, *, except_user_ids: frozenset[str] = frozenset()
+    ) -> int:
+        users = organization_user_ids(self._tables, organization_id, except_user_ids)
+        found = [item for item in self._open() if item.user_id in users or item.impersonator_id in users]
+        return sum(self.end(session.id, ended_at) for session in found)
 
     def end_for_impersonator(self, impersonator_id: str, ended_at: datetime) -> int:
         found = [session for session in self._open() if session.impersonator_id == impersonator_id]

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from datetime import datetime
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
@@ -21,7 +23,7 @@ from identity.storage.memory.applications import find_client
 from identity.storage.memory.entity_store import MemoryStore
 from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.sessions import has_ended
-from identity.storage.memory.users import find_subject
+from identity.storage.memory.users import find_subject, organization_user_ids
 from identity.storage.stores.tokens import TokenStore
 
 
@@ -94,6 +96,40 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             if at_client and token.user_id == user_id and revoked_at < token.expires_at:
                 self.revoke_access_token(token.digest, revoked_at)
         return len(standing)
+
+    def revoke_all(self, scope: AccessScope, revoked_at: datetime) -> int:
+        users, applications = self._users_and_applications(scope)
+        tables, spared = self._tables, scope.except_user_ids
+        doomed = [token for token in tables.personal_access_tokens if token.user_id in users]
+        families = [
+            family
+            for family in tables.families
+            if family.revoked_at is None
+            and (family.user_id in users or (family.client_id in applications and family.user_id not in spared))
+        ]
+        for family in families:
+            self.revoke_family(family.id, revoked_at)
+        tokens = [
+            token
+            for token in tables.access_tokens
+            if token.revoked_at is None
+            and revoked_at < token.expires_at
+            and (token.user_id in users or (token.application_id in applications and token.user_id not in spared))
+        ]
+        for token in tokens:
+            self.revoke_access_token(token.digest, revoked_at)
+        for personal in doomed:
+            tables.personal_access_tokens.delete(personal.id)
+        return len(families) + len(tokens)
+
+    def _users_and_applications(self, scope: AccessScope) -> tuple[frozenset[str], frozenset[str]]:
+        if scope.target is DeletionTarget.USER:
+            return frozenset({scope.id}), frozenset()
+        if scope.target is DeletionTarget.APPLICATION:
+            return frozenset(), frozenset({scope.id})
+        projects = {project.id for project in self._tables.projects if project.organization_id == scope.id}
+        applications = frozenset(item.id for item in self._tables.applications if item.project_id in projects)
+        return organization_user_ids(self._tables, scope.id, scope.except_user_ids), applications
 
     def add_refresh_token(self, token: RefreshToken) -> None:
         self._tables.refresh_tokens.insert({token.digest: token})

@@ -158,3 +158,8 @@ def require_subject(tables: MemoryTables, user_id: str) -> Subject:
     """Raises RowNotFound."""
     user = tables.users.get(user_id)
     return Subject(user, tables.organizations.get(user.organization_id))
+
+
+def organization_user_ids(tables: MemoryTables, organization_id: str, except_ids: frozenset[str]) -> frozenset[str]:
+    """The ids of the organization's users, except these."""
+    return frozenset(user.id for user in tables.users if user.organization_id == organization_id) - except_ids

@@ -30,6 +30,10 @@ class AuthorizationRequestStore(ABC):
         finish it."""
 
     @abstractmethod
+    def reset_for_organization(self, organization_id: str, *, except_user_ids: frozenset[str] = frozenset()) -> int:
+        """``reset_for_user`` for all users of the organization, except these."""
+
+    @abstractmethod
     def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:
         """Finish the request by one conditional write: exactly one of several racing callers succeeds. Returns it as it
         was. Raises AlreadyUsed (with the row as value) if it was finished before, StaleRow if its version differs by

@@ -53,3 +53,9 @@ class RecordStore(ABC):
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> int:
         """Delete what ``list_for_owner`` would return; returns the number deleted."""
+
+    @abstractmethod
+    def delete_for_organization(
+        self, plugin: str, kind: str, organization_id: str, *, except_user_ids: frozenset[str] = frozenset()
+    ) -> int:
+        """Delete the records that users of the organization own, except these; returns the number deleted."""

@@ -79,5 +79,12 @@ class SessionStore(ABC):
         """End all sessions of the user, except one; returns how many had not ended before."""
 
     @abstractmethod
+    def end_for_organization(
+        self, organization_id: str, ended_at: datetime, *, except_user_ids: frozenset[str] = frozenset()
+    ) -> int:
+        """End the sessions of the organization's users, except these, and those in which they are signed in as others;
+        returns how many had not ended before."""
+
+    @abstractmethod
     def end_for_impersonator(self, impersonator_id: str, ended_at: datetime) -> int:
         """End all sessions in which this user is signed in as another; returns how many had not ended before."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.records import Record
@@ -58,6 +59,11 @@ class TokenStore(ABC):
     def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
         """Revoke all of a user's families and live access tokens, or those at one client. Returns the number of
         families that were not revoked before."""
+
+    @abstractmethod
+    def revoke_all(self, scope: AccessScope, revoked_at: datetime) -> int:
+        """Revoke the families and live access tokens in the scope, and delete the personal access tokens of its users.
+        Returns the number of families and tokens that had not ended before."""
 
     @abstractmethod
     def add_refresh_token(self, token: RefreshToken) -> None:

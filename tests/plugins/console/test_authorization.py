@@ -56,7 +56,8 @@ PAGES = {
     "application.read": (*below(APPLICATION, "- branding connect log secrets try-it"), *below(PROJECT, "applications")),
     "application.write": (
         *below(
-            APPLICATION, "branding/edit branding/logo branding/logo-dark connect/addresses deactivate edit reactivate"
+            APPLICATION,
+            "branding/edit branding/logo branding/logo-dark connect/addresses deactivate edit reactivate revoke-access",
         ),
         *below(f"{APPLICATION}/secrets", "new {secret}/delete"),
         *below(PROJECT, "applications/new"),
@@ -99,7 +100,7 @@ PAGES = {
         *(f"{path_prefix}/managers/new" for path_prefix in ("/instance", ORGANIZATION, GRANT, PROJECT)),
     ),
     "organization.create": below("/organizations", "import new"),
-    "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
+    "organization.delete": below(ORGANIZATION, "deactivate delete reactivate revoke-access"),
     "organization.read": (
         *below(ORGANIZATION, "- branding domains/{domain} overview policy"),
         *below(f"{ORGANIZATION}/overview", "hide-steps show-steps"),
@@ -132,6 +133,7 @@ PAGES = {
         *below(f"{ORGANIZATION}/service-users/selected", "deactivate reactivate"),
         # They take group.write and service_user.read; a role with both has this one, too.
         *below(f"{ORGANIZATION}/service-users/selected", "add-to-group remove-from-group"),
+        *below(ROBOT, "revoke-access"),
         *below(ROBOT, "deactivate edit reactivate keys/new keys/{key}/delete secrets/new secrets/{secret}/delete"),
         *below(f"{ROBOT}/personal-access-tokens", "new {token}/delete"),
         *below(f"{ROBOT}/federated-credentials", "new {credential}/delete"),
@@ -171,10 +173,8 @@ PAGES = {
             ORGANIZATION,
             "users/new users/import users/import/{user_import} users/import/{user_import}/report",
         ),
-        *below(
-            USER,
-            "deactivate edit keep link-to-hand-over reactivate factors/reset one-time-password password-link unlock",
-        ),
+        *below(USER, "deactivate edit keep link-to-hand-over reactivate factors/reset one-time-password"),
+        *below(USER, "password-link revoke-access unlock"),
     ),
     "user_grant.read": (
         *(f"{path_prefix}/user-grants" for path_prefix in (GRANT, PROJECT)),

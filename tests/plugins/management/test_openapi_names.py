@@ -31,13 +31,14 @@ SCHEMA_NAMES = """
     OrganizationOverview OtherManagers Overview OwnMailText OwnOrganization PasswordLink PersonalAccessToken
     PersonalAccessTokenList PlaceLegalHold Plugin PluginList Policy PolicyEffect Project ProjectGrant
     ProjectGrantList ProjectList ProjectRole ProjectRoleList Proof QueuedMail QueuedMailList QueuedMailState
-    Refusal Refused RegisterApplication RegisteredApplication RegistrationRule Result Role RoleList
+    Refusal Refused RegisterApplication RegisteredApplication RegistrationRule Result RevokedAccess Role RoleList
     RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit SearchHitList SecondFactor SendResult
     SendTestMail SentMail SentMailList ServiceUser ServiceUserKey ServiceUserKeyList ServiceUserList
     ServiceUserSecret ServiceUserSecretList Session SessionList Setting SignatureAlgorithm SigningKey
-    SigningKeyList SmtpSecurity Source StartUserImport SystemReport TokenFormat TokenPreview UpstreamAuthentication
-    UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList UserImport UserImportList
-    UserImportState UserList UserState Way Webhook WebhookDelivery WebhookDeliveryList WebhookList
+    SigningKeyList SmtpSecurity Source SparedUser StartUserImport SystemReport TokenFormat TokenPreview
+    UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList
+    UserImport UserImportList UserImportState UserList UserState Way Webhook WebhookDelivery WebhookDeliveryList
+    WebhookList
 """
 
 

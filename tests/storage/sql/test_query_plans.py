@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, PrimaryKeyConstraint, Table, UniqueConstraint, event
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.attempts import AttemptAllowance
 from identity.domain.audit import AuditFilter, Result
 from identity.domain.deletion_impact import DeletionTarget
@@ -294,6 +295,19 @@ WRITES: dict[str, Call] = {
     "touch session": lambda storage: storage.sessions.update_last_seen(SESSION.id, LATER),
     "select session": lambda storage: storage.sessions.update_selected(SESSION.id, LATER),
     "end session": lambda storage: storage.sessions.end(SESSION.id, NOW),
+    "end_of_organization": lambda storage: storage.sessions.end_for_organization(ORGANIZATION.id, NOW),
+    "begin anew in organization": lambda storage: storage.authorization_requests.reset_for_organization(
+        ORGANIZATION.id
+    ),
+    "drop records of organization": lambda storage: storage.records.delete_for_organization(
+        *THIS_RECORD[:2], ORGANIZATION.id
+    ),
+    "revoke_of_application, all": lambda storage: storage.tokens.revoke_all(
+        AccessScope(DeletionTarget.APPLICATION, APPLICATION.id), NOW
+    ),
+    "revoke_of_organization, all": lambda storage: storage.tokens.revoke_all(
+        AccessScope(DeletionTarget.ORGANIZATION, ORGANIZATION.id, frozenset({PERSON.id})), NOW
+    ),
     "end_of_user": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW),
     "end_of_user but one": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW, except_id=SESSION.id),
     "end_for_impersonator": lambda storage: storage.sessions.end_for_impersonator(PERSON.id, NOW),

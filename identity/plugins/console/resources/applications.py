@@ -17,7 +17,7 @@ from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.pages.forms import FieldValue, Form
-from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
+from identity.plugins.console.actions import REACTIVATION_HINT, AccessRevocation, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
 from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, ClientSecrets
 from identity.plugins.console.connect import ADD_ADDRESSES, CONNECT_PATH, ConnectApplicationPage
@@ -109,6 +109,12 @@ _ACTIONS = (
         description=_("People can no longer sign in to it. You can reactivate it later."),
         impact=(_("People cannot sign in to it, and it neither gets nor checks tokens."), REACTIVATION_HINT),
         submit_label=_("Deactivate application"),
+    ),
+    AccessRevocation[Application](
+        run=lambda page, entity: page.services.access_revocations.revoke_application(
+            entity.id, principal=page.principal
+        ),
+        target=DeletionTarget.APPLICATION,
     ),
     Reactivation[Application](
         run=lambda page, application: page.services.applications.reactivate(application.id, principal=page.principal),

@@ -17,7 +17,7 @@ from identity.http.json_stream import parse_json_stream
 from identity.http.large_documents import organization_export_response
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.forms import Form
-from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
+from identity.plugins.console.actions import REACTIVATION_HINT, AccessRevocation, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, CreatePage, EditForm, EditPage, create_route, edit_route
@@ -189,6 +189,17 @@ def _deactivation_impact(page: ConsolePage, organization: Organization) -> Seque
     ]
 
 
+def _left_out_message(page: ConsolePage, organization: Organization) -> Sequence[str]:
+    """Names who keeps their access: people above the caller, and the caller."""
+    higher = page.services.access_control.list_more_privileged_users(page.principal, organization.id)
+    found = page.services.storage.users.find_subjects(sorted(higher)) if higher else {}
+    names = ", ".join(sorted(subject.login_name for subject in found.values()))
+    left_out = _("Users with more rights than you are left out: {names}.", names=names) if names else ""
+    subject = page.principal.subject
+    is_member = subject is not None and subject.organization.id == organization.id
+    return [left_out, _("Your own access is left out.") if is_member else ""]
+
+
 _ACTIONS = (
     Deactivation[Organization](
         permission="delete",
@@ -199,6 +210,14 @@ _ACTIONS = (
         description=_("Its users can no longer sign in. You can reactivate it later."),
         impact=_deactivation_impact,
         submit_label=_("Deactivate organization"),
+    ),
+    AccessRevocation[Organization](
+        run=lambda page, entity: page.services.access_revocations.revoke_organization(
+            entity.id, principal=page.principal
+        ),
+        target=DeletionTarget.ORGANIZATION,
+        permission="delete",
+        impact=_left_out_message,
     ),
     Reactivation[Organization](
         permission="delete",

@@ -7,7 +7,7 @@ from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.users import ServiceUser
-from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
+from identity.plugins.console.actions import REACTIVATION_HINT, AccessRevocation, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import keys_badge, state_badge
 from identity.plugins.console.connect import CONNECT_PATH, ConnectServiceUserPage
 from identity.plugins.console.console_page import ConsolePage
@@ -108,6 +108,13 @@ _ACTIONS = (
         description=_("Its tokens stop working at once. You can reactivate it later."),
         impact=(_("Its keys, secrets and tokens stop working at once."), REACTIVATION_HINT),
         submit_label=_("Deactivate service user"),
+    ),
+    AccessRevocation[ServiceUser](
+        run=lambda page, entity: page.services.access_revocations.revoke_service_user(
+            entity.id, principal=page.principal
+        ),
+        target=DeletionTarget.USER,
+        confirm=lambda page, user: user.user_name,
     ),
     Reactivation[ServiceUser](
         run=lambda page, user: page.services.service_users.reactivate(user.id, principal=page.principal),

@@ -18,7 +18,14 @@ from identity.http.endpoint_routes import request_context
 from identity.pages.attribute_fields import AttributeFields
 from identity.pages.forms import FieldValue, Form
 from identity.pages.line_breaks import with_line_breaks
-from identity.plugins.console.actions import REACTIVATION_HINT, Action, Deactivation, Deletion, Reactivation
+from identity.plugins.console.actions import (
+    REACTIVATION_HINT,
+    AccessRevocation,
+    Action,
+    Deactivation,
+    Deletion,
+    Reactivation,
+)
 from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
@@ -197,6 +204,11 @@ _ACTIONS = (
         description=_("The person is signed out and cannot sign in. You can reactivate the account later."),
         impact=_deactivation_impact,
         submit_label=_("Deactivate user"),
+    ),
+    AccessRevocation[HumanUser](
+        run=lambda page, entity: page.services.access_revocations.revoke_user(entity.id, principal=page.principal),
+        target=DeletionTarget.USER,
+        confirm=lambda page, user: user.user_name,
     ),
     Reactivation[HumanUser](
         run=lambda page, user: page.services.users.reactivate(user.id, principal=page.principal),

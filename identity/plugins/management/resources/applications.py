@@ -2,6 +2,11 @@
 
 from identity.domain.applications import Application, ClientSecret
 from identity.domain.projects import Project
+from identity.plugins.management.access_revocation import (
+    REVOCATION_DESCRIPTION,
+    RevokedAccessRepresentation,
+    represent_revocation,
+)
 from identity.plugins.management.api_resource import ApiResource, EntityApiResource
 from identity.plugins.management.entity_paths import APPLICATION, PROJECT
 from identity.plugins.management.operation import EmptyCommand, OperationCall
@@ -87,6 +92,17 @@ OPERATIONS = (
     ),
     _APPLICATIONS.deactivate("Deactivates an application: it gets no tokens until it is reactivated."),
     _APPLICATIONS.reactivate("Reactivates an application."),
+    _APPLICATIONS.action(
+        "revoke_application_access",
+        APPLICATION / "revoke-access",
+        "Ends all tokens of an application at once.",
+        EmptyCommand,
+        lambda call, _: represent_revocation(
+            call.services.access_revocations.revoke_application(call.entity.id, principal=call.principal)
+        ),
+        description=REVOCATION_DESCRIPTION,
+        representation=RevokedAccessRepresentation,
+    ),
     _APPLICATIONS.remove("Deletes an application with its secrets and tokens."),
     _SECRETS.list(
         APPLICATION / "secrets",

@@ -2,8 +2,14 @@
 
 from identity.domain import organizations
 from identity.http.security_policy import ANY_MANAGER_PERMISSION
+from identity.plugins.management.access_revocation import (
+    REVOCATION_DESCRIPTION,
+    RevokedAccessRepresentation,
+    represent_revocation,
+)
 from identity.plugins.management.api_resource import EntityApiResource
 from identity.plugins.management.entity_paths import INSTANCE, ORGANIZATION
+from identity.plugins.management.operation import EmptyCommand
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS
@@ -54,5 +60,18 @@ OPERATIONS = (
         permission="organization.delete",
     ),
     _ORGANIZATIONS.reactivate("Reactivates an organization.", permission="organization.delete"),
+    _ORGANIZATIONS.action(
+        "revoke_organization_access",
+        ORGANIZATION / "revoke-access",
+        "Ends all sessions and tokens of the users and applications of an organization at once.",
+        EmptyCommand,
+        lambda call, _: represent_revocation(
+            call.services.access_revocations.revoke_organization(call.entity.id, principal=call.principal)
+        ),
+        description=f"{REVOCATION_DESCRIPTION} Users with more rights than the caller are left out and named; so is "
+        "the caller.",
+        representation=RevokedAccessRepresentation,
+        permission="organization.delete",
+    ),
     _ORGANIZATIONS.remove("Deletes an organization with everything in it."),
 )

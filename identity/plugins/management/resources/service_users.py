@@ -2,9 +2,14 @@
 
 from identity.domain.organizations import Organization
 from identity.domain.users import ServiceUser
+from identity.plugins.management.access_revocation import (
+    REVOCATION_DESCRIPTION,
+    RevokedAccessRepresentation,
+    represent_revocation,
+)
 from identity.plugins.management.api_resource import EntityApiResource
 from identity.plugins.management.entity_paths import ORGANIZATION, SERVICE_USER
-from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import ResultPage
@@ -50,5 +55,16 @@ OPERATIONS = (
         "Deactivates a service user: its keys, secrets and tokens stop working until it is reactivated."
     ),
     _SERVICE_USERS.reactivate("Reactivates a service user."),
+    _SERVICE_USERS.action(
+        "revoke_service_user_access",
+        SERVICE_USER / "revoke-access",
+        "Ends all tokens of a service user at once.",
+        EmptyCommand,
+        lambda call, _: represent_revocation(
+            call.services.access_revocations.revoke_service_user(call.entity.id, principal=call.principal)
+        ),
+        description=REVOCATION_DESCRIPTION,
+        representation=RevokedAccessRepresentation,
+    ),
     _SERVICE_USERS.remove("Deletes a service user with its keys, secrets, roles, grants and tokens."),
 )

@@ -7,6 +7,11 @@ from typing import Any, ClassVar, Literal
 from identity.domain.attributes import AttributeValue
 from identity.domain.organizations import Organization
 from identity.domain.users import Address, HumanUser, Profile
+from identity.plugins.management.access_revocation import (
+    REVOCATION_DESCRIPTION,
+    RevokedAccessRepresentation,
+    represent_revocation,
+)
 from identity.plugins.management.api_resource import EntityApiResource
 from identity.plugins.management.entity_paths import ORGANIZATION, USER
 from identity.plugins.management.operation import EmptyCommand, OperationCall
@@ -167,6 +172,17 @@ OPERATIONS = (
         EmptyCommand,
         lambda call, _: call.services.account_deletions.cancel(call.entity.id, principal=call.principal),
         description="Until `deletion_at` the person can also keep it by signing in.",
+    ),
+    _USERS.action(
+        "revoke_user_access",
+        USER / "revoke-access",
+        "Ends all sessions and tokens of a person at once.",
+        EmptyCommand,
+        lambda call, _: represent_revocation(
+            call.services.access_revocations.revoke_user(call.entity.id, principal=call.principal)
+        ),
+        description=REVOCATION_DESCRIPTION,
+        representation=RevokedAccessRepresentation,
     ),
     _USERS.remove("Deletes an account with its sessions, roles, grants and tokens."),
 )

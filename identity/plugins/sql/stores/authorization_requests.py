@@ -11,6 +11,7 @@ from identity.plugins.sql.dialect_statements import UpdateReturning
 from identity.plugins.sql.row_mapping import MappedTable
 from identity.plugins.sql.sql_store import SqlStore, versioned_update
 from identity.plugins.sql.statements import CompiledStatement
+from identity.plugins.sql.stores.users import organization_users
 from identity.plugins.sql.tables import authorization_requests as table
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
@@ -21,9 +22,9 @@ _IS_UNFINISHED = table.c.finished_at.is_(None)
 _ADD = CompiledStatement(_MAPPED_TABLE.insert)
 _FIND = CompiledStatement(_MAPPED_TABLE.select.where(table.c.id == bindparam("key")))
 _UPDATE = versioned_update(table).where(_IS_UNFINISHED)
-_RESET_FOR_USER = (
+_RESET = (
     update(table)
-    .where(table.c.user_id == bindparam("user"), _IS_UNFINISHED, table.c.id != bindparam("but"))
+    .where(_IS_UNFINISHED)
     .values(
         user_id=None,
         authenticated_at=None,
@@ -33,6 +34,7 @@ _RESET_FOR_USER = (
         version=table.c.version + 1,
     )
 )
+_RESET_FOR_USER = _RESET.where(table.c.user_id == bindparam("user"), table.c.id != bindparam("but"))
 _FINISH = CompiledStatement(
     UpdateReturning(
         update(table)
@@ -55,6 +57,9 @@ class SqlAuthorizationRequestStore(SqlStore, AuthorizationRequestStore):
 
     def reset_for_user(self, user_id: str, *, except_id: str | None = None) -> int:
         return self._execute(_RESET_FOR_USER, {"user": user_id, "but": except_id or ""})
+
+    def reset_for_organization(self, organization_id: str, *, except_user_ids: frozenset[str] = frozenset()) -> int:
+        return self._execute(_RESET.where(table.c.user_id.in_(organization_users(organization_id, except_user_ids))))
 
     def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:
         row = self._fetch_one(

@@ -14,6 +14,7 @@ from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.row_mapping import MappedTable, Values
 from identity.plugins.sql.sql_store import SqlStore, upsert
 from identity.plugins.sql.statements import CompiledStatement
+from identity.plugins.sql.stores.users import organization_users
 from identity.plugins.sql.tables import records as table
 from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow, StorageUnavailable
 from identity.storage.stores.records import RecordStore
@@ -140,6 +141,12 @@ class SqlRecordStore(SqlStore, RecordStore):
         if not owners:
             return 0
         return self._execute(_DELETE_FOR_OWNER[tuple(owners)], {"plugin_is": plugin, "kind_is": kind, **owners})
+
+    def delete_for_organization(
+        self, plugin: str, kind: str, organization_id: str, *, except_user_ids: frozenset[str] = frozenset()
+    ) -> int:
+        of_members = table.c.user_id.in_(organization_users(organization_id, except_user_ids))
+        return self._execute(delete(table).where(*_KIND_CONDITION, of_members), {"plugin_is": plugin, "kind_is": kind})
 
 
 def _key_parameters(plugin: str, kind: str, key: bytes) -> Values:

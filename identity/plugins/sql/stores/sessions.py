@@ -140,6 +140,14 @@ class SqlSessionStore(SqlStore, SessionStore):
             _END_FOR_USER, {"user": user_id, "at": seconds_from_datetime(ended_at), "but": except_id or ""}
         )
 
+    def end_for_organization(
+        self, organization_id: str, ended_at: datetime, *, except_user_ids: frozenset[str] = frozenset()
+    ) -> int:
+        members = users.organization_users(organization_id, except_user_ids)
+        end = update(table).where(_IS_OPEN).values(ended_at=seconds_from_datetime(ended_at))
+        columns = (table.c.user_id, table.c.impersonator_id)
+        return sum(self._execute(end.where(column.in_(members))) for column in columns)
+
     def end_for_impersonator(self, impersonator_id: str, ended_at: datetime) -> int:
         return self._execute(
             _END_FOR_IMPERSONATOR, {"impersonator": impersonator_id, "at": seconds_from_datetime(ended_at)}

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, or_, select, true, update
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
@@ -32,8 +34,8 @@ from identity.plugins.sql.tables import access_tokens as access
 from identity.plugins.sql.tables import applications as applications_table
 from identity.plugins.sql.tables import authorization_codes as codes
 from identity.plugins.sql.tables import organizations as organizations_table
+from identity.plugins.sql.tables import personal_access_tokens, records, sessions
 from identity.plugins.sql.tables import projects as projects_table
-from identity.plugins.sql.tables import records, sessions
 from identity.plugins.sql.tables import refresh_tokens as refresh
 from identity.plugins.sql.tables import token_families as families
 from identity.plugins.sql.tables import users as users_table
@@ -256,6 +258,22 @@ class SqlTokenStore(SqlStore, TokenStore):
         self._execute(_REVOKE_ACCESS_TOKENS_FOR_USER, parameters)
         return families_revoked
 
+    def revoke_all(self, scope: AccessScope, revoked_at: datetime) -> int:
+        at = seconds_from_datetime(revoked_at)
+        user_condition, client_condition = _scope_conditions(scope)
+        ended = 0
+        for mapped, client_column, live in (
+            (families, families.c.client_id, (families.c.revoked_at.is_(None),)),
+            (access, access.c.application_id, (access.c.revoked_at.is_(None), access.c.expires_at > at)),
+        ):
+            for condition in (user_condition(mapped.c.user_id), client_condition(client_column, mapped.c.user_id)):
+                if condition is not None:
+                    ended += self._execute(update(mapped).where(*live, condition).values(revoked_at=at))
+        of_users = user_condition(personal_access_tokens.c.user_id)
+        if of_users is not None:
+            self._execute(delete(personal_access_tokens).where(of_users))
+        return ended
+
     def add_refresh_token(self, token: RefreshToken) -> None:
         self._execute_in_savepoint(_ADD_REFRESH_TOKEN, _REFRESH_TOKEN_TABLE.to_row(token))
 
@@ -332,6 +350,28 @@ class SqlTokenStore(SqlStore, TokenStore):
             return _CODE_TABLE.from_row(redeemed)
         code = self._fetch_value(_CODE_TABLE.from_row, _FIND_CODE_FOR_CLIENT, this)
         raise RowNotFound if code is None or code.redeemed_at is None else AlreadyUsed(code)
+
+
+def _scope_conditions(
+    scope: AccessScope,
+) -> tuple[Callable[[Any], ColumnElement[bool] | None], Callable[[Any, Any], ColumnElement[bool] | None]]:
+    """Conditions for a column of users, and for a column of applications beside one of users; None for no rows."""
+    if scope.target is DeletionTarget.USER:
+        return lambda user_id: user_id == scope.id, lambda client_id, user_id: None
+    if scope.target is DeletionTarget.APPLICATION:
+        return lambda user_id: None, lambda client_id, user_id: client_id == scope.id
+    members, spared = users.organization_users(scope.id, scope.except_user_ids), sorted(scope.except_user_ids)
+    clients = (
+        select(applications_table.c.id)
+        .join(projects_table, projects_table.c.id == applications_table.c.project_id)
+        .where(projects_table.c.organization_id == scope.id)
+    )
+    return (
+        lambda user_id: user_id.in_(members),
+        lambda client_id, user_id: and_(
+            client_id.in_(clients), or_(user_id.is_(None), user_id.not_in(spared)) if spared else true()
+        ),
+    )
 
 
 def _new_token_rows(refresh_token: RefreshToken | None, access_token: AccessToken | None) -> Values:

@@ -248,3 +248,9 @@ def read_subject(row: Row) -> Subject:
 def read_subject_or_none(row: Row) -> Subject | None:
     """Like ``read_subject``, for an outer join."""
     return read_subject(row) if any(row[_USER]) else None
+
+
+def organization_users(organization_id: str, except_ids: Collection[str]) -> Select[Any]:
+    """The ids of the organization's users, except these: for changes of all of them by one statement."""
+    users = select(table.c.id).where(table.c.organization_id == organization_id)
+    return users.where(table.c.id.not_in(sorted(except_ids))) if except_ids else users
