@@ -129,6 +129,16 @@ def test_each_decision_that_ends_sessions_sends_one(
     assert len(receiver.tokens) == 2
 
 
+def test_sessions_that_end_in_one_second_are_distinguished(
+    world: World, party: RelyingParty, person: HumanUser, receiver: LogoutReceiver
+) -> None:
+    ids = [sign_in(world, party, person)[1].claims["sid"] for _ in range(2)]
+    for session_id in ids:
+        world.operator_services.users.end_session(person.id, session_id)
+    deliver(world)
+    assert sorted(verified(world, text)["sid"] for text in receiver.tokens) == sorted(ids)
+
+
 def test_expiry_sends_none(world: World, party: RelyingParty, person: HumanUser, receiver: LogoutReceiver) -> None:
     sign_in(world, party, person)
     world.clock.advance(days=8)
@@ -189,7 +199,9 @@ def frames_of(browser: Browser) -> list[str]:
 
 def test_sign_out_page_frames_the_addresses(world: World, person: HumanUser) -> None:
     party = RelyingParty.register(world, frontchannel_logout_uri="https://shop.example:8443/logout?x=1")
+    _, other = sign_in(world, party, person)
     browser, tokens = sign_in(world, party, person)
+    world.operator_services.users.end_session(person.id, other.claims["sid"])
     browser.open("/sign-out")
     browser.submit()
     sent = {"iss": world.issuer, "sid": tokens.claims["sid"]}

@@ -7,6 +7,8 @@ import pytest
 
 from identity.domain.applications import ConsentRule
 from identity.domain.attempts import MAX_CODE_GUESSES_PER_USER
+from identity.domain.records import RecordNamespace
+from identity.plugins.device_authorization.device_requests import DeviceRequestStore
 from identity.testing.browser import Browser, set_password
 from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.response_checks import check_oauth_error, check_token_response
@@ -275,6 +277,19 @@ def test_one_of_many_polls_gets_tokens(world: World, device: Device) -> None:
     assert sorted({answer.status_int for answer in answers}) == [200, 400]
     assert [answer.status_int for answer in answers].count(200) == 1
     assert {answer.json["error"] for answer in answers if answer.status_int == 400} == {"invalid_grant"}
+
+
+def test_second_decision_does_not_count(world: World, device: Device) -> None:
+    """Both were made from a page that was open before either."""
+    browser = signed_in_browser(world)
+    enter_code(browser, device.start().answer["user_code"])
+    request_id = browser.path.rpartition("/")[2]
+    with world.transaction_services() as services:
+        requests = DeviceRequestStore(services, RecordNamespace("device_authorization"))
+        request = requests.find(request_id)
+        assert request is not None
+        assert [requests.decide(request, deny=deny) for deny in (True, False)] == [True, False]
+    refuses(device, "access_denied")
 
 
 @pytest.mark.thorough
