@@ -97,10 +97,7 @@ def _run(call: ProvisioningCall, operation: dict[str, Any], ids: dict[str, str])
         if method != "POST" and isinstance(operation.get("path"), str):
             result["location"] = call.base_url + operation["path"]
         return {**result, "status": str(refusal.status_code), "response": refusal.json_body}
-    if answer.location is not None:
-        result["location"] = answer.location
-    elif method == "DELETE":
-        result["location"] = "/".join((call.base_url, *sent.path))
+    result["location"] = answer.location or "/".join((call.base_url, *sent.path))
     if isinstance(bulk_id, str) and answer.members is not None:
         ids[bulk_id] = answer.members["id"]
     if answer.version is not None:

@@ -6,7 +6,8 @@ mappings stay until they are removed where they were made. A PATCH that removes 
 replacement leaves them in the group.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from identity.storage.paging import PageRequest, iterate_rows
 
 #: Most members in one response, of all groups together.
 _MAX_MEMBERS = 20_000
+_SELECTED_MEMBER = re.compile(r'members\[\s*value\s+eq\s+"([^"\\]+)"\s*\]', re.IGNORECASE)
 
 
 class GroupCollection(ResourceCollection):
@@ -60,9 +62,22 @@ class GroupCollection(ResourceCollection):
                 raise self._name_error(refusal, after) from None
         self._store(id, before, after)
         former, requested = _member_ids(before), _member_ids(after)
-        self._remove_members(group, former.keys() - requested.keys(), is_replaced=is_replaced)
+        removed = former.keys() - requested.keys()
+        members = [member for member in self._list_memberships(group) if member.user_id in removed] if removed else []
+        self._remove_members(members, is_replaced=is_replaced)
         self._add_members(id, {user_id: None for user_id in requested if user_id not in former})
         return self.get(id)
+
+    def change_members(self, id: str, changes: Mapping[str, bool]) -> None:
+        """Add and remove users without reading the other members. Raises DomainError, SCIMException."""
+        group, services = self._get_group(id), self.call.services
+        for user_id, is_added in changes.items():
+            memberships = [member for item, member in services.groups.list_of_user(user_id) if item.id == group.id]
+            live = [member for member in memberships if not member.has_ended(services.now)]
+            if is_added and not live:
+                self._add_members(id, {user_id: None})
+            if not is_added:
+                self._remove_members(live, is_replaced=False)
 
     def delete(self, id: str) -> None:
         self.call.services.groups.remove(self._get_group(id).id, principal=self.call.principal)
@@ -147,8 +162,7 @@ class GroupCollection(ResourceCollection):
                 ) from None
             self.call.records.add(MEMBER_KIND, member.id, {}, user_id=user_id)
 
-    def _remove_members(self, group: Group, user_ids: set[str], *, is_replaced: bool) -> None:
-        members = [member for member in self._list_memberships(group) if member.user_id in user_ids] if user_ids else []
+    def _remove_members(self, members: list[GroupMember], *, is_replaced: bool) -> None:
         added = self.call.records.find_many(MEMBER_KIND, [member.id for member in members])
         if len(added) < len(members) and not is_replaced:
             raise MutabilityException(
@@ -187,3 +201,22 @@ def _member_ids(resource: Any) -> dict[str, None]:
             raise InvalidValueException(detail="Members must be users, by the id of each in value.")
         ids[member.value] = None
     return ids
+
+
+def read_member_changes(operations: list[dict[str, Any]]) -> dict[str, bool] | None:
+    """The users whom a PATCH request adds (True) or removes; None if it does anything else."""
+    changes: dict[str, bool] = {}
+    for operation in operations:
+        op, path, value = str(operation.get("op")).lower(), operation.get("path", ""), operation.get("value")
+        selected = _SELECTED_MEMBER.fullmatch(path)
+        if selected is not None and op == "remove":
+            changes[selected[1]] = False
+            continue
+        if path.lower() != "members" or op not in ("add", "remove") or not isinstance(value, list) or not value:
+            return None
+        for item in value:
+            id = item.get("value") if isinstance(item, dict) and item.get("type", "User") == "User" else None
+            if not isinstance(id, str) or not id:
+                return None
+            changes[id] = op == "add"
+    return changes

@@ -17,7 +17,7 @@ from identity.http.error_views import PreconditionFailed
 from identity.plugins.scim import queries
 from identity.plugins.scim.collection import ProvisioningCall, ResourceCollection
 from identity.plugins.scim.errors import ScimRefusal
-from identity.plugins.scim.groups import GroupCollection
+from identity.plugins.scim.groups import GroupCollection, read_member_changes
 from identity.plugins.scim.schemas import (
     MAX_FILTER_LENGTH,
     POLICY,
@@ -145,6 +145,10 @@ def _ask_resource(collection: ResourceCollection, id: str, sent: ScimRequest) ->
         return _to_response(collection.get(id), query, Context.RESOURCE_QUERY_RESPONSE, 200)
     call.require(collection.delete_permission if sent.method == "DELETE" else collection.write_permission)
     if isinstance(collection, GroupCollection):
+        changes = _read_member_changes(sent)
+        if changes is not None:
+            collection.change_members(id, changes)
+            return ScimResponse(204)
         collection.includes_members = True
     before = collection.get(id)
     if sent.if_match is not None and not matches_version(sent.if_match, before.meta.version):
@@ -166,6 +170,15 @@ def _ask_resource(collection: ResourceCollection, id: str, sent: ScimRequest) ->
     is_replaced = any(str(operation.get("op", "")).lower() == "replace" for operation in operations)
     saved = collection.save(id, before, after, is_replaced=is_replaced)
     return _to_response(saved, query, Context.RESOURCE_PATCH_RESPONSE, 200)
+
+
+def _read_member_changes(sent: ScimRequest) -> dict[str, bool] | None:
+    """The members that a PATCH request changes, unless it needs the others: for a version, a response, or an error."""
+    if sent.method != "PATCH" or sent.if_match is not None or sent.parameters:
+        return None
+    if sent.members.get("schemas") != [str(PatchOp.__schema__)]:
+        return None
+    return read_member_changes(_read_operations(dict(sent.members)))
 
 
 def _read_replacement(collection: ResourceCollection, members: dict[str, Any], before: Any) -> Any:

@@ -54,7 +54,9 @@ class ScimClient:
         return self._members(self.ask("POST", "/Groups", body), 201)
 
     def patch(self, path: str, *operations: object) -> Any:
-        return self._members(self.ask_patch(path, *operations), 200)
+        """The resource afterwards; a PATCH that only changes members does not return it."""
+        answer = self.ask_patch(path, *operations)
+        return self.get(path) if answer.status_int == 204 else self._members(answer, 200)
 
     def ask_patch(self, path: str, *operations: object, **headers: str) -> Any:
         return self.ask("PATCH", path, {"schemas": [PATCH_SCHEMA], "Operations": list(operations)}, **headers)

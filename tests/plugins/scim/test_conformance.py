@@ -11,6 +11,9 @@ from identity.testing.fixtures import WorldFactory
 from tests.http_server import loopback_socket, running_http_server
 from tests.plugins.scim.scim_client import ScimClient
 
+# The exchange does not depend on the storage.
+pytestmark = [pytest.mark.storages("memory"), pytest.mark.thorough]
+
 
 @pytest.fixture
 def served(make_world: WorldFactory) -> Iterator[ScimClient]:

@@ -1,7 +1,12 @@
 """The request sequences that Microsoft Entra and Okta document for SCIM, rebuilt from their documentation:
 "Develop a SCIM endpoint" (Entra) and "SCIM 2.0 protocol reference" (Okta)."""
 
+import pytest
+
 from tests.plugins.scim.scim_client import ENTERPRISE_SCHEMA, GROUP_SCHEMA, USER_SCHEMA, ScimClient, check_scim_error
+
+# The exchange does not depend on the storage.
+pytestmark = pytest.mark.storages("memory")
 
 
 def test_entra_users(scim: ScimClient) -> None:
