@@ -92,6 +92,7 @@ class Application:
     require_pushed_authorization_requests: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     require_signed_request_object: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     require_encoded_response: bool = mutable(default=False, types=_SIGN_IN_TYPES)
+    request_object_signing_alg: str = mutable(default="", validator=assertion_algorithm_error, types=_SIGN_IN_TYPES)
     required_sender_constraint: str | None = mutable(default=None)
     branded: bool = internal(default=False)
     active: bool = read_only(default=True)

@@ -55,7 +55,7 @@ class PushedRequestSource(AuthorizationRequestSource):
     def __init__(self, plugin: "PushedAuthorizationRequestsPlugin") -> None:
         self._plugin = plugin
 
-    def accepts(self, value: str) -> bool:
+    def accepts(self, value: str, client: ApplicationClient) -> bool:
         return value.startswith(_PREFIX)
 
     def load(self, value: str, client: ApplicationClient, context: Context) -> LoadedRequest:

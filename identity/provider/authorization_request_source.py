@@ -46,8 +46,8 @@ class AuthorizationRequestSource(ABC):
     discovery_members: ClassVar[Mapping[str, object]] = {}
 
     @abstractmethod
-    def accepts(self, value: str) -> bool:
-        """True if the value of ``parameter`` is for this source."""
+    def accepts(self, value: str, client: ApplicationClient) -> bool:
+        """True if the value of ``parameter`` is for this source, and the client may use it."""
 
     @abstractmethod
     def load(self, value: str, client: ApplicationClient, context: Context) -> LoadedRequest:
@@ -65,11 +65,13 @@ def load_request(parameters: Parameters, context: Context) -> LoadedRequest:
         raise InvalidRequest("use request or request_uri, not both")
     [name] = present
     value = parameters[name]
-    sources = context.protocol.authorization_request_sources.values()
-    source = next((item for item in sources if item.parameter == name and item.accepts(value)), None)
-    if source is None:
+    sources = [item for item in context.protocol.authorization_request_sources.values() if item.parameter == name]
+    if not sources:
         return LoadedRequest(parameters)
     client = find_client(parameters, context)
+    source = next((item for item in sources if item.accepts(value, client)), None)
+    if source is None:
+        return LoadedRequest(parameters)
     loaded = source.load(value, client, context)
     if loaded.parameters.get_value("client_id") != client.id:
         raise InvalidRequest("client_id differs from the one of the request that was passed")

@@ -228,7 +228,7 @@ def test_request_by_post_is_accepted(suite: Any) -> None:
 
 def test_unsigned_request_object_is_refused(suite: Any) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported."""
-    assert suite.world.client.discovery["request_parameter_supported"] is False
+    assert "none" not in suite.world.client.discovery["request_object_signing_alg_values_supported"]
     inner = encode_jwt_segment(json.dumps(dict(suite.first.new_request(state="inner").parameters)))
     suite.first.expect_error_at_once(
         suite.browser, "request_not_supported", request=f"{encode_jwt_segment({'alg': 'none'})}.{inner}."

@@ -86,6 +86,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     ),
     "jwks_uri": st.sampled_from(["", "https://a.example/jwks.json"]),
     "token_endpoint_auth_signing_alg": st.sampled_from(["", "ES256"]),
+    "request_object_signing_alg": st.sampled_from(["", "PS256"]),
     "authentication_method": st.sampled_from(["client_secret_basic", "client_secret_post", "none"]),
     "required_sender_constraint": st.sampled_from([None, "dpop"]),
     "factors": st.lists(st.sampled_from(["totp", "email_code", "recovery_codes", "passkeys"]), min_size=1, max_size=3),

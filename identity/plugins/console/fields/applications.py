@@ -222,6 +222,11 @@ APPLICATION_FIELDS = labelled_fields(
             _("Authorization requests are refused unless the application has pushed them from its server (PAR)."),
             section=_REQUESTS,
         ),
+        "request_object_signing_alg": FieldLabel(
+            _("Algorithm of its signed requests"),
+            _("Accept only this algorithm, such as {example}. Empty for any.", example="ES256"),
+            section=_REQUESTS,
+        ),
         "require_signed_request_object": FieldLabel(
             _("Require signed requests"),
             _("Authorization requests are refused unless the application has signed them (JAR)."),
