@@ -29,6 +29,8 @@ _ID_TOKEN_TYPES = frozenset({None, "JWT", "jwt"})
 #: below EMERGENCY_DELAY, so that every node publishes an emergency key before it signs.
 CACHE_AGE = timedelta(seconds=5)
 EMERGENCY_DELAY = timedelta(seconds=30)
+#: While a changed setting reaches all nodes, those with the old list leave the first key of a new algorithm alone.
+ROLLOUT_PERIOD = timedelta(hours=1)
 #: Maximum age of the copy that is served while the storage is unavailable.
 LAST_KNOWN_AGE = timedelta(minutes=5)
 
@@ -367,7 +369,11 @@ class SigningKeyService(Service):
 
     def _switched_off_keys(self, schedule: KeySchedules) -> list[SigningKey]:
         enabled = self._settings.signing_algorithms
-        return [key for key in schedule.keys if key.algorithm not in enabled and key.retired_at is None]
+        return [
+            key
+            for key in schedule.keys
+            if key.algorithm not in enabled and key.retired_at is None and key.created_at + ROLLOUT_PERIOD <= self._now
+        ]
 
     def _due_at(self, schedule: KeySchedules, algorithm: str) -> datetime | None:
         """When the next key of the algorithm must be announced; None if it is announced."""

@@ -159,6 +159,9 @@ def test_algorithm_that_is_switched_on_is_announced_before_it_signs(isolated_wor
         world.identity.background_jobs.rotate_signing_key_if_due()
         assert sorted(published(world)) == ["ES256", "RS256"]
         assert token_algorithm(robot) == "RS256"
+        # A node with the old setting, before its restart.
+        isolated_world.identity.background_jobs.rotate_signing_key_if_due()
+        assert not world.audit_events(event="signing_key.retired")
         with pytest.raises(Invalid) as refusal:
             choose(robot, "ES256")
         assert list(refusal.value.fields) == ["id_token_signed_response_alg"]
@@ -177,6 +180,7 @@ def test_algorithm_that_is_switched_off_retires(isolated_world: World) -> None:
     robot = isolated_world.make_service_user_program()
     with restarted(isolated_world, "RS256 ES256") as world:
         switched_on(world)
+        world.clock.advance(3600)
         choose(program_of(robot, world), "ES256")
         token = check_token_response(program_of(robot, world).request_token())["access_token"]
     with restarted(isolated_world, "RS256") as world:

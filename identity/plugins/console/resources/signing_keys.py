@@ -170,7 +170,7 @@ def _withdrawal_impact(page: ConsolePage, state: SigningKeyState) -> Sequence[st
         _("Key id: {id}", id=f"{state.key.id} ({state.key.algorithm})"),
         _("Do this if the private key may be compromised. It cannot be undone."),
         _("Tokens it signed are refused here at once, and by applications as soon as they fetch the keys again."),
-        live,
+        live if impact.live_tokens else "",
         _("A new key signs from now on.") if state.state is KeyState.ACTIVE else "",
     ]
 
