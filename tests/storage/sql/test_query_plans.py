@@ -127,6 +127,7 @@ READS: dict[str, Call] = {
     "impersonations expired": lambda storage: storage.sessions.list_expired_impersonations(NOW, 10),
     "find pending": lambda storage: storage.authorization_requests.find(PENDING.id),
     "find record": lambda storage: storage.records.find(*THIS_RECORD),
+    "find records": lambda storage: storage.records.find_many(*THIS_RECORD[:2], [THIS_RECORD[2]]),
     "records of user": lambda storage: storage.records.list_for_owner(*THIS_RECORD[:2], user_id=PERSON.id),
     "records of application": lambda storage: storage.records.list_for_owner(
         *THIS_RECORD[:2], application_id=APPLICATION.id
