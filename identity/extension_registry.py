@@ -65,6 +65,9 @@ def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
         sender_constraints=host.extensions_by_name(
             "identity_sender_constraints", lambda item: str(item.name), "sender constraint"
         ),
+        resource_resolvers=host.extensions_by_name(
+            "identity_resource_resolvers", lambda item: str(item.name), "resolver of resource indicators"
+        ),
         interactions=_collect_interactions(host),
         factors=_collect_factors(host),
         scopes=Scopes(_collect_scopes(host)),

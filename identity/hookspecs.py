@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from identity.provider.grant_type import Authorization, GrantType
     from identity.provider.interaction import Interaction
     from identity.provider.logout import LogoutHandler
+    from identity.provider.resource_indicators import ResourceResolver
     from identity.provider.response_type import ResponseMode, ResponseType
     from identity.provider.scope import GrantedScopes, Scope
     from identity.provider.sender_constraint import SenderConstraint
@@ -281,6 +282,21 @@ def identity_sender_constraints() -> Iterable[SenderConstraint]:  # type: ignore
         @hookimpl
         def identity_sender_constraints(self):
             return [DpopConstraint(self.settings)]
+    """
+
+
+@hookspec
+def identity_resource_resolvers() -> Iterable[ResourceResolver]:  # type: ignore[empty-body]
+    """Offer ways to find the project that a resource indicator names (RFC 8707).
+
+    Called once at start. Returns ResourceResolver objects; the first that finds a project decides. With at least one,
+    the authorization endpoint and the token endpoint understand ``resource``. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_resource_resolvers(self):
+            return [ProjectResources()]
     """
 
 

@@ -22,6 +22,7 @@ from identity.provider.grant_type import (
     RefreshTokenTerms,
     TokenRequest,
 )
+from identity.provider.resource_indicators import ResourceResolver
 from identity.provider.response_type import Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.role_claims import RoleScope
 from identity.provider.scope import ClaimsScope, GrantedScope, GrantedScopes, Scope
@@ -49,6 +50,7 @@ __all__ = [
     "PreviewInput",
     "RefreshToken",
     "RefreshTokenTerms",
+    "ResourceResolver",
     "ResponseMode",
     "ResponseTransport",
     "ResponseType",

@@ -1,5 +1,6 @@
 """Projects, their roles, grants to other organizations, and roles granted to users."""
 
+import re
 from datetime import datetime
 
 from identity.domain.entity import create_only, entity, mutable, read_only, versioned
@@ -18,10 +19,31 @@ def role_key_error(key: str) -> str | None:
     return gettext_lazy("Use another key: this one cannot be part of an address.") if key in (".", "..") else None
 
 
+_RESOURCE_URI = re.compile(
+    r"(https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!$&-;=?-Z_a-z~%]*)?|urn:[A-Za-z0-9][!$&-;=?-Z_a-z~%]*)\Z"
+)
+#: MariaDB compares at most this many characters in an index.
+_LONGEST_RESOURCE_URI = 200
+MAX_RESOURCE_URIS = 20
+
+
+def resource_uri_error(uri: str) -> str | None:
+    """What is wrong with the address of an API in resource indicators: absolute, without fragment (RFC 8707 §2), and
+    https or urn."""
+    if len(uri) <= _LONGEST_RESOURCE_URI and _RESOURCE_URI.match(uri):
+        return None
+    return gettext_lazy(
+        "{uri} must start with https:// or urn:, have no fragment (#), and at most {length} characters.",
+        uri=repr(uri),
+        length=_LONGEST_RESOURCE_URI,
+    )
+
+
 @entity
 class Project:
     """Owns applications and roles. ``assert_roles`` adds the user's project roles to userinfo and introspection
-    unrequested; ``check_roles`` refuses users without a role in the project."""
+    unrequested; ``check_roles`` refuses users without a role in the project. ``resource_uris`` are the addresses of its
+    APIs, by which clients name the project (RFC 8707)."""
 
     id: str = read_only()
     organization_id: str = read_only()
@@ -30,6 +52,7 @@ class Project:
     changed_at: datetime = versioned()
     assert_roles: bool = mutable(default=False)
     check_roles: bool = mutable(default=False)
+    resource_uris: tuple[str, ...] = mutable(default=(), item_validator=resource_uri_error)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
 

@@ -20,7 +20,8 @@ class TokenFamily:
     moment. ``methods`` are the user's authentication methods at ``authenticated_at`` (RFC 8176), ``acr`` their
     class. The claims are those that the client requested individually (OpenID Connect Core §5.5). ``impersonator_id``
     is the manager who was signed in as the user; then no token outlives ``ends_at``. ``device_address`` is the network
-    address of the device that the user signed in on by a code; None for any other sign-in."""
+    address of the device that the user signed in on by a code; None for any other sign-in.
+    ``resources`` are those that the client named (RFC 8707), to which the audience of its tokens is limited."""
 
     id: str
     user_id: str
@@ -38,6 +39,7 @@ class TokenFamily:
     revoked_at: datetime | None = None
     impersonator_id: str | None = None
     device_address: str | None = None
+    resources: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,14 +120,15 @@ class PushedAuthorizationRequestsPlugin:
         """Validate and store an authorization request: 201 with ``request_uri`` and ``expires_in`` in seconds (RFC 9126
         §2.2). Raises OAuthError."""
         Parameters.refuse_secrets(request.query)
-        form = request.parse_form()
+        form = request.parse_lenient_form()
+        form.refuse_repeated(allowed=("resource",))
         client = context.provider.authenticate(request, form, context)
         if not isinstance(client, ApplicationClient):
             raise UnauthorizedClient("service users cannot sign people in")
         if "request_uri" in form:
             raise InvalidRequest("request_uri cannot be pushed")
         sent = {name: value for name, value in form.items() if name not in _CREDENTIALS}
-        loaded = load_pushed_request(Parameters({**sent, "client_id": client.id}), request, context)
+        loaded = load_pushed_request(Parameters({**sent, "client_id": client.id}, form.repeated), request, context)
         value = {"parameters": dict(loaded.parameters), "forms": sorted(loaded.forms)}
         if len(json.dumps(value)) > _LONGEST:
             raise RequestTooLarge(f"the request is larger than {_LONGEST} bytes")

@@ -99,6 +99,7 @@ def _build_authorization(
         userinfo_claims=presented.family.userinfo_claims,
         id_token_claims=presented.family.id_token_claims,
         confirmation=token.confirmation,
+        resources=presented.family.resources or (),
     )
 
 

@@ -94,7 +94,11 @@ class TokenExchangeGrant(GrantType):
             authorization = _acting(authorization, actor)
         if len(authorization.ancestors) > AccessToken.MAX_ANCESTORS:
             raise InvalidRequest(f"a token can be exchanged from at most {AccessToken.MAX_ANCESTORS} others")
-        targets = (*parameters.get_values("audience"), *parameters.get_values("resource"))
+        targets, resources = parameters.get_values("audience"), parameters.get_values("resource")
+        if context.protocol.resource_resolvers:
+            authorization = replace(authorization, resources=parameters.get_space_delimited("resource"))
+        else:
+            targets = (*targets, *resources)
         return replace(authorization, requested_audience=targets, response_members={"issued_token_type": issued_type})
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:

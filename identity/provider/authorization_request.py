@@ -28,6 +28,7 @@ from identity.provider.errors import (
 )
 from identity.provider.parameters import Parameters, repeated_parameter_error
 from identity.provider.redirect_target import RedirectTarget
+from identity.provider.resource_indicators import requested_resources
 from identity.provider.response_type import CORE_RESPONSE_MODES, Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.scope import Scope
 from identity.provider.sender_constraint import requested_confirmation
@@ -71,6 +72,7 @@ class AuthorizationRequest:
     ui_locales: str = ""
     code_challenge: str | None = None
     confirmation: str | None = None
+    resources: tuple[str, ...] = ()
 
     @property
     def is_silent(self) -> bool:
@@ -172,6 +174,7 @@ def parse_authorization_request(
         ui_locales=parameters.get("ui_locales", ""),
         code_challenge=_code_challenge(parameters, client, response_type),
         confirmation=confirmation,
+        resources=requested_resources(parameters, context),
     )
 
 

@@ -16,6 +16,7 @@ from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest, UnredirectableError
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest
+from identity.provider.resource_indicators import join_resources
 from identity.provider.sender_constraint import confirmation_parameter, find_confirmation
 
 #: The parameters that carry or reference other parameters (OpenID Connect Core §6, RFC 9101 §5).
@@ -91,6 +92,7 @@ def load_pushed_request(parameters: Parameters, request: ProtocolRequest, contex
     """A validated authorization request, for later use by its client, bound to the key that the client proves with it
     (RFC 9449 §10.1). Raises OAuthError, also for errors that would be shown in the browser."""
     confirmation = find_confirmation(request, context)
+    parameters = join_resources(parameters, context)
     parameters.refuse_repeated()
     loaded = load_request(parameters, context)
     loaded = LoadedRequest(loaded.parameters, loaded.forms | {RequestForm.PUSHED})

@@ -130,4 +130,5 @@ class CodeGrantType(GrantType):
             impersonator_id=family.impersonator_id,
             ends_at=None if family.impersonator_id is None else family.ends_at,
             confirmation=code.confirmation,
+            resources=family.resources or (),
         )

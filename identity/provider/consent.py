@@ -75,6 +75,7 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
         claims=authorization_request.claims,
         impersonated=impersonated,
         confirmation=authorization_request.confirmation,
+        resources=authorization_request.resources,
     )
     granted = check_and_resolve_scopes(authorization, context, organization=sign_in.required_organization)
     return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
@@ -94,6 +95,7 @@ def authorization_from_sign_in(
     claims: ClaimsRequest = _NO_CLAIMS,
     impersonated: Session | None = None,
     confirmation: str | None = None,
+    resources: tuple[str, ...] = (),
 ) -> Authorization:
     """The authorization of a signed-in person for these artifacts, in a new family. ``impersonated`` is the session in
     which a manager is signed in as the person: no token outlives it, and none can be renewed."""
@@ -116,6 +118,7 @@ def authorization_from_sign_in(
         impersonator_id=None if impersonated is None else impersonated.impersonator_id,
         ends_at=None if impersonated is None else impersonated.ends_at,
         confirmation=confirmation,
+        resources=resources,
     )
 
 

@@ -88,13 +88,15 @@ class Authorization:
     token. ``refresh_token_terms`` requests a refresh token. ``userinfo_claims`` and ``id_token_claims`` are
     requested besides scopes (OpenID Connect Core §5.5).
 
-    ``requested_audience`` narrows the audience (RFC 8707), and ``allowed_audience`` is what it may contain at most.
-    ``ancestors`` are the lineages of the access tokens that are exchanged (``AccessToken``), with which the new one
-    ends. No token outlives ``ends_at``. ``actors`` are the subjects that act for the subject, the current one
-    first: the claim ``act`` (RFC 8693 §4.1). ``impersonator_id`` is the manager who is signed in as the subject,
-    and acts before those. ``confirmation`` names the key that the sender of the tokens has to prove
-    (``AccessToken``): until the token endpoint binds them, the one that the grant requires. With
-    ``requires_confirmation`` it can be any, but there must be one. ``response_members`` are further members of the
+    ``resources`` are the APIs that the client named (RFC 8707): the audience is theirs. ``requested_audience``
+    narrows the audience (RFC 8707), and ``allowed_audience`` is what it may contain at most. ``ancestors`` are the
+    lineages of the access tokens that are exchanged (``AccessToken``), with which the new one ends. No token
+    outlives ``ends_at``. ``actors`` are the subjects that act for the subject, the current one first: the claim
+    ``act`` (RFC 8693 §4.1). ``impersonator_id`` is the manager who is signed in as the subject, and acts before
+    those. ``confirmation`` names the key that the sender of the tokens has to prove (``AccessToken``): until the
+    token endpoint binds them, the one that the grant requires. With ``requires_confirmation`` it can be any, but
+    there must be one.
+    ``response_members`` are further members of the
     token response."""
 
     subject: Subject | None
@@ -116,6 +118,7 @@ class Authorization:
     acr: str = ""
     userinfo_claims: tuple[str, ...] = ()
     id_token_claims: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     requested_audience: tuple[str, ...] = ()
     allowed_audience: tuple[str, ...] | None = None
     ancestors: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from identity.provider.factor import Factor
     from identity.provider.interaction import Interaction
     from identity.provider.logout import LogoutHandler
+    from identity.provider.resource_indicators import ResourceResolver
     from identity.provider.sender_constraint import SenderConstraint
 
 #: A plugin's name and its implementation of a contribution hook.
@@ -39,6 +40,7 @@ class ProtocolRegistry:
     assertion_verifiers: Mapping[str, "AssertionVerifier"] = field(default_factory=dict)
     authorization_request_sources: Mapping[str, "AuthorizationRequestSource"] = field(default_factory=dict)
     sender_constraints: Mapping[str, "SenderConstraint"] = field(default_factory=dict)
+    resource_resolvers: Mapping[str, "ResourceResolver"] = field(default_factory=dict)
     directories: Mapping[str, "Directory[Any]"] = field(default_factory=dict)
     logout_handlers: Mapping[str, "LogoutHandler"] = field(default_factory=dict)
     user_claims: tuple[NamedHook, ...] = ()

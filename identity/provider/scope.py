@@ -11,6 +11,7 @@ from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, InvalidScope, InvalidTarget
 from identity.provider.grant_type import Authorization
+from identity.provider.resource_indicators import resolve_resources
 
 _SCOPE_TOKEN = re.compile(r"[!#-\[\]-~]*")
 
@@ -170,7 +171,9 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
     found, allowed = tuple(audience) or (context.issuer,), authorization.allowed_audience
     if allowed is not None:
         found = tuple(item for item in found if item in allowed)
-    return GrantedScopes(tuple(names), _narrowed(found, authorization.requested_audience))
+    targets = resolve_resources(authorization, context)
+    found = tuple(dict.fromkeys((*found, *targets)))
+    return GrantedScopes(tuple(names), _narrowed(found, (*authorization.requested_audience, *targets)))
 
 
 def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:

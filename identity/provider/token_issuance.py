@@ -152,6 +152,7 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         userinfo_claims=authorization.userinfo_claims,
         id_token_claims=authorization.id_token_claims,
         impersonator_id=authorization.impersonator_id,
+        resources=authorization.resources or None,
     )
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from identity.domain.applications import ApplicationClient
-from identity.domain.errors import Conflict
+from identity.domain.errors import Conflict, Invalid
 from identity.domain.expirations import NEVER
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel, Resource, project_resource
-from identity.domain.projects import Project, ProjectRole
+from identity.domain.projects import MAX_RESOURCE_URIS, Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access_control import AccessControl, Principal
 from identity.services.audit import diff_fields, dump_fields
@@ -49,9 +49,10 @@ class ProjectService(DeactivatableEntityService[Project]):
     def create(
         self, organization_id: str, command: CreateProject, *, principal: Principal, id: str | None = None
     ) -> Project:
-        """Create a project; ``id`` restores a former id. Raises NotFound. A principal who may create projects there but
-        not change them becomes its owner."""
+        """Create a project; ``id`` restores a former id. Raises NotFound, Invalid. A principal who may create projects
+        there but not change them becomes its owner."""
         project = self._new_entity(Project, command, id=id, organization_id=organization_id)
+        self._refuse_taken_resources(project)
         self._add("project.created", project, organization_id, parent=("organization", organization_id))
         permissions = self._access.list_permissions(principal, Resource.of_organization(organization_id))
         if principal.id is not None and "project.create" in permissions and "project.write" not in permissions:
@@ -61,11 +62,21 @@ class ProjectService(DeactivatableEntityService[Project]):
     def change(
         self, project_id: str, command: ChangeProject, *, principal: Principal, expected_version: int | None = None
     ) -> Project:
-        """Raises NotFound, Conflict."""
+        """Raises NotFound, Conflict, Invalid."""
         before = self._get_authorized(project_id, principal)
-        return self._update(
-            "project.changed", before, self._next_version(before, command, expected_version=expected_version)
-        )
+        after = self._next_version(before, command, expected_version=expected_version)
+        if after.resource_uris != before.resource_uris:
+            self._refuse_taken_resources(after)
+        return self._update("project.changed", before, after)
+
+    def _refuse_taken_resources(self, project: Project) -> None:
+        """Raise Invalid for a resource URI of another project of the organization, which would name neither."""
+        if len(project.resource_uris) > MAX_RESOURCE_URIS:
+            raise Invalid({"resource_uris": gettext_lazy("Enter at most {n} addresses.", n=MAX_RESOURCE_URIS)})
+        for uri in project.resource_uris:
+            found = self._storage.projects.list_by_resource_uri(uri)
+            if any(item.organization_id == project.organization_id and item.id != project.id for item in found):
+                raise Invalid({"resource_uris": gettext_lazy("{uri} belongs to another project already.", uri=uri)})
 
     def filter_audience(
         self,
@@ -93,6 +104,18 @@ class ProjectService(DeactivatableEntityService[Project]):
         by_itself = subject is not None and isinstance(subject.user, ServiceUser)
         manages = by_itself if client is None else client.application.may_manage
         return found | own_ids if manages else found
+
+    def find_resource(self, uri: str, subject: Subject | None, client: ApplicationClient | None) -> Project | None:
+        """The project that a resource indicator names, among those that a token of the subject for the client may have
+        in its audience (``filter_audience``): that of the client's organization first, or of the subject's without a
+        client. None if there is none, or if several are equally close."""
+        with self._look() as storage:
+            found = {project.id: project for project in storage.projects.list_by_resource_uri(uri)}
+        allowed = self.filter_audience(frozenset(found), subject, client) if found else frozenset()
+        party = client or subject
+        home = [found[id_] for id_ in allowed if party and found[id_].organization_id == party.organization.id]
+        candidates = home or [found[id_] for id_ in allowed]
+        return candidates[0] if len(candidates) == 1 else None
 
     def is_granted_to(self, project_id: str, organization_id: str) -> bool:
         """True if the project is granted to the organization and the grant is accepted and has not ended."""

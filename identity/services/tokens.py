@@ -213,9 +213,13 @@ class TokenService(Service):
         if client is not None and not self._projects.is_own_project(client.project.id):
             certain.add(client.project.id)
         named = frozenset(token.audience) - certain
+        # Resource URIs are beside their project. Ids have no colon.
+        uris = frozenset(item for item in named if ":" in item)
+        named -= uris
         lost = named - self._allowed(named, issued) if named else named
         if not lost:
             return issued
+        lost |= uris
         return replace(
             issued, token=replace(token, audience=tuple(item for item in token.audience if item not in lost))
         )

@@ -168,6 +168,15 @@ projects = _create_table(
     Index(None, "organization_id", "name_key", "id"),
 )
 
+# The addresses of projects' APIs, for ``list_by_resource_uri``.
+project_resources = Table(
+    "project_resources",
+    metadata,
+    _foreign_key_column("project_id", "projects", primary_key=True),
+    _id_column("uri"),
+    Index(None, "uri"),
+)
+
 instance = _create_table(
     "instance",
     Instance,
@@ -497,7 +506,7 @@ token_families = _create_table(
     Index(None, "user_id"),
     Index(None, "client_id"),
     Index(None, "ends_at"),
-    value_lists=("scope", "methods", "userinfo_claims", "id_token_claims"),
+    value_lists=("scope", "methods", "userinfo_claims", "id_token_claims", "resources"),
 )
 
 authorization_codes = _create_table(

@@ -38,6 +38,7 @@ from identity.provider.known_browser_cookies import new_known_browser_cookies
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
 from identity.provider.redirect_target import RedirectTarget
+from identity.provider.resource_indicators import join_resources
 from identity.provider.response_type import Artifact
 from identity.provider.scope import required_organization
 from identity.provider.step_up import find_step_up_requirement, initial_session_proofs, is_fully_authenticated
@@ -52,7 +53,7 @@ PATH = "/oauth/v2/authorize"
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Respond to the client at once, or redirect to the first page that is needed. Raises UnredirectableError."""
-    loaded, problem = _load(request.parse_parameters(), context)
+    loaded, problem = _load(join_resources(request.parse_parameters(), context), context)
     parameters = loaded.parameters
     client, address = _find_address(parameters, context)
     try:

@@ -11,6 +11,7 @@ from identity.provider.errors import InvalidGrant, UnauthorizedClient, Unsupport
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+from identity.provider.resource_indicators import PARAMETER, join_resources, with_requested_resources
 from identity.provider.sender_constraint import bind_to_sender, find_confirmation
 from identity.provider.step_up import refuse_without_factor
 from identity.provider.token_issuance import MintedTokens, mint_tokens, store_tokens
@@ -19,7 +20,7 @@ from identity.provider.token_issuance import MintedTokens, mint_tokens, store_to
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Exchange a grant for tokens: 200 with the members of service description §2.4. Raises OAuthError."""
     Parameters.refuse_secrets(request.query)
-    parameters = request.parse_lenient_form()
+    parameters = join_resources(request.parse_lenient_form(), context)
     known = context.protocol.grant_types.get(parameters.get("grant_type", ""))
     parameters.refuse_repeated(allowed=() if known is None else known.repeatable_parameters)
     grant = _grant(parameters, context)
@@ -28,6 +29,8 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     token_request = _authenticated(request, parameters, grant, context)
     key = context.services.signing_keys.current_signing_key
     authorization = bind_to_sender(grant.authorize(token_request, context), request, confirmation, context)
+    if PARAMETER not in grant.parameters:
+        authorization = with_requested_resources(authorization, parameters, context)
     minted = mint_granted_tokens(authorization, context, key=key)
     store_tokens(minted, context)
     from identity.provider.pyoidc_messages import AccessTokenResponse

@@ -45,6 +45,9 @@ class MemoryProjectStore(MemoryEntityStore[Project], ProjectStore):
         available = {row.id for row in active if row.organization_id == organization_id or row.id in granted_ids}
         return project_ids & available
 
+    def list_by_resource_uri(self, uri: str) -> tuple[Project, ...]:
+        return tuple(sorted((row for row in self._rows if uri in row.resource_uris), key=lambda row: row.id))
+
     def add_role(self, role: ProjectRole) -> None:
         self._tables.project_roles.insert({(role.project_id, role.key): role})
 

@@ -37,6 +37,10 @@ class ProjectStore(EntityStore[Project]):
         audience."""
 
     @abstractmethod
+    def list_by_resource_uri(self, uri: str) -> tuple[Project, ...]:
+        """The projects with this resource URI, by id."""
+
+    @abstractmethod
     def add_role(self, role: ProjectRole) -> None:
         """Store a new role. Raises RowNotFound, DuplicateValue("key")."""
 

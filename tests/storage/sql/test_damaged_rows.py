@@ -163,7 +163,11 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
         database.execute("PRAGMA writable_schema = RESET")
         counts = {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in metadata.tables}  # noqa: S608
     # Only triggers read the guard of the audit trail.
-    assert {name for name, count in counts.items() if not count} <= {"application_origins", "audit_floor"}
+    assert {name for name, count in counts.items() if not count} <= {
+        "application_origins",
+        "audit_floor",
+        "project_resources",
+    }
     return path
 
 

@@ -117,6 +117,7 @@ READS: dict[str, Call] = {
     "connections": lambda storage: storage.tokens.list_connected_applications(PERSON.id, NOW),
     "logout clients": lambda storage: storage.tokens.list_logout_clients(PERSON.id, NOW),
     "find code": lambda storage: storage.tokens.find_authorization_code(CODE.digest),
+    "projects by resource": lambda storage: storage.projects.list_by_resource_uri("https://api.example"),
     "find session": lambda storage: storage.sessions.find(SESSION.id),
     "sessions of_browser": lambda storage: storage.sessions.list_for_browser(DIGESTS[:1]),
     "sessions of_browser, many": lambda storage: storage.sessions.list_for_browser(DIGESTS),

@@ -19,6 +19,10 @@ PROJECT_FIELDS = labelled_fields(
                 False: _("Off: applications receive roles only if they request them."),
             },
         ),
+        "resource_uris": FieldLabel(
+            _("Resource URIs"),
+            _("Addresses of the project's APIs, one per line. Clients name them to get tokens for these APIs alone."),
+        ),
         "check_roles": FieldLabel(
             _("Role check"),
             _("Users without a role in the project cannot sign in to its applications."),

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Table, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, func, insert, or_, select, update
 
 from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectRole
@@ -16,6 +16,7 @@ from identity.plugins.sql.tables import (
     group_grants,
     organizations,
     project_grants,
+    project_resources,
     project_roles,
     project_search_terms,
     user_grants,
@@ -61,6 +62,26 @@ class SqlProjectStore(TermIndexedStore[Project], ProjectStore):
 
     entity_table = ENTITY_TABLE
     term_table = project_search_terms
+
+    def add(self, value: Project) -> None:
+        with self._savepoint():
+            super().add(value)
+            self._add_resources(value)
+
+    def update(self, value: Project) -> None:
+        super().update(value)
+        self._execute(delete(project_resources).where(project_resources.c.project_id == value.id))
+        self._add_resources(value)
+
+    def _add_resources(self, project: Project) -> None:
+        for uri in sorted(set(project.resource_uris)):
+            self._execute(insert(project_resources).values(project_id=project.id, uri=uri))
+
+    def list_by_resource_uri(self, uri: str) -> tuple[Project, ...]:
+        ids = select(project_resources.c.project_id).where(project_resources.c.uri == uri)
+        return self._fetch_values(
+            ENTITY_TABLE.from_row, ENTITY_TABLE.select.where(table.c.id.in_(ids)).order_by(table.c.id)
+        )
 
     def _term_scopes(self, value: Project) -> Values:
         return {"organization_id": value.organization_id}

@@ -1,0 +1,172 @@
+"""Resource indicators (RFC 8707): audiences by the addresses of APIs, at sign-ins and at the token endpoint."""
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from identity.domain.errors import Invalid
+from identity.domain.organizations import Organization
+from identity.domain.projects import Project
+from identity.plugins.token_exchange import ACCESS_TOKEN
+from identity.services.access_control import Principal
+from identity.services.commands.projects import ChangeProject
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.service_test_client import TOKEN_EXCHANGE, Credentials
+from identity.testing.world import BrowserSession, World
+
+pytestmark = pytest.mark.storages("memory", "sqlite")
+
+ORDERS, INVOICES = "https://orders.example/api", "urn:example:invoices"
+
+
+@pytest.fixture
+def organization(world: World) -> Organization:
+    return world.make_organization()
+
+
+def declare(world: World, project: Project, *uris: str) -> None:
+    with world.transaction_services() as services:
+        command = ChangeProject.decode({"resource_uris": list(uris)})
+        services.projects.change(project.id, command, principal=Principal.OPERATOR)
+
+
+@pytest.fixture
+def orders(world: World, organization: Organization) -> Project:
+    project = world.make_project(organization)
+    declare(world, project, ORDERS)
+    return project
+
+
+@pytest.fixture
+def invoices(world: World, organization: Organization) -> Project:
+    project = world.make_project(organization)
+    declare(world, project, INVOICES)
+    return project
+
+
+@pytest.fixture
+def page(world: World, organization: Organization) -> Credentials:
+    return world.make_web_application(world.make_project(organization).id)
+
+
+@pytest.fixture
+def session(world: World, organization: Organization) -> BrowserSession:
+    return world.make_browser_session(world.make_human_user(organization))
+
+
+def audience(world: World, token: str, project: Project) -> list[str]:
+    """As an API of the project is told it."""
+    answer = world.client.introspect(token, world.make_application(project.id)).json
+    return list(answer["aud"]) if answer["active"] else []
+
+
+def request_token(world: World, client: Credentials, form: dict[str, str], *resources: str) -> Any:
+    pairs = [*form.items(), *(("resource", item) for item in resources)]
+    return world.client.request_token(pairs, {"Authorization": client.header})
+
+
+def test_sign_in_limits_all_tokens_to_its_resources(
+    world: World, page: Credentials, session: BrowserSession, orders: Project, invoices: Project
+) -> None:
+    code = world.make_code(page, session, scope="openid offline_access", resource=f"{ORDERS} {INVOICES}")
+    form = {"grant_type": "authorization_code", **code.form()}
+    tokens = check_token_response(request_token(world, page, form, INVOICES))
+    assert audience(world, tokens["access_token"], invoices) == [invoices.id, INVOICES]
+    assert audience(world, tokens["access_token"], orders) == []
+    assert world.client.fetch_userinfo(tokens["access_token"]).status_int == 200
+
+    def refresh(*resources: str) -> Any:
+        form = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+        answer = request_token(world, page, form, *resources)
+        if answer.status_int == 200:
+            tokens.update(answer.json)
+        return answer
+
+    check_token_response(refresh())
+    assert audience(world, tokens["access_token"], orders) == [orders.id, ORDERS, invoices.id, INVOICES]
+    check_oauth_error(refresh(f"urn:service:iam:org:project:id:{orders.id}"), "invalid_target")
+    check_token_response(refresh(ORDERS, INVOICES))
+    world.operator_services.projects.deactivate(invoices.id, principal=Principal.OPERATOR)
+    assert audience(world, tokens["access_token"], orders) == [orders.id], "no URI of a lost project stays"
+    check_oauth_error(refresh(INVOICES), "invalid_target")
+
+
+def test_request_may_repeat_the_parameter(
+    world: World, page: Credentials, session: BrowserSession, orders: Project, invoices: Project
+) -> None:
+    path = session.authorize(page, resource=ORDERS).request.path_qs
+    answer = world.client.get(f"{world.issuer}{path}&resource={INVOICES}", session.headers)
+    members = parse_qs(urlsplit(answer.headers["Location"]).query)
+    assert "code" in members, members
+    repeated = world.client.get(f"{world.issuer}{path}&state=a&state=b", session.headers)
+    assert "error=invalid_request" in repeated.headers["Location"]
+
+
+def test_resource_that_cannot_be_reached_is_refused_with_one_text(
+    world: World, page: Credentials, session: BrowserSession, orders: Project
+) -> None:
+    foreign = world.make_project()
+    declare(world, foreign, "https://foreign.example")
+    texts = set()
+    for resource in (
+        *("https://foreign.example", "https://unknown.example", ORDERS + "/", "no uri"),
+        f"urn:service:iam:org:project:id:{foreign.id}",
+        "urn:service:iam:org:project:id:nothing",
+        f"urn:service:iam:org:project:id:{world.instance.project_id}",
+    ):
+        answer = session.authorize(page, scope="openid", resource=resource)
+        members = parse_qs(urlsplit(answer.headers["Location"]).query)
+        assert members["error"] == ["invalid_target"], resource
+        texts.add(members["error_description"][0])
+    assert len(texts) == 1
+
+
+def test_programs_name_resources_at_the_token_endpoint(
+    world: World, organization: Organization, orders: Project
+) -> None:
+    client = world.make_application(world.make_project(organization).id, grant_types=frozenset({"client_credentials"}))
+    named = f"urn:service:iam:org:project:id:{orders.id}"
+    for resource in (ORDERS, named):
+        answer = check_token_response(request_token(world, client, {"grant_type": "client_credentials"}, resource))
+        assert audience(world, answer["access_token"], orders) == [orders.id, resource]
+    robot = world.make_service_user_program(organization)
+    form = {"grant_type": "client_credentials", "scope": "openid"}
+    answer = request_token(world, world.make_service_user_secret(robot), form, ORDERS)
+    assert audience(world, answer.json["access_token"], orders) == [orders.id, ORDERS]
+    check_oauth_error(request_token(world, client, form, "https://unknown.example"), "invalid_target")
+    check_oauth_error(request_token(world, client, form, *(f"urn:x:{n}" for n in range(11))), "invalid_target")
+
+
+def test_exchange_reaches_only_resources_of_the_subject_token(
+    world: World, organization: Organization, session: BrowserSession, orders: Project, invoices: Project
+) -> None:
+    page = world.make_web_application(orders.id)
+    api = world.make_application(orders.id, grant_types=frozenset({TOKEN_EXCHANGE}))
+    scope = f"openid {world.audience_scope(invoices.id)}"
+    token = world.obtain_tokens(page, session, scope=scope)["access_token"]
+    form = {"grant_type": TOKEN_EXCHANGE, "subject_token": token, "subject_token_type": ACCESS_TOKEN}
+    answer = check_token_response(request_token(world, api, form, INVOICES))
+    assert audience(world, answer["access_token"], invoices) == [invoices.id, INVOICES]
+    narrow = world.obtain_tokens(page, session, scope="openid")["access_token"]
+    check_oauth_error(request_token(world, api, form | {"subject_token": narrow}, INVOICES), "invalid_target")
+
+
+def test_resource_uri_names_one_project_of_an_organization(
+    world: World, organization: Organization, orders: Project
+) -> None:
+    project = world.make_project(organization)
+    for uri in (
+        ORDERS,
+        "http://a.example",
+        "https://a.example/#x",
+        "https://a.example/ b",
+        "mailto:a@b.example",
+        "x" * 300,
+    ):
+        with pytest.raises(Invalid):
+            declare(world, project, uri)
+    declare(world, orders, INVOICES)
+    declare(world, project, ORDERS)
+    # Projects of different organizations may declare one address: the nearest counts.
+    declare(world, world.make_project(), ORDERS)
