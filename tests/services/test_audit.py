@@ -372,7 +372,8 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         "directory.tested",
         # At a sign-in.
         *("group_mapping.refused", "attribute_mapping.refused"),
-        *("device.approved", "device.denied"),
+        *("device.approved", "device.denied", "device.disconnected"),
+        *(f"{kind}.access_revoked" for kind in ("user", "service_user", "application", "organization")),
     }
     assert AuditEvent.NAMES - written == other_events, "\n".join(sorted((AuditEvent.NAMES - written) ^ other_events))
     stored = {event.id for event in services.storage.audit.page().items}

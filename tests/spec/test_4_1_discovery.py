@@ -48,7 +48,7 @@ def test_document_follows_openid_connect_discovery(world: World) -> None:
     assert document["scopes_supported"][0] == "openid"
     for endpoint in ("token", "introspection", "revocation"):
         assert document[f"{endpoint}_endpoint_auth_methods_supported"][0] == "client_secret_basic"
-    assert document["request_parameter_supported"] is False
+    assert "none" not in document["request_object_signing_alg_values_supported"]
     assert document["request_uri_parameter_supported"] is False
     assert document["claims_parameter_supported"] is True
     assert {"sub", "name", "preferred_username", "updated_at"} <= set(document["claims_supported"])

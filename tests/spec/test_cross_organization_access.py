@@ -181,7 +181,15 @@ def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: 
 
 def test_application_services_take_a_principal() -> None:
     """A required argument, so that no new caller forgets it."""
-    reading = {"find_client", "get", "is_web_origin", "list_secrets", "authenticate", "type_defaults", "organization_id"}
+    reading = {
+        "find_client",
+        "get",
+        "is_web_origin",
+        "list_secrets",
+        "authenticate",
+        "type_defaults",
+        "organization_id",
+    }
     for name, method in inspect.getmembers(ApplicationService, inspect.isfunction):
         if not name.startswith("_") and name not in reading:
             assert inspect.signature(method).parameters["principal"].default is inspect.Parameter.empty, name

@@ -84,6 +84,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "grant_types": st.lists(
         st.sampled_from(["authorization_code", "refresh_token", "client_credentials", "implicit"]), max_size=4
     ),
+    "resource_uris": st.lists(st.sampled_from(["https://a.example/", "urn:example:b"]), max_size=2, unique=True),
     "jwks_uri": st.sampled_from(["", "https://a.example/jwks.json"]),
     "token_endpoint_auth_signing_alg": st.sampled_from(["", "ES256"]),
     "request_object_signing_alg": st.sampled_from(["", "PS256"]),

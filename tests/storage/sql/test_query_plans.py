@@ -39,6 +39,7 @@ ROBOT = make.service_user(ORGANIZATION)
 KEY = make.service_user_key(ROBOT)
 SECRET = make.service_user_secret(ROBOT)
 PERSONAL = make.personal_access_token(ROBOT)
+FEDERATED = make.federated_credential(ROBOT)
 SESSION = make.session(PERSON)
 FAMILY = make.token_family(PERSON, APPLICATION)
 TOKEN = make.access_token(PERSON, APPLICATION, FAMILY, session_id=SESSION.id)
@@ -66,7 +67,7 @@ ATTRIBUTE_MAPPING = make.attribute_mapping(DEFINITION, PROVIDER)
 EVENT = make.audit_event()
 VALUES = (
     ORGANIZATION, PROJECT, APPLICATION, PERSON, ROBOT, KEY, SECRET, SESSION, FAMILY, TOKEN, REFRESH, ROTATED, SUCCESSOR,
-    CODE, PENDING, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, RECORD,
+    CODE, PENDING, MESSAGE, MANAGER, LENT, GRANT, PERSONAL, FEDERATED, RECORD,
     WEBHOOK, DELIVERY, DEFINITION, GROUP, MEMBER, GROUP_GRANT, GROUP_MANAGER, PROVIDER, MAPPING, ATTRIBUTE_MAPPING,
 )  # fmt: skip
 DIGESTS = [SESSION.digest, *(bytes([number]) * 32 for number in range(4))]
@@ -152,6 +153,8 @@ READS: dict[str, Call] = {
     "find_signer": lambda storage: storage.credentials.find_key_with_subject(KEY.id, ROBOT.id),
     "find_holder": lambda storage: storage.credentials.find_subject_with_secrets(ROBOT.id),
     "secrets of_user": lambda storage: storage.credentials.list_secrets(ROBOT.id),
+    "find_federated": lambda storage: storage.credentials.find_subject_with_federated_credentials(ROBOT.id),
+    "federated of_user": lambda storage: storage.credentials.list_federated_credentials(ROBOT.id),
     "find_subject": lambda storage: storage.users.find_subject(PERSON.id),
     "find_by_login_name": lambda storage: storage.users.find_by_login_name(f"ada@{ORGANIZATION.primary_domain}"),
     "find_by_bare_name": lambda storage: storage.users.find_by_user_name_alone(
@@ -297,18 +300,11 @@ WRITES: dict[str, Call] = {
     "touch session": lambda storage: storage.sessions.update_last_seen(SESSION.id, LATER),
     "select session": lambda storage: storage.sessions.update_selected(SESSION.id, LATER),
     "end session": lambda storage: storage.sessions.end(SESSION.id, NOW),
-    "end_of_organization": lambda storage: storage.sessions.end_for_organization(ORGANIZATION.id, NOW),
     "begin anew in organization": lambda storage: storage.authorization_requests.reset_for_organization(
         ORGANIZATION.id
     ),
     "drop records of organization": lambda storage: storage.records.delete_for_organization(
         *THIS_RECORD[:2], ORGANIZATION.id
-    ),
-    "revoke_of_application, all": lambda storage: storage.tokens.revoke_all(
-        AccessScope(DeletionTarget.APPLICATION, APPLICATION.id), NOW
-    ),
-    "revoke_of_organization, all": lambda storage: storage.tokens.revoke_all(
-        AccessScope(DeletionTarget.ORGANIZATION, ORGANIZATION.id, frozenset({PERSON.id})), NOW
     ),
     "end_of_user": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW),
     "end_of_user but one": lambda storage: storage.sessions.end_for_user(PERSON.id, NOW, except_id=SESSION.id),
@@ -341,9 +337,6 @@ WRITES: dict[str, Call] = {
     "add code": lambda storage: storage.tokens.add_authorization_code(make.authorization_code(FAMILY)),
     "start_family": lambda storage: storage.tokens.add_family(make.token_family(PERSON, APPLICATION)),
     "add_refresh": lambda storage: storage.tokens.add_refresh_token(make.refresh_token(FAMILY)),
-    "revoke_of_user, one client": lambda storage: storage.tokens.revoke_for_user(
-        PERSON.id, NOW, client_id=APPLICATION.id
-    ),
     "touch": lambda storage: storage.credentials.update_last_used(ServiceUserKey, {KEY.id: NOW}),
     "append": lambda storage: storage.audit.append(EVENT),
     "note_sign_in": lambda storage: storage.users.update_last_sign_in(PERSON.id, NOW),
@@ -387,6 +380,16 @@ INDEXED: dict[str, Call] = {
     "update application": lambda storage: storage.applications.update(replace(APPLICATION, version=2)),
     "revoke_of_user": lambda storage: storage.tokens.revoke_for_user(PERSON.id, NOW),
     "remove user": lambda storage: storage.users.delete(PERSON.id),
+    "end_of_organization": lambda storage: storage.sessions.end_for_organization(ORGANIZATION.id, NOW),
+    "revoke_of_application, all": lambda storage: storage.tokens.revoke_all(
+        AccessScope(DeletionTarget.APPLICATION, APPLICATION.id), NOW
+    ),
+    "revoke_of_organization, all": lambda storage: storage.tokens.revoke_all(
+        AccessScope(DeletionTarget.ORGANIZATION, ORGANIZATION.id, frozenset({PERSON.id})), NOW
+    ),
+    "revoke_of_user, one client": lambda storage: storage.tokens.revoke_for_user(
+        PERSON.id, NOW, client_id=APPLICATION.id
+    ),
 }
 
 

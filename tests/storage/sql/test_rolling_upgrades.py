@@ -42,6 +42,10 @@ PAIRS = [
 ]
 
 
+#: A mapping has a provider or a directory.
+_ALTERNATIVES = {("group_mappings", "directory"), ("attribute_mappings", "directory")}
+
+
 class OlderProgram:
     """A program of that version: it writes and reads the columns that it knows, by their constraints."""
 
@@ -54,8 +58,12 @@ class OlderProgram:
     def run(self, connection: Connection) -> None:
         """Raises SQLAlchemyError if the version needs a missing column, or lacks a required one."""
         for table in self._tables:
-            row = {column.name: _cell(column.type) for column in table.columns if column.name != "sequence"}
-            columns = [column for column in table.columns if column.name in row]
+            columns = [
+                column
+                for column in table.columns
+                if column.name != "sequence" and (table.name, column.name) not in _ALTERNATIVES
+            ]
+            row = {column.name: _cell(column.type) for column in columns}
             connection.execute(Table(table.name, MetaData(), *(column._copy() for column in columns)).insert(), row)
             connection.execute(table.select()).all()
             if table.name != "audit_events":
