@@ -154,8 +154,7 @@ def withdraw_signing_keys(settings: Mapping[str, str], key_ids: Sequence[str]) -
     world = _world(settings)
     try:
         with world.transaction_services() as services:
-            new = services.signing_keys.withdraw(key_ids)
-        assert new is not None
+            [new] = services.signing_keys.withdraw(key_ids)
         return new.id
     finally:
         world.close()

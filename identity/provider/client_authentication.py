@@ -77,7 +77,7 @@ class ClientAuthenticationMethod(ABC):
         of the request."""
         try:
             client, claims = self._verify_assertion(parameters, context)
-        except (MalformedToken, InvalidTokenSignature, AssertionRefused, KeySetUnavailable) as refusal:
+        except (MalformedToken, InvalidTokenSignature, ClientAssertionRefused, KeySetUnavailable) as refusal:
             raise self.error(str(refusal)) from None
         checked = AssertionClaims(
             claims, context, lambda description, reason: InvalidClient(description, reason=reason)
@@ -95,17 +95,17 @@ class ClientAuthenticationMethod(ABC):
         self, parameters: Parameters, context: Context
     ) -> tuple[ApplicationClient, Mapping[str, Any]]:
         if parameters.get_value("client_assertion_type") != ASSERTION_TYPE:
-            raise AssertionRefused("client_assertion_type is not that of a JWT")
+            raise ClientAssertionRefused("client_assertion_type is not that of a JWT")
         token = UnverifiedToken.parse(parameters.require_value("client_assertion"))
         client_id, algorithm = token.claims.get("iss"), token.header["alg"]
         if not isinstance(client_id, str) or not 0 < len(client_id) <= _MAX_CLIENT_ID_LENGTH:
-            raise AssertionRefused("iss is missing or too long")
+            raise ClientAssertionRefused("iss is missing or too long")
         context.activity.name_client(client_id)
         client = context.services.applications.find_client(client_id)
         reason, key = self._find_assertion_key(client, token, context)
         if client is None or key is None:
             token.verify_with_unknown_key()
-            raise AssertionRefused(reason)
+            raise ClientAssertionRefused(reason)
         return client, token.verify_with_jwk(key, algorithm=algorithm)
 
     def _find_assertion_key(
@@ -152,7 +152,7 @@ class ClientAuthenticationMethod(ABC):
         return InvalidClient("client authentication failed", reason=reason, kind=kind)
 
 
-class AssertionRefused(Exception):
+class ClientAssertionRefused(Exception):
     """Why an assertion is refused before its signature is verified; for the audit trail only."""
 
 

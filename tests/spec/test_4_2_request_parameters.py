@@ -145,7 +145,7 @@ HARMLESS: dict[str, tuple[str, ...]] = {
     "acr_values": ("1 2", "urn:mace:incommon:iap:silver"),
     "claims_locales": ("de fr-CA",),
     "ui_locales": ("de-CH fr", "xx zz-ZZ", "-- 1 \u2603"),
-    "resource": ("https://api.example",),
+    "resources": ("https://api.example",),
     "iss": ("https://evil.example",),
     "error": ("access_denied",),
     "prompt.x": ("login",),

@@ -62,7 +62,7 @@ def test_other_grant_types_are_not_supported(world: World, robot: ServiceUserPro
 def test_unknown_parameters_are_ignored(world: World, robot: ServiceUserProgram) -> None:
     """RFC 6749 §3.2."""
     check_token_response(
-        world.client.request_token(form(robot, resource="https://api.example", nonce="1", **{"": "nameless"}))
+        world.client.request_token(form(robot, resources="https://api.example", nonce="1", **{"": "nameless"}))
     )
 
 
