@@ -9,7 +9,7 @@ from identity.provider.factor import Factor
 
 #: Each event's label in lists, and the message flashed after it; empty if none is needed.
 #: Of a user, a service user, an application and an organization.
-_ACCESS_REVOKED = gettext_lazy("Access revoked"), gettext_lazy("All sessions and tokens have ended.")
+_ACCESS_REVOKED = gettext_lazy("All sessions and tokens have ended.")
 
 _EVENTS = {
     "instance.bootstrapped": (gettext_lazy("Service set up"), ""),
@@ -38,7 +38,7 @@ _EVENTS = {
     ),
     "organization.reactivated": (gettext_lazy("Organization reactivated"), gettext_lazy("Organization reactivated.")),
     "organization.removed": (gettext_lazy("Organization deleted"), gettext_lazy("Organization deleted.")),
-    "organization.access_revoked": _ACCESS_REVOKED,
+    "organization.access_revoked": (gettext_lazy("Access of the organization revoked"), _ACCESS_REVOKED),
     "organization.exported": (gettext_lazy("Organization exported"), ""),
     "organization.imported": (
         gettext_lazy("Organization imported"),
@@ -162,7 +162,7 @@ _EVENTS = {
     ),
     "user.reactivated": (gettext_lazy("User reactivated"), gettext_lazy("User reactivated.")),
     "user.removed": (gettext_lazy("User deleted"), gettext_lazy("User deleted.")),
-    "user.access_revoked": _ACCESS_REVOKED,
+    "user.access_revoked": (gettext_lazy("Access of the user revoked"), _ACCESS_REVOKED),
     "user.recovered": (gettext_lazy("Access restored by the operator"), ""),
     "user.unlocked": (
         gettext_lazy("User unlocked"),
@@ -207,7 +207,7 @@ _EVENTS = {
     ),
     "service_user.reactivated": (gettext_lazy("Service user reactivated"), gettext_lazy("Service user reactivated.")),
     "service_user.removed": (gettext_lazy("Service user deleted"), gettext_lazy("Service user deleted.")),
-    "service_user.access_revoked": _ACCESS_REVOKED,
+    "service_user.access_revoked": (gettext_lazy("Access of the service user revoked"), _ACCESS_REVOKED),
     "service_user_key.added": (gettext_lazy("Key of a service user added"), gettext_lazy("Key added.")),
     "service_user_key.removed": (
         gettext_lazy("Key of a service user removed"),
@@ -241,7 +241,7 @@ _EVENTS = {
     ),
     "application.reactivated": (gettext_lazy("Application reactivated"), gettext_lazy("Application reactivated.")),
     "application.removed": (gettext_lazy("Application deleted"), gettext_lazy("Application deleted.")),
-    "application.access_revoked": _ACCESS_REVOKED,
+    "application.access_revoked": (gettext_lazy("Access of the application revoked"), _ACCESS_REVOKED),
     "application.disconnected": (
         gettext_lazy("Application disconnected by its user"),
         gettext_lazy("The application is disconnected."),
