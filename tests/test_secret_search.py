@@ -1,5 +1,6 @@
 """The search of logs finds secrets in every output: recorded ones, and texts that look like a secret."""
 
+import json
 import logging
 import os
 import subprocess
@@ -116,6 +117,8 @@ def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
         "0199f8a2-3c5d-7e1f-8a2b-3c4d5e6f7a8b at https://a.example/",
         "postgresql://identity:***@localhost/identity",
         f"sha256={TOKEN}=",
+        f'{{"kty": "EC", "x": "{TOKEN}"}}',
+        json.dumps(json.dumps({"y": TOKEN})),
     ):
         search.hear(line(text))
     assert search.found() == []

@@ -128,7 +128,7 @@ class FormState:
 
     def is_checked(self, name: str, option: str) -> bool:
         """True if the option is among the field's values."""
-        value = self.values.get(name, ())
+        value = self.values.get(name, "")
         return option == value if isinstance(value, str) else option in value
 
     def error(self, name: str) -> Markup | None:

@@ -35,6 +35,9 @@ _SHAPES = {
     "@": re.compile(r"://[^\s:/@]+:(?!\*\*\*)[^\s:/@]+@"),
 }
 
+#: Coordinates of public elliptic-curve keys (RFC 7518, section 6.2.1) have the shape of tokens.
+_COORDINATE = re.compile(r"""["'][xy]\\*["']\s*:\s*\\*["']([\w-]{43})\\*["']""")
+
 #: How many characters of a found secret are shown.
 _EXCERPT_LENGTH = 40
 
@@ -119,7 +122,7 @@ class SecretSearch:
         leaked = {secret for secret in secrets if secret in content} | self._known & (random_texts | encoded_texts)
         leaked |= {
             candidate
-            for candidate in random_texts
+            for candidate in random_texts - set(_COORDINATE.findall(content))
             if _SECRET_WORD.fullmatch(candidate) and f"{candidate}=" not in content
         }
         patterns = [re.compile(rf"\b{item}\b" if item.isdecimal() else re.escape(item)) for item in leaked]

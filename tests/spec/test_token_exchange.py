@@ -198,13 +198,13 @@ def test_exchange_that_races_with_a_revocation_leaves_no_live_token(
     world: World, page: Credentials, gateway: Credentials, token: str
 ) -> None:
     def act(number: int) -> str | None:
+        # A serializable transaction can be refused when others are in its way.
         if number == 50:
-            # Without a retry, a serializable transaction can be refused.
             while world.client.revoke(token, page).status_int == 503:
                 pass
             return None
         answer = exchange(world, gateway, token)
-        assert answer.status_int < 500, answer
+        assert answer.status_int in {200, 400, 503}, answer
         return None if answer.status_int != 200 else str(answer.json["access_token"])
 
     with ThreadPoolExecutor(8) as threads:

@@ -143,7 +143,7 @@ def test_client_secret_is_shown_once(world: World, owner: Browser, robot: Servic
     assert robot.id in page
     page = owner.click("I have saved it")
     assert secret not in page
-    owner.click("End")
+    owner.click("End …")
     page = owner.submit(form="page-form")
     assert "Client secret revoked." in page
 
