@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -17,6 +18,9 @@ from identity.storage.contract import factories as make
 from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.storage.errors import StorageUnavailable
 from identity.testing.postgresql import PostgresqlServer, new_database
+
+if TYPE_CHECKING:
+    from identity.testing.mariadb import MariadbServer
 
 MOST = 12
 #: The default of PostgreSQL without the connections reserved for superusers.
@@ -34,6 +38,16 @@ def small_server() -> Iterator[PostgresqlServer]:
         server.close()
 
 
+@pytest.fixture(scope="module")
+def small_mariadb() -> Iterator["MariadbServer"]:
+    """A server of its own: the pools of other tests keep connections to the shared one."""
+    from identity.testing import mariadb
+
+    with mariadb.running_server() as server:
+        server.execute(f"SET GLOBAL max_connections = {MOST}")
+        yield server
+
+
 @pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
 def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of an empty database whose server allows fewer connections than one process may open."""
@@ -42,12 +56,7 @@ def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
         return
     from identity.testing import mariadb
 
-    server = request.getfixturevalue("mariadb_server")
-    server.execute(f"SET GLOBAL max_connections = {MOST}")
-    url = mariadb.new_database(server)
-    yield url
-    mariadb.drop_database(server, url)
-    server.execute("SET GLOBAL max_connections = 500")
+    yield mariadb.new_database(request.getfixturevalue("small_mariadb"))
 
 
 @pytest.mark.thorough
