@@ -181,6 +181,13 @@ def test_form_offers_only_applicable_settings(world: World, owner: Browser, new:
     assert "urn:ietf:params:oauth:grant-type:jwt-bearer" not in choices.grant_types
 
 
+def test_choice_of_no_bound_tokens_is_kept_beside_errors(owner: Browser, new: str) -> None:
+    owner.open(f"{new}?type=web")
+    page = owner.submit({"name": ""}, form="page-form")
+    assert page.status_int == 422
+    assert page.html.find("input", {"name": "required_sender_constraint", "value": ""}).has_attr("checked")
+
+
 def test_form_shows_all_errors_at_once(owner: Browser, new: str) -> None:
     owner.open(f"{new}?type=web")
     typed = {
