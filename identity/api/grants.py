@@ -22,7 +22,7 @@ from identity.provider.grant_type import (
     RefreshTokenTerms,
     TokenRequest,
 )
-from identity.provider.resource_indicators import ResourceResolver
+from identity.provider.resource_indicators import ResourceResolver, join_resources, requested_resources
 from identity.provider.response_type import Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.role_claims import RoleScope
 from identity.provider.scope import ClaimsScope, GrantedScope, GrantedScopes, Scope
@@ -61,6 +61,8 @@ __all__ = [
     "TokenRequest",
     "VerifiedAssertion",
     "confirmation_claim",
+    "join_resources",
+    "requested_resources",
     "token_claims",
     "token_type",
 ]

@@ -49,10 +49,16 @@ class CodeGrantType(GrantType):
 
     @staticmethod
     def summarize_request(
-        account: SignedInAccount, client: ApplicationClient, scope: tuple[str, ...], context: Context
+        account: SignedInAccount,
+        client: ApplicationClient,
+        scope: tuple[str, ...],
+        context: Context,
+        *,
+        resources: tuple[str, ...] = (),
     ) -> ConsentSummary:
-        """What the application would receive from this session, by the rules of the authorization endpoint. Raises
-        OAuthError if that is refused, as it is to a manager who is signed in as the person."""
+        """What the application would receive from this session, by the rules of the authorization endpoint, for the
+        ``resources`` that it named (RFC 8707). Raises OAuthError if that is refused, as it is to a manager who is
+        signed in as the person."""
         if account.session.is_impersonated:
             raise AccessDenied("Someone who is signed in as another person cannot do this for that person.")
         authorization = authorization_from_sign_in(
@@ -63,6 +69,7 @@ class CodeGrantType(GrantType):
             authenticated_at=account.session.authenticated_at,
             session_id=account.session.id,
             methods=account.session.amr_methods,
+            resources=resources,
         )
         granted = check_and_resolve_scopes(authorization, context, organization=required_organization(scope, context))
         return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))

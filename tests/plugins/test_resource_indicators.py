@@ -14,6 +14,7 @@ from identity.services.commands.projects import ChangeProject
 from identity.testing.response_checks import check_oauth_error, check_token_response
 from identity.testing.service_test_client import TOKEN_EXCHANGE, Credentials
 from identity.testing.world import BrowserSession, World
+from tests.plugins.device_authorization.device import GRANT_TYPES, Device, decide, enter_code, signed_in_browser
 
 pytestmark = pytest.mark.storages("memory", "sqlite")
 
@@ -101,6 +102,34 @@ def test_request_may_repeat_the_parameter(
     assert "code" in members, members
     repeated = world.client.get(f"{world.issuer}{path}&state=a&state=b", session.headers)
     assert "error=invalid_request" in repeated.headers["Location"]
+
+
+def test_device_names_resources_that_limit_its_tokens(
+    world: World, organization: Organization, orders: Project, invoices: Project
+) -> None:
+    application = world.make_public_application(
+        world.make_project(organization).id, grant_types=GRANT_TYPES, response_types=frozenset()
+    )
+    device, browser = Device(world, application), signed_in_browser(world, world.make_human_user(organization))
+    decide(browser, device.start("openid offline_access", (ORDERS, INVOICES)))
+    check_oauth_error(device.poll(resource="https://unknown.example"), "invalid_target")
+    tokens = check_token_response(device.poll(resource=ORDERS))
+    assert audience(world, tokens["access_token"], orders) == [orders.id, ORDERS]
+    assert audience(world, tokens["access_token"], invoices) == []
+    tokens = check_token_response(world.refresh(tokens["refresh_token"], application))
+    assert audience(world, tokens["access_token"], invoices) == [orders.id, ORDERS, invoices.id, INVOICES]
+
+
+def test_device_gets_no_resource_that_its_person_cannot_reach(world: World, orders: Project) -> None:
+    foreign = world.make_project()
+    declare(world, foreign, "https://foreign.example")
+    application = world.make_public_application(orders.id, grant_types=GRANT_TYPES, response_types=frozenset())
+    device, browser = Device(world, application), signed_in_browser(world)
+    page = enter_code(browser, device.start(resources=("https://foreign.example",)).answer["user_code"])
+    assert page.html.find("button", {"value": "approve"}) is None
+    browser.submit(button=("decision", "deny"))
+    check_oauth_error(device.poll(), "access_denied")
+    check_oauth_error(device.request(resources=[f"urn:x:{n}" for n in range(11)]), "invalid_target")
 
 
 def test_resource_that_cannot_be_reached_is_refused_with_one_text(

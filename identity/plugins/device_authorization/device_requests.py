@@ -36,6 +36,8 @@ class DeviceRequest:
     id: str
     client_id: str
     scope: tuple[str, ...]
+    #: The APIs that the tokens are limited to (RFC 8707).
+    resources: tuple[str, ...]
     user_code: str
     digest: bytes
     address: str
@@ -61,7 +63,9 @@ class DeviceRequestStore:
         self._records: RecordService = services.record_service(namespace)
         self._now = services.now
 
-    def add(self, client: ApplicationClient, scope: tuple[str, ...], address: str) -> tuple[str, str]:
+    def add(
+        self, client: ApplicationClient, scope: tuple[str, ...], resources: tuple[str, ...], address: str
+    ) -> tuple[str, str]:
         """Store a request; returns its device code and user code."""
         device_code, id_, ends_at = new_token(), new_token(), self._now + LIFETIME
         user_code = self._reserve_user_code(id_, client, ends_at)
@@ -71,6 +75,7 @@ class DeviceRequestStore:
             {
                 "client_id": client.id,
                 "scope": list(scope),
+                "resources": list(resources),
                 "user_code": user_code,
                 "digest": token_digest(device_code).hex(),
                 "address": address,
@@ -157,6 +162,7 @@ def _request(id_: str, record: Record) -> DeviceRequest:
         id=id_,
         client_id=value["client_id"],
         scope=tuple(value["scope"]),
+        resources=tuple(value.get("resources", ())),
         user_code=value["user_code"],
         digest=bytes.fromhex(value["digest"]),
         address=value["address"],

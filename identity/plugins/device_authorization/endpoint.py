@@ -23,7 +23,7 @@ from identity.api.endpoints import (
     UnauthorizedClient,
 )
 from identity.api.entities import ApplicationClient, DomainError
-from identity.api.grants import CodeGrantType, Scope
+from identity.api.grants import CodeGrantType, Scope, join_resources, requested_resources
 from identity.api.services import RecordNamespace
 from identity.plugins.device_authorization.device_requests import (
     INTERVAL,
@@ -49,16 +49,18 @@ class TooManyDeviceRequests(OAuthError):
 def handle(request: ProtocolRequest, context: Context, *, namespace: RecordNamespace) -> ProtocolResponse:
     """Start a request: 200 with a code for the device and one for the person. Raises OAuthError."""
     Parameters.refuse_secrets(request.query)
-    parameters = request.parse_form()
+    parameters = join_resources(request.parse_lenient_form(), context)
+    parameters.refuse_repeated()
     client = context.provider.authenticate(request, parameters, context)
     if not isinstance(client, ApplicationClient) or GRANT_TYPE not in client.application.grant_types:
         raise UnauthorizedClient(f"this client may not use {GRANT_TYPE}")
     scope = parameters.get_space_delimited("scope") or (Scope.OPENID,)
     CodeGrantType.require_scopes(scope, context)
+    resources = requested_resources(parameters, context)
     if client.application.is_public:
         _count(context)
     address = context.services.audit.actor.client_address or ""
-    device_code, user_code = DeviceRequestStore(context.services, namespace).add(client, scope, address)
+    device_code, user_code = DeviceRequestStore(context.services, namespace).add(client, scope, resources, address)
     page, formatted_code = context.settings.login_url + PAGE_PATH, format_user_code(user_code)
     members = {
         "device_code": device_code,

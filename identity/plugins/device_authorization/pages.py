@@ -157,7 +157,9 @@ class ConfirmDevicePage(_DevicePage):
         return self.redirect(f"{PAGE_PATH}/approved")
 
     def _summarize(self, request: DeviceRequest, client: ApplicationClient) -> Any:
-        return CodeGrantType.summarize_request(self.account, client, request.scope, request_context(self.request))
+        return CodeGrantType.summarize_request(
+            self.account, client, request.scope, request_context(self.request), resources=request.resources
+        )
 
     def _deny(self, request: DeviceRequest, client: ApplicationClient) -> Response:
         if not self.requests.decide(request, deny=True):

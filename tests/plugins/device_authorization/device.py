@@ -1,5 +1,6 @@
 """A device that signs its person in by a code, as a client of RFC 8628 behaves."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from secrets import randbits
@@ -23,9 +24,13 @@ class Device:
     answer: dict[str, Any] = field(default_factory=dict)
     address: str = field(default_factory=lambda: str(IPv6Address((0x20010DB8 << 96) | randbits(96))))
 
-    def request(self, scope: str | None = "openid") -> Any:
+    def request(self, scope: str | None = "openid", resources: Sequence[str] = ()) -> Any:
         form, headers = self.world.client_credentials(self.client)
-        sent = {**form, **({} if scope is None else {"scope": scope})}
+        sent = [
+            *form.items(),
+            *([] if scope is None else [("scope", scope)]),
+            *(("resource", item) for item in resources),
+        ]
         response = self.world.client.request(
             "POST",
             self.world.client.discovery["device_authorization_endpoint"],
@@ -38,8 +43,8 @@ class Device:
             self.world.client.secrets.add(self.answer["device_code"])
         return response
 
-    def start(self, scope: str | None = "openid") -> "Device":
-        assert self.request(scope).status_int == 200
+    def start(self, scope: str | None = "openid", resources: Sequence[str] = ()) -> "Device":
+        assert self.request(scope, resources).status_int == 200
         return self
 
     def poll(self, client: Credentials | str | None = None, **changed: str) -> Any:
