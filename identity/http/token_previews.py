@@ -13,9 +13,17 @@ USER_PARAM, APPLICATION_PARAM = "user_id", "application_id"
 
 
 def build_token_preview(
-    context: Context, principal: Principal, *, user: str, application: str, scope: str, response_type: str
+    context: Context,
+    principal: Principal,
+    *,
+    user: str,
+    application: str,
+    scope: str,
+    response_type: str,
+    resource: str = "",
 ) -> TokenPreviewResult:
-    """Preview tokens for the user, by id or login name, and the application, by client id. Either may be empty: a
+    """Preview tokens for the user, by id or login name, and the application, by client id. ``scope`` and ``resource``
+    are separated by spaces. Either may be empty: a
     service user can act for itself, and so can an application. Raises Invalid for what does not exist or the principal
     may not read, and for a pair that no grant type supports."""
     problems: dict[str, str] = {}
@@ -28,7 +36,8 @@ def build_token_preview(
         problems[USER_PARAM] = gettext_lazy("Choose a user, an application or both.")
     if problems:
         raise Invalid(problems)
-    preview = preview_tokens(subject, client, tuple(dict.fromkeys(scope.split())), response_type, context)
+    scopes = tuple(dict.fromkeys(scope.split()))
+    preview = preview_tokens(subject, client, scopes, response_type, context, resource=" ".join(resource.split()))
     if not preview.grant_previews and not preview.unsupported_grant_types:
         raise Invalid(_unsupported_reason(subject, client))
     return preview

@@ -73,6 +73,7 @@ class ClaimReasons:
         subject, client, namespaces = authorization.subject, authorization.client, context.settings.urn_namespaces
         self.context, self._subject, self._client, self._scopes = context, subject, client, context.protocol.scopes
         self._requested_scopes, self.granted = authorization.requested_scopes, granted
+        self._has_resources = bool(authorization.resources)
         self._user_claims = {} if subject is None else scope_claims(subject.user, granted.values, context)
         self._is_service_user = subject is not None and isinstance(subject.user, ServiceUser)
         self._roles = token_role_claims(subject, client, granted, context).values
@@ -140,6 +141,8 @@ class ClaimReasons:
         return gettext_lazy("The application may not use refresh tokens.")
 
     def _why(self, carrier: ClaimsCarrier, name: str, *, alone: bool) -> str:
+        if name == "aud" and self._has_resources and carrier is not ClaimsCarrier.ID_TOKEN:
+            return gettext_lazy("the audience: the resources that the request names")
         if name in _PROTOCOL_CLAIMS:
             return _PROTOCOL_CLAIMS["client_id" if name == "sub" and self._subject is None else name]
         if name.startswith(self._role_names):

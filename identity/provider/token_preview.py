@@ -31,6 +31,7 @@ from identity.provider.grant_type import Authorization, ClientRequirement, Grant
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import NO_BROWSER_STATE
 from identity.provider.redirect_target import RedirectTarget
+from identity.provider.resource_indicators import PARAMETER, with_requested_resources
 from identity.provider.response_type import ResponseTransport
 from identity.provider.token_issuance import MintedTokens
 
@@ -71,11 +72,15 @@ def preview_tokens(
     requested_scopes: tuple[str, ...],
     response_type: str,
     context: Context,
+    *,
+    resource: str = "",
 ) -> TokenPreviewResult:
-    """Everything that a user, an application, or both together would get for the requested scopes. A person signs in to
-    the application with an authorization request of this ``response_type``. Then every grant type is previewed, and
-    again once another one has yielded the code or token it requires."""
-    run = _PreviewRun(PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes), context)
+    """Everything that a user, an application, or both together would get for the requested scopes, and for the
+    resources (RFC 8707), separated by spaces. A person signs in to the application with an authorization request of
+    this ``response_type``. Then every grant type is previewed, and again once another one has yielded the code or token
+    it requires."""
+    supposed = PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes)
+    run = _PreviewRun(supposed, Parameters({PARAMETER: resource} if resource else {}), context)
     if client is not None and subject is not None and isinstance(subject.user, HumanUser):
         run.sign_in(subject, client, response_type)
     if not any(preview.error for preview in run.previews):
@@ -94,8 +99,8 @@ def _nobodys_key(algorithm: SignatureAlgorithm | None) -> tuple[str, PrivateKey]
 class _PreviewRun:
     """One preview; its input grows with the codes and tokens obtained."""
 
-    def __init__(self, supposed: PreviewInput, context: Context) -> None:
-        self.supposed, self.context = supposed, context
+    def __init__(self, supposed: PreviewInput, resources: Parameters, context: Context) -> None:
+        self.supposed, self.resources, self.context = supposed, resources, context
         self.previews: list[GrantPreview] = []
         self.unsupported: list[str] = []
 
@@ -103,7 +108,7 @@ class _PreviewRun:
         """The authorization endpoint, for a user who has just signed in with a password."""
         context, scope = self.context, " ".join(self.supposed.requested_scopes)
         pkce = {"code_challenge": "x" * 43, "code_challenge_method": "S256"}
-        sent = {"response_type": response_type, "scope": scope, "nonce": "nonce", **pkce}
+        sent = {"response_type": response_type, "scope": scope, "nonce": "nonce", **self.resources, **pkce}
         address = RedirectTarget("", ResponseTransport.QUERY, None, context.issuer, client.application.name)
         proof = Proof(Proof.PASSWORD_FACTOR, (Proof.PASSWORD_METHOD,), context.now)
         with self._preview(None) as preview:
@@ -149,6 +154,7 @@ class _PreviewRun:
             _refuse_inactive(self.supposed.subject)
             if isinstance(decision, OAuthError):
                 raise decision
+            decision = with_requested_resources(decision, self.resources, context)
             minted = mint_granted_tokens(decision, context, key=_nobodys_key, has_interacted=True)
             code, refresh_token = self.supposed.code, minted.refresh_token
             if code is not None and refresh_token is not None and self.supposed.refresh_token is None:

@@ -74,6 +74,12 @@ def test_token_preview_explains_refusal(owner: ServiceUserProgram, api: ApiClien
     assert (refusal["error"], refusal["error_description"]) == ("invalid_scope", "scope must include openid")
 
 
+def test_token_preview_refuses_unknown_resources(owner: ServiceUserProgram, api: ApiClient) -> None:
+    path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&resource=urn:example:unknown"
+    found = api.get(path)["ways"]
+    assert {preview["refusal"]["error"] for preview in found} == {"invalid_target"}
+
+
 def test_token_preview_needs_read_permission(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     root = f"/organizations/{owner.organization.id}/token-preview"
     for query, fields in (

@@ -14,10 +14,11 @@ from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
 from identity.provider.claim_reasons import VOLATILE_CLAIMS, ClaimsCarrier
 from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant
+from identity.provider.errors import InvalidGrant, InvalidTarget
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.token_preview import GrantPreview, TokenPreviewResult, preview_tokens
 from identity.services.access_control import Principal
+from identity.services.commands.projects import ChangeProject
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser
 from identity.testing.response_checks import check_oauth_error, check_token_response
@@ -41,7 +42,12 @@ CarriedClaims = dict[ClaimsCarrier, dict[str, Any]]
 
 
 def preview_claims(
-    world: World, user_id: str | None, client_id: str | None, scope: str, response_type: str = "code"
+    world: World,
+    user_id: str | None,
+    client_id: str | None,
+    scope: str,
+    response_type: str = "code",
+    resource: str = "",
 ) -> TokenPreviewResult:
     # On a read-only connection.
     with world.read_only_services() as services:
@@ -51,7 +57,7 @@ def preview_claims(
         )
         subject = None if user_id is None else services.storage.users.find_subject(user_id)
         client = None if client_id is None else services.storage.applications.find_client(client_id)
-        return preview_tokens(subject, client, tuple(scope.split(" ")), response_type, context)
+        return preview_tokens(subject, client, tuple(scope.split(" ")), response_type, context, resource=resource)
 
 
 def way_of(found: TokenPreviewResult, grant_type: str | None) -> GrantPreview:
@@ -487,3 +493,36 @@ def test_preview_page_refuses_invalid_query(world: World, owner: Browser, organi
         assert sentence in page.html.find(id=f"error-{field}").get_text(), parameters
         assert 'value="openid kept"' in page
         assert page.html.select("table") == []
+
+
+def test_resources_limit_the_audience(world: World, organization: Organization) -> None:
+    named = world.make_project(organization)
+    with world.transaction_services() as services:
+        command = ChangeProject.decode({"resource_uris": ["urn:example:orders"]})
+        services.projects.change(named.id, command, principal=Principal.OPERATOR)
+    person, client = world.make_human_user(organization), world.make_web_application(named.id)
+    session = world.make_browser_session(person)
+    found = preview_claims(world, person.id, client.client_id, "openid", resource="urn:example:orders")
+    assert way_of(found, "authorization_code").audience == (named.id, "urn:example:orders")
+    tokens = world.obtain_tokens(client, session, scope="openid", resource="urn:example:orders")
+    introspected = world.client.introspect(tokens["access_token"], world.make_application(named.id)).json["aud"]
+    assert introspected == [named.id, "urn:example:orders"]
+    refused = preview_claims(world, person.id, client.client_id, "openid", resource="urn:example:unknown")
+    assert [type(preview.error) for preview in refused.grant_previews] == [InvalidTarget]
+    robot = world.make_service_user_program(organization)
+    found = preview_claims(world, robot.id, None, "openid", resource="urn:example:orders")
+    assert all(preview.audience == (named.id, "urn:example:orders") for preview in found.grant_previews)
+
+
+def test_page_previews_resources(world: World, owner: Browser, organization: Organization) -> None:
+    client = world.make_web_application(world.make_project(organization).id)
+    person = world.make_human_user(organization)
+    query = {"user_id": person.id, "application_id": client.client_id, "scope": "openid", "response_type": "code"}
+    path = f"/console/organizations/{organization.id}/token-preview?{urlencode(query)}"
+    page = owner.open(f"{path}&resource=urn:example:unknown")
+    assert page.html.find(id="field-resource")["value"] == "urn:example:unknown"
+    assert "invalid_target" in page
+    project_id = world.operator_services.applications.get(client.client_id).project_id
+    page = owner.open(f"{path}&resource=urn:service:iam:org:project:id:{project_id}")
+    assert "invalid_target" not in page
+    assert "the resources that the request names" in page

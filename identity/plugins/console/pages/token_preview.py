@@ -19,7 +19,7 @@ from identity.provider.token_preview import TokenPreviewResult
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, iterate_rows
 from identity.storage.stores.users import UserKind
 
-RESPONSE_TYPE_FIELD = "response_type"
+RESPONSE_TYPE_FIELD, RESOURCE_FIELD = "response_type", "resource"
 
 #: They narrow the options.
 USER_QUERY_FIELD, APPLICATION_QUERY_FIELD = "user_query", "application_query"
@@ -47,6 +47,7 @@ class TokenPreviewPage(QueryPage):
         APPLICATION_QUERY_FIELD,
         SCOPE_FIELD,
         RESPONSE_TYPE_FIELD,
+        RESOURCE_FIELD,
     )
 
     def query(self) -> Mapping[str, str]:
@@ -67,6 +68,7 @@ class TokenPreviewPage(QueryPage):
         return {
             "users": self._user_options(parameters),
             "applications": self._application_options(parameters),
+            "has_resources": bool(self.request.registry.application.protocol_registry.resource_resolvers),
             "response_types": [(response_type.value, response_type.value) for response_type in response_types],
             **preview_variables(self, answer),
         }
@@ -81,6 +83,7 @@ class TokenPreviewPage(QueryPage):
                 application=parameters.get(APPLICATION_PARAM, ""),
                 scope=parameters.get(SCOPE_FIELD, ""),
                 response_type=parameters.get(RESPONSE_TYPE_FIELD, "code"),
+                resource=parameters.get(RESOURCE_FIELD, ""),
             )
         except Invalid as refused:
             self.problems.update(refused.fields)

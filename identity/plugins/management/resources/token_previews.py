@@ -17,12 +17,14 @@ from identity.services.commands import Command
 
 
 class TokenPreviewRequest(Command):
-    """Whose tokens: a user by id or login name, the client id of an application, or both."""
+    """Whose tokens: a user by id or login name, the client id of an application, or both. `scope` and `resource` are
+    separated by spaces."""
 
     user_id: str = ""
     application_id: str = ""
     scope: str = Scope.OPENID
     response_type: str = "code"
+    resource: str = ""
 
 
 class ExplainedClaimRepresentation(Representation):
@@ -85,6 +87,7 @@ def _represent(call: OperationCall[Organization]) -> TokenPreviewRepresentation:
         application=preview_request.application_id,
         scope=preview_request.scope,
         response_type=preview_request.response_type,
+        resource=preview_request.resource,
     )
     return TokenPreviewRepresentation(
         ways=[_represent_grant_preview(grant_preview) for grant_preview in preview.grant_previews],
