@@ -15,14 +15,13 @@ from identity.domain.errors import Invalid
 from identity.domain.mail_server import SmtpSecurity
 from identity.domain.policies import SecondFactorRule
 from identity.domain.signature_algorithms import SignatureAlgorithm
-from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.domain.validators import LOOPBACK_HOSTS, MAX_TOKEN_LIFETIME
 from identity.settings_parser import InvalidSetting, SettingErrors, duration, parse_settings, setting
 
 PREFIX = "identity."
 PLUGIN_PREFIX = "identity.plugin."
 
 _NAMESPACE = re.compile(r"urn(:[A-Za-z0-9][A-Za-z0-9-]*){2,}\Z")
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SMTP_PREFIX = "smtp."
 _MIN_AUDIT_RETENTION = timedelta(days=30)
 _LOCAL_NETWORKS = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
@@ -366,7 +365,7 @@ class Settings:
             hostname, _ = parts.hostname, parts.port
         except ValueError:
             raise InvalidSetting(name, "must be an address such as https://id.example.com") from None
-        plain = parts.scheme == "http" and self.development and hostname in _LOOPBACK
+        plain = parts.scheme == "http" and self.development and hostname in LOOPBACK_HOSTS
         if parts.scheme != "https" and not plain:
             raise InvalidSetting(name, "must start with https:// (http:// only in development, on a loopback host)")
         if not hostname or parts.path or parts.query or parts.fragment or "@" in parts.netloc or url != url.strip():
@@ -376,7 +375,7 @@ class Settings:
     def is_loopback_only(self) -> bool:
         """True in development if all addresses are loopback addresses and there is no proxy."""
         urls = (self.issuer_url, self.base_url, self.login_url)
-        local = all(urlsplit(url).hostname in _LOOPBACK for url in urls)
+        local = all(urlsplit(url).hostname in LOOPBACK_HOSTS for url in urls)
         return self.development and local and self.trusted_proxy in ("", NO_PROXY)
 
     @property

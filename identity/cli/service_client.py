@@ -12,12 +12,12 @@ from identity.cli.command_context import CommandError
 from identity.crypto.jwt import sign
 from identity.crypto.signature_keys import InvalidKey, PrivateKey
 from identity.domain.service_user_keys import KeyFile
+from identity.domain.validators import LOOPBACK_HOSTS
 
 JWT_BEARER_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 _ASSERTION_SECONDS = 300
 _TIMEOUT_SECONDS = 30.0
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ServiceClient:
         self._session = requests.Session()
         # Otherwise credentials from .netrc would replace our Authorization header.
         self._session.auth = _prepare_verbatim
-        if _host(issuer) in _LOOPBACK:
+        if _host(issuer) in LOOPBACK_HOSTS:
             # A proxy could not reach addresses of this machine.
             self._session.trust_env = False
         self._document: dict[str, Any] | None = None

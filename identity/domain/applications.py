@@ -15,7 +15,7 @@ from identity.domain.projects import Project
 from identity.domain.search import search_text
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import TokenFormat
-from identity.domain.validators import lifetime_problem
+from identity.domain.validators import LOOPBACK_HOSTS, lifetime_problem
 
 MAX_LIVE_SECRETS = 2
 #: Client authentication with an assertion that the application signs (OpenID Connect Core §9).
@@ -158,7 +158,6 @@ class ApplicationClient:
         return self.application.id in audience or self.project.id in audience
 
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 _LOOPBACK_URI = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?(?P<rest>[/?].*|)\Z")
 _PLAIN_HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
 _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z")
@@ -185,7 +184,7 @@ def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = F
         return None
     if parts.scheme not in ("https", "http") or not host:
         return gettext_lazy("{uri} must be an absolute address that starts with https://.", uri=uri)
-    if parts.scheme == "http" and host not in _LOOPBACK and not development:
+    if parts.scheme == "http" and host not in LOOPBACK_HOSTS and not development:
         return gettext_lazy("{uri} must start with https://; http:// is for loopback hosts and development.", uri=uri)
     return None
 

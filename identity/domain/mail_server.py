@@ -10,7 +10,7 @@ from pathlib import Path
 from identity.domain.entity import entity, internal, mutable, read_only, versioned
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import is_printable
-from identity.domain.validators import email_problem, text_problem
+from identity.domain.validators import LOOPBACK_HOSTS, email_problem, text_problem
 
 
 class SmtpSecurity(StrEnum):
@@ -22,7 +22,6 @@ class SmtpSecurity(StrEnum):
 
 
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?\Z|[0-9A-Fa-f:]{2,45}\Z")
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _LAST_PORT = 65535
 _LONGEST_SENDER = 320
 
@@ -59,7 +58,7 @@ class MailServer:
 
     @property
     def is_on_this_machine(self) -> bool:
-        return self.host in _LOOPBACK
+        return self.host in LOOPBACK_HOSTS
 
     @property
     def connection(self) -> tuple[str, int, SmtpSecurity, str]:

@@ -16,5 +16,10 @@ class SignatureAlgorithm(StrEnum):
         """The algorithm that a header or JWK names; ``Ed25519`` is another name of EdDSA (RFC 9864 §2.2)."""
         return _BY_NAME.get(name)
 
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """What ``alg`` of a JWT or JWK may be."""
+        return tuple(_BY_NAME)
+
 
 _BY_NAME = {**{algorithm.value: algorithm for algorithm in SignatureAlgorithm}, "Ed25519": SignatureAlgorithm.EDDSA}

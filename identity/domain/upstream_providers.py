@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from identity.domain.entity import create_only, entity, internal, mutable, read_only, versioned
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error, is_printable
 from identity.domain.search import search_text
-from identity.domain.validators import text_problem
+from identity.domain.validators import is_https_url, text_problem
 
 
 class UpstreamKind(StrEnum):
@@ -42,20 +41,13 @@ _TENANT = re.compile(
 _TENANT_EXAMPLE = "https://login.microsoftonline.com/01234567-89ab-cdef-0123-456789abcdef/v2.0"
 _REALM_EXAMPLE = "https://keycloak.example.com/realms/company"
 _REALM = re.compile(r".+/realms/[^/]+\Z")
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def issuer_error(text: str) -> str | None:
     """An issuer (OpenID Connect Discovery §3): https, without query and fragment; http on this machine only."""
-    wrong = gettext_lazy("Enter an issuer such as https://login.example.com.")
-    if len(text) > 500 or not is_printable(text) or any(item in text for item in " ?#@\\"):
-        return wrong
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return wrong
-    return None if host and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)) else wrong
+    if is_https_url(text, max_length=500, forbidden=" ?#@\\"):
+        return None
+    return gettext_lazy("Enter an issuer such as https://login.example.com.")
 
 
 def issuer_error_for_kind(kind: UpstreamKind, issuer: str) -> str | None:

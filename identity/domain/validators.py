@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 from functools import cache, wraps
+from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 from identity.domain.messages import gettext_lazy
@@ -13,6 +14,8 @@ MAX_DESCRIPTION_LENGTH = 2000
 _TEXT_LENGTH = 200
 _ADDRESS_LENGTH = 254
 _SCOPE_LENGTH = 2000
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 #: Maximum lifetime of access tokens and ID tokens: retired signing keys must stay published as long.
 MAX_TOKEN_LIFETIME = timedelta(hours=12)
@@ -53,6 +56,18 @@ def url_error(text: str) -> str | None:
     if text.startswith(("https://", "http://")) and len(text) <= 2000 and is_printable(text) and " " not in text:
         return None
     return gettext_lazy("Enter an address that starts with https://.")
+
+
+def is_https_url(text: str, *, max_length: int, forbidden: str) -> bool:
+    """True for an https URL, or an http URL of this machine, without any of the forbidden characters."""
+    if len(text) > max_length or not is_printable(text) or set(text) & set(forbidden):
+        return False
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK_HOSTS))
 
 
 def locale_problem(text: str) -> str | None:

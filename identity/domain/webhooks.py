@@ -6,31 +6,24 @@ from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from identity.domain.audit import AuditEvent
 from identity.domain.entity import entity, internal, mutable, read_only, versioned
 from identity.domain.messages import gettext_lazy
-from identity.domain.names import display_name_error, is_printable
+from identity.domain.names import display_name_error
 from identity.domain.search import search_text
+from identity.domain.validators import is_https_url
 
 _LONGEST_URL = 2000
 _MOST_PATTERNS = 50
 _PATTERN = re.compile(r"[a-z_.*]{1,100}\Z")
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def webhook_url_error(text: str) -> str | None:
     """A receiver: https, without credentials and fragment; http on this machine only."""
-    wrong = gettext_lazy("Enter an address such as https://example.com/events, without a password.")
-    if len(text) > _LONGEST_URL or not is_printable(text) or any(item in text for item in " #@\\"):
-        return wrong
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return wrong
-    return None if host and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)) else wrong
+    if is_https_url(text, max_length=_LONGEST_URL, forbidden=" #@\\"):
+        return None
+    return gettext_lazy("Enter an address such as https://example.com/events, without a password.")
 
 
 def event_pattern_error(pattern: str) -> str | None:

@@ -22,6 +22,7 @@ from identity.api.crypto import (
     InvalidTokenSignature,
     JwkPublicKey,
     MalformedToken,
+    SignatureAlgorithm,
     UnverifiedToken,
     constant_time_equal,
     encode_base64url,
@@ -31,7 +32,7 @@ from identity.api.endpoints import Context, InvalidRequest, OAuthError, Protocol
 from identity.api.grants import SenderConstraint
 from identity.api.plugins import duration, hookimpl, setting
 
-ALGORITHMS = ("ES256", "PS256", "EdDSA", "Ed25519", "RS256")
+ALGORITHMS = SignatureAlgorithm.names()
 
 _HEADER = "dpop"
 _MAX_JTI_LENGTH = 256

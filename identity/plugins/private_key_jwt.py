@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from identity.api.crypto import JwkPublicKey
+from identity.api.crypto import SignatureAlgorithm
 from identity.api.endpoints import ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
 from identity.api.entities import ApplicationClient
 from identity.api.plugins import duration, hookimpl
@@ -25,9 +25,7 @@ class PrivateKeyJwt(ClientAuthenticationMethod):
 
     name = "private_key_jwt"
     parameters = frozenset({"client_assertion", "client_assertion_type"})
-    signing_algorithms = tuple(
-        name for name in ("RS256", "PS256", "ES256", "EdDSA", "Ed25519") if name in JwkPublicKey.ALGORITHMS
-    )
+    signing_algorithms = SignatureAlgorithm.names()
 
     def __init__(self, max_lifetime: timedelta) -> None:
         self._max_lifetime = max_lifetime

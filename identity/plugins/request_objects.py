@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from identity.api.crypto import InvalidKey, InvalidTokenSignature, MalformedToken, UnverifiedToken
+from identity.api.crypto import InvalidKey, InvalidTokenSignature, MalformedToken, SignatureAlgorithm, UnverifiedToken
 from identity.api.endpoints import (
     AuthorizationRequestSource,
     Context,
@@ -25,7 +25,7 @@ from identity.api.entities import ApplicationClient
 from identity.api.plugins import hookimpl
 
 #: Without ``none``: anyone could have written an unsigned request.
-ALGORITHMS = ("RS256", "PS256", "ES256", "EdDSA", "Ed25519")
+ALGORITHMS = SignatureAlgorithm.names()
 
 _MAX_LENGTH = 16 * 1024
 #: The longest validity (FAPI 2.0 Message Signing §5.3.1).
@@ -67,12 +67,7 @@ def _verify(text: str, client: ApplicationClient, context: Context) -> Mapping[s
         raise InvalidRequestObject(f"alg of the request object must be one of {names}")
     if token.header.get("typ") not in _TYPES:
         raise InvalidRequestObject("typ of the request object must be oauth-authz-req+jwt")
-    key = context.services.assertions.find_key(
-        token.header,
-        jwks=application.jwks,
-        jwks_uri=application.jwks_uri,
-        organization_id=client.organization.id,
-    )
+    key = context.services.assertions.find_client_key(token.header, client)
     if key is None:
         raise InvalidKey("the application has no key of this kid and alg")
     return token.verify_with_jwk(key, algorithm=algorithm)

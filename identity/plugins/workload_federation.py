@@ -30,8 +30,8 @@ from typing import Any
 from identity.api.crypto import (
     InvalidKey,
     InvalidTokenSignature,
-    JwkPublicKey,
     MalformedToken,
+    SignatureAlgorithm,
     UnverifiedToken,
     token_digest,
 )
@@ -43,11 +43,10 @@ from identity.api.plugins import duration, hookimpl
 #: The same message as for assertions of service users.
 INVALID_ASSERTION_MESSAGE = "the assertion is not valid"
 
-_ALGORITHMS = frozenset({"RS256", "PS256", "ES256", "EdDSA", "Ed25519"}) & JwkPublicKey.ALGORITHMS
 _TYPES = frozenset({"jwt", "jose"})
 
 
-class AssertionRejected(Exception):
+class WorkloadTokenRefused(Exception):
     """Why a token is refused up to its signature; for the audit trail only."""
 
 
@@ -70,7 +69,7 @@ class WorkloadTokenVerifier(AssertionVerifier):
             raise InvalidRequest("client_id must name the service user that the token stands for")
         try:
             subject, credentials, claims = self._verify_signature(token, user_id or "", context)
-        except (MalformedToken, InvalidTokenSignature, InvalidKey, AssertionRejected) as refusal:
+        except (MalformedToken, InvalidTokenSignature, InvalidKey, WorkloadTokenRefused) as refusal:
             _audit(context, None, str(refusal))
             raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
         try:
@@ -88,7 +87,7 @@ class WorkloadTokenVerifier(AssertionVerifier):
         reason = "no active service user with a federated credential"
         if _is_own(token, context):
             found, reason = None, "the service's own issuer"
-        if algorithm not in _ALGORITHMS or str(header.get("typ", "JWT")).lower() not in _TYPES:
+        if algorithm not in SignatureAlgorithm.names() or str(header.get("typ", "JWT")).lower() not in _TYPES:
             found, reason = None, "alg or typ is not accepted"
         if found is not None:
             subject, credentials = found
@@ -105,7 +104,7 @@ class WorkloadTokenVerifier(AssertionVerifier):
                 if key is not None:
                     return subject, alike, token.verify_with_jwk(key, algorithm=algorithm)
         token.verify_with_unknown_key()
-        raise AssertionRejected(reason)
+        raise WorkloadTokenRefused(reason)
 
     def _check_claims(
         self,

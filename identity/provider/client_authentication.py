@@ -123,12 +123,7 @@ class ClientAuthenticationMethod(ABC):
         if token.header.get("typ") not in _ASSERTION_TYPES:
             return "typ is not that of a client assertion", None
         try:
-            key = context.services.assertions.find_key(
-                token.header,
-                jwks=application.jwks,
-                jwks_uri=application.jwks_uri,
-                organization_id=client.organization.id,
-            )
+            key = context.services.assertions.find_client_key(token.header, client)
         except KeySetUnavailable as problem:
             return problem.reason, None
         return "no key of this kid and alg", key

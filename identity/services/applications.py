@@ -18,10 +18,10 @@ from identity.domain.applications import (
     redirect_uri_error,
 )
 from identity.domain.errors import Conflict, Denied, Invalid
-from identity.domain.key_sets import ASSERTION_ALGORITHMS
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.projects import Project
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.key_sets import parse_stored_key_set
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import translate_storage_errors
@@ -302,7 +302,7 @@ def _key_problems(application: Application) -> Iterator[tuple[str, str]]:
 
 
 def _has_assertion_key(application: Application) -> bool:
-    algorithms = {application.token_endpoint_auth_signing_alg or name for name in ASSERTION_ALGORITHMS}
+    algorithms = {application.token_endpoint_auth_signing_alg or name for name in SignatureAlgorithm.names()}
     try:
         return any(key.algorithms & algorithms for key in parse_stored_key_set(application.jwks))
     except InvalidKey:

@@ -7,6 +7,7 @@ from typing import Any
 
 from identity.crypto.jwk_sets import JwkPublicKey
 from identity.crypto.secrets import token_digest
+from identity.domain.applications import ApplicationClient
 from identity.domain.federated_credentials import FederatedCredential, IssuerKind
 from identity.domain.records import CORE_NAMESPACE, Record
 from identity.key_sets import KeySetClient, KeySetForm, PublicKeys, parse_stored_key_set, select_key
@@ -40,6 +41,13 @@ class AssertionService(Service):
         if not jwks_uri:
             return None
         return select_key(header, lambda is_key_missing: self._keys_at(jwks_uri, form, organization_id, is_key_missing))
+
+    def find_client_key(self, header: Mapping[str, Any], client: ApplicationClient) -> JwkPublicKey | None:
+        """The same for an application."""
+        application, organization_id = client.application, client.organization.id
+        return self.find_key(
+            header, jwks=application.jwks, jwks_uri=application.jwks_uri, organization_id=organization_id
+        )
 
     def find_issuer_key(
         self, header: Mapping[str, Any], credential: FederatedCredential, organization_id: str
