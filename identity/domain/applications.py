@@ -109,7 +109,7 @@ class Application:
 
     @property
     def has_logout_uri(self) -> bool:
-        """True if it is told of the end of sessions."""
+        """True if it is notified of the end of sessions."""
         return bool(self.backchannel_logout_uri or self.frontchannel_logout_uri)
 
     @property
@@ -190,8 +190,8 @@ def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = F
 
 
 def logout_uri_error(uri: str, *, development: bool = False) -> str | None:
-    """What is wrong with an address that is told of the end of sessions, as a sentence, or None. Its host goes into the
-    Content-Security-Policy of a page, so it is plain letters, digits, dots and hyphens, or an IP address."""
+    """What is wrong with an address for notices about the end of sessions, as a sentence, or None. Its host goes into
+    the Content-Security-Policy of a page, so it is plain letters, digits, dots and hyphens, or an IP address."""
     problem = redirect_uri_error(uri, type=ApplicationType.WEB, development=development)
     if problem is None and not _PLAIN_HOST.fullmatch(urlsplit(uri).hostname or ""):
         problem = gettext_lazy("{uri} is not an address.", uri=uri)

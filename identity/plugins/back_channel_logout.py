@@ -1,4 +1,4 @@
-"""Back-channel logout (OpenID Connect Back-Channel Logout 1.0): applications are told when a session ends.
+"""Back-channel logout (OpenID Connect Back-Channel Logout 1.0): notifies applications when a session ends.
 
 Whenever a session ends by a decision, each application that got tokens in it and has an address for this is sent a
 logout token. Decisions are: signing out, also by an application or by a manager, a changed or reset password, a
@@ -85,7 +85,7 @@ class LogoutDelivery(Delivery):
         except ForbiddenDestination:
             raise DeliveryFailed("the address is not public") from None
         except (OSError, HTTPException, ValueError):
-            # The same for a name that is unknown and one with an internal address: nobody can probe for names.
+            # The same for a name that is unknown and one with an internal address: names cannot be probed.
             raise DeliveryFailed("the address cannot be reached") from None
         if not 200 <= answer.status < 300:
             raise DeliveryFailed(f"the application answered {answer.status}")

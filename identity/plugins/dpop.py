@@ -119,7 +119,7 @@ class DpopConstraint(SenderConstraint):
         return int(content["iat"])
 
     def _use(self, thumbprint: str, claims: Mapping[str, Any], context: Context) -> None:
-        """Record the proof, so that it counts once on all nodes, whatever becomes of the request."""
+        """Record the proof, so that it counts once on all nodes, even if the request fails."""
         window = self._plugin.settings.max_proof_age + 2 * context.settings.clock_skew
         expires_at = datetime.fromtimestamp(claims["iat"], UTC) + window
         if not context.services.assertions.use_once(f"dpop {thumbprint}", claims["jti"], expires_at):

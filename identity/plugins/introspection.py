@@ -40,7 +40,7 @@ def _accepts_jwt(request: ProtocolRequest) -> bool:
 
 def _sign(response: ProtocolResponse, client: ApplicationClient, context: Context) -> ProtocolResponse:
     """The response as a JWT of the issuer for the client (RFC 9701 §5). It has neither ``sub`` nor ``exp``, so that
-    nobody takes it for an access token."""
+    it is not taken for an access token."""
     key_id, key = context.services.signing_keys.current_signing_key(client.application.id_token_signed_response_alg)
     claims = {
         "iss": context.issuer,

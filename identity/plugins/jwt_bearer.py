@@ -87,7 +87,7 @@ class JwtBearerGrant(GrantType):
         try:
             self._check_claims(claims, subject, context)
         except InvalidGrant as refusal:
-            self._audit(context, subject, refusal.audit_reason)
+            context.services.service_users.record_refusal(subject, refusal.audit_reason)
             raise
         once = self._create_replay_credential(claims, subject, context)
         key_id = None if key is None else key.id
@@ -100,7 +100,7 @@ class JwtBearerGrant(GrantType):
         try:
             return UnverifiedToken.parse(assertion)
         except MalformedToken as refusal:
-            self._audit(context, None, str(refusal))
+            context.services.service_users.record_refusal(None, str(refusal))
             raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
 
     def _authorize_outside_assertion(
@@ -119,7 +119,7 @@ class JwtBearerGrant(GrantType):
             requested,
             context,
             federated_credential_id=credential.id,
-            once=AssertionCredential(use, partial(self._audit, context, verified.subject)),
+            once=AssertionCredential(use, partial(service_users.record_refusal, verified.subject)),
         )
         service_users.touch_federated_credential(credential)
         return authorization
@@ -153,7 +153,7 @@ class JwtBearerGrant(GrantType):
             key, subject = found
             return key, subject, token.verify(_parsed(key.public_key, algorithm))
         except (MalformedToken, InvalidTokenSignature, AssertionRefused) as refusal:
-            self._audit(context, None, str(refusal))
+            context.services.service_users.record_refusal(None, str(refusal))
             raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
 
     def _check_claims(self, claims: dict[str, Any], subject: Subject, context: Context) -> None:
@@ -195,16 +195,7 @@ class JwtBearerGrant(GrantType):
         latest = max(claims["exp"], claims["iat"] + self._max_age)
         until = datetime.fromtimestamp(latest, UTC) + context.settings.clock_skew
         use = context.services.service_users.new_assertion_record(subject.user.id, jti, until)
-        return AssertionCredential(use, partial(self._audit, context, subject))
-
-    def _audit(self, context: Context, subject: Subject | None, reason: str) -> None:
-        context.services.audit.record_refusal(
-            "authentication.refused",
-            kind="service_user",
-            id=None if subject is None else subject.user.id,
-            organization_id=None if subject is None else subject.organization.id,
-            reason=reason,
-        )
+        return AssertionCredential(use, partial(context.services.service_users.record_refusal, subject))
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,12 +70,12 @@ class WorkloadTokenVerifier(AssertionVerifier):
         try:
             subject, credentials, claims = self._verify_signature(token, user_id or "", context)
         except (MalformedToken, InvalidTokenSignature, InvalidKey, WorkloadTokenRefused) as refusal:
-            _audit(context, None, str(refusal))
+            context.services.service_users.record_refusal(None, str(refusal))
             raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
         try:
             return self._check_claims(token, claims, subject, credentials, context)
         except InvalidGrant as refusal:
-            _audit(context, subject, refusal.audit_reason)
+            context.services.service_users.record_refusal(subject, refusal.audit_reason)
             raise
 
     def _verify_signature(
@@ -140,18 +140,8 @@ class WorkloadTokenVerifier(AssertionVerifier):
 
 
 def _is_own(token: UnverifiedToken, context: Context) -> bool:
-    """True for tokens of this service, which stand for nobody here."""
+    """True for tokens of this service, which are no assertions here."""
     return context.services.service_users.is_own_issuer(str(token.claims.get("iss", "")))
-
-
-def _audit(context: Context, subject: Subject | None, reason: str) -> None:
-    context.services.audit.record_refusal(
-        "authentication.refused",
-        kind="service_user",
-        id=None if subject is None else subject.user.id,
-        organization_id=None if subject is None else subject.organization.id,
-        reason=reason,
-    )
 
 
 class WorkloadFederationPlugin:

@@ -73,8 +73,8 @@ class ClientAuthenticationMethod(ABC):
 
         The key comes from the application, its algorithm from ``signing_algorithms``. Up to the signature all failures
         have the same message and verify one signature; only the first use of a key set takes longer. After it the
-        sender owns the key, and the message says what to fix. An assertion that got this far is used, whatever becomes
-        of the request."""
+        sender owns the key, and the message says what to fix. An assertion that got this far stays used,
+        even if the request fails."""
         try:
             client, claims = self._verify_assertion(parameters, context)
         except (MalformedToken, InvalidTokenSignature, ClientAssertionRefused, KeySetUnavailable) as refusal:

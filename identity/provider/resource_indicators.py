@@ -67,7 +67,7 @@ def with_requested_resources(
 
 def resolve_resources(authorization: "Authorization", context: Context) -> tuple[str, ...]:
     """The audience of the named resources: project and URI of each. Raises InvalidTarget with one text, whether a
-    resource is unknown, ambiguous or of somebody else."""
+    resource is unknown, ambiguous or of another organization."""
     audience: dict[str, None] = {}
     for resource in authorization.resources:
         project_id = _find_project_id(resource, authorization, context)

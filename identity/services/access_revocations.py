@@ -13,7 +13,7 @@ from identity.services.service_users import ServiceUserService
 from identity.services.sessions import ACCESS_RECORD_KINDS, SessionService
 from identity.services.users import UserService
 
-#: Sessions of an organization whose end each application is told; further ones end by one statement.
+#: Sessions of an organization whose end each application is notified of; further ones end by one statement.
 _MOST_ENDED_WITH_NOTICE = 200
 
 
@@ -49,7 +49,7 @@ class AccessRevocationService(Service):
         return self._record_revocation("service_user", user.id, user.organization_id, RevokedAccess(0, tokens))
 
     def revoke_application(self, application_id: str, *, principal: Principal) -> RevokedAccess:
-        """The tokens of the application, whoever they are about. Raises NotFound, Denied."""
+        """The tokens of the application, for all users. Raises NotFound, Denied."""
         application = self._applications.get_changeable(application_id, principal)
         tokens = self._revoke(AccessScope(DeletionTarget.APPLICATION, application.id))
         organization_id = self._applications.organization_id(application)
@@ -76,7 +76,7 @@ class AccessRevocationService(Service):
         )
 
     def _end_with_notice(self, organization_id: str, spared: frozenset[str]) -> int:
-        """End the sessions of some users one by one, with an event each, which tells the applications."""
+        """End the sessions of some users one by one, with an event each, which notifies the applications."""
         accounts = self._storage.sessions.list_open(organization_id, self._now, _MOST_ENDED_WITH_NOTICE)
         subjects = {account.subject.user.id: account.subject for account in accounts}
         return sum(self._sessions.end_all(subject) for id_, subject in subjects.items() if id_ not in spared)

@@ -64,7 +64,7 @@ class AssertionService(Service):
         )
 
     def use_once(self, issuer: str, jti: str, until: datetime) -> bool:
-        """Record the use of an assertion, in a transaction of its own: it stays used whatever becomes of the request.
+        """Record the use of an assertion, in a transaction of its own: it stays used even if the request fails.
         False if it was used before, by another request than this one, which may run again after a conflict."""
         key = token_digest(f"{issuer}\n{jti}")
         if key in self._committed_keys:

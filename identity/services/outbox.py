@@ -72,7 +72,7 @@ class Delivery(ABC):
         try:
             content = self.event_content(event)
         except Exception:
-            log.exception("%s: has nothing to tell of %s", self.kind, event.event)
+            log.exception("%s: no message could be made about %s", self.kind, event.event)
             return
         if content is not None:
             services.outbox.queue(self.kind, content, organization_id=event.organization_id)

@@ -38,5 +38,5 @@ class ProcessState:
     last_used_tracker: LastUsedTracker = field(default_factory=LastUsedTracker)
     activity_collector: ActivityCollector = field(default_factory=ActivityCollector)
     instance: Instance | None = None
-    #: A storage in a transaction of its own, for what must last whatever becomes of the request.
+    #: A storage in a transaction of its own, for what must last even if the request fails.
     open_transaction: Callable[[], AbstractContextManager[Storage]] | None = None

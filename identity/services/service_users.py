@@ -175,6 +175,16 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             return None
         return found
 
+    def record_refusal(self, subject: Subject | None, reason: str) -> None:
+        """Record a refused sign-in of a service user; ``subject`` is None before its signature is verified."""
+        self._audit.record_refusal(
+            "authentication.refused",
+            kind="service_user",
+            id=None if subject is None else subject.user.id,
+            organization_id=None if subject is None else subject.organization.id,
+            reason=reason,
+        )
+
     def find_key_publisher(self, user_id: str) -> tuple[Subject, str] | None:
         """The active service user that publishes its keys, and their URL."""
         with self._look() as storage:
@@ -273,10 +283,11 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def add_federated_credential(
         self, user_id: str, command: AddFederatedCredential, *, principal: Principal, id: str | None = None
     ) -> FederatedCredential:
-        """Let the service user get tokens for tokens of an outside issuer: like adding a key, whose owner is whoever
-        the conditions describe. Raises NotFound; Conflict if it has too many; Invalid for settings that contradict each
-        other, conditions that identify no workload, and an issuer in the service's own name space; Denied if the
-        service user holds manager roles beyond the principal's, and for ``instance_managed`` without instance.write.
+        """Let the service user get tokens for tokens of an outside issuer: like adding a key that belongs to the
+        workloads that meet the conditions. Raises NotFound; Conflict if it has too many; Invalid for settings that
+        contradict each other, conditions that identify no workload, and an issuer in the service's own name space;
+        Denied if the service user holds manager roles beyond the principal's, and for ``instance_managed`` without
+        instance.write.
         """
         user = self._get_authorized(user_id, principal)
         if command.instance_managed:

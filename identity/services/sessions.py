@@ -20,7 +20,7 @@ from identity.services.policies import INSTANCE_OWNER_ID, PolicyService
 from identity.services.remembered_browsers import RECORD_KIND as REMEMBERED_BROWSER
 from identity.storage.errors import RowNotFound
 
-#: Records of a person that let somebody in, or save a factor.
+#: Records of a person that can be used to sign in, or save a factor.
 ACCESS_RECORD_KINDS = (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER)
 _LAST_SEEN_STEP = timedelta(minutes=1)
 _LONGEST_USER_AGENT = 500

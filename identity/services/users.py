@@ -184,7 +184,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         return self._change(before, after, attributes)
 
     def _before_removal(self, entity: HumanUser) -> None:
-        # Recorded while it can still be said which applications the sessions were used for.
+        # Recorded while it is still known which applications the sessions were used for.
         self._sessions.end_all(self._get_subject(entity.id))
 
     def deactivate(self, id: str, *, principal: Principal) -> HumanUser:
@@ -406,7 +406,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def _vouch(
         self, organization_id: str, profile: Profile, verified_by: EmailVerifier | None
     ) -> tuple[Profile, EmailVerifier | None]:
-        """The profile with its address verified by somebody else than the person, and by whom: only for a domain that
+        """The profile with its address verified by another than the person, and by whom: only for a domain that
         the organization has proven, and an address that no other person there has verified. Otherwise a new account
         could pass for another person in applications that go by verified addresses."""
         key = email_key(profile.email) if verified_by is not None else None

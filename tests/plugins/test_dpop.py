@@ -18,19 +18,6 @@ pytestmark = pytest.mark.storages("memory", "sqlite")
 
 
 @pytest.fixture
-def browser(world: World) -> Browser:
-    """A browser with a signed-in user."""
-    browser = Browser(world)
-    browser.start_session(world.make_human_user())
-    return browser
-
-
-@pytest.fixture
-def party(world: World) -> RelyingParty:
-    return RelyingParty.register(world)
-
-
-@pytest.fixture
 def key(world: World) -> DpopKey:
     """A key with a nonce of the service."""
     key = DpopKey(world)

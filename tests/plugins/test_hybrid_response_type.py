@@ -13,14 +13,6 @@ pytestmark = pytest.mark.storages("memory")
 HYBRID = ("code id_token", "code token", "code id_token token")
 
 
-@pytest.fixture
-def browser(world: World) -> Browser:
-    """A browser with a signed-in user."""
-    browser = Browser(world)
-    browser.start_session(world.make_human_user())
-    return browser
-
-
 @pytest.mark.parametrize("response_type", HYBRID)
 def test_hybrid_response_contains_code_and_tokens(world: World, browser: Browser, response_type: str) -> None:
     party = RelyingParty.register(world, response_types=frozenset({response_type}))

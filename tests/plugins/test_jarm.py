@@ -13,14 +13,6 @@ pytestmark = pytest.mark.storages("memory")
 
 
 @pytest.fixture
-def browser(world: World) -> Browser:
-    """A browser with a signed-in user."""
-    browser = Browser(world)
-    browser.start_session(world.make_human_user())
-    return browser
-
-
-@pytest.fixture
 def party(world: World) -> RelyingParty:
     return RelyingParty.register(world, response_types=("code", "id_token token", "code id_token"))
 

@@ -1,4 +1,4 @@
-"""Applications are told when a session ends: OpenID Connect Back-Channel Logout 1.0 and Front-Channel Logout 1.0."""
+"""Notices about the end of sessions (OpenID Connect Back-Channel Logout 1.0 and Front-Channel Logout 1.0)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing

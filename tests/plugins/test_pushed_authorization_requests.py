@@ -16,19 +16,6 @@ from identity.testing.world import World
 pytestmark = pytest.mark.storages("memory", "sqlite")
 
 
-@pytest.fixture
-def browser(world: World) -> Browser:
-    """A browser with a signed-in user."""
-    browser = Browser(world)
-    browser.start_session(world.make_human_user())
-    return browser
-
-
-@pytest.fixture
-def party(world: World) -> RelyingParty:
-    return RelyingParty.register(world)
-
-
 def push(party: RelyingParty, parameters: Mapping[str, Any], **changes: str | None) -> Any:
     """The response to a pushed request; ``changes`` override parameters, None leaves one out."""
     form = {name: value for name, value in {**parameters, **changes}.items() if value is not None}

@@ -25,14 +25,6 @@ KEY = PrivateKey.generate(algorithm=SignatureAlgorithm.ES256)
 TYPE = "oauth-authz-req+jwt"
 
 
-@pytest.fixture
-def browser(world: World) -> Browser:
-    """A browser with a signed-in user."""
-    browser = Browser(world)
-    browser.start_session(world.make_human_user())
-    return browser
-
-
 def register(world: World, **members: Any) -> RelyingParty:
     return RelyingParty.register(world, jwks=json.dumps({"keys": [KEY.public_key().to_jwk("one")]}), **members)
 

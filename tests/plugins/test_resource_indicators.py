@@ -57,7 +57,7 @@ def session(world: World, organization: Organization) -> BrowserSession:
 
 
 def audience(world: World, token: str, project: Project) -> list[str]:
-    """As an API of the project is told it."""
+    """As introspection returns it to an API of the project."""
     answer = world.client.introspect(token, world.make_application(project.id)).json
     return list(answer["aud"]) if answer["active"] else []
 

@@ -89,7 +89,7 @@ def test_organization_leaves_out_whoever_has_more_rights(world: World) -> None:
     assert revoked.sessions == 2
     [event] = events(world, organization.id)
     assert event.detail["left_out"] == [people["holder"].id]
-    assert revoke(world, "organization", organization.id).sessions == 2, "an operator leaves nobody out"
+    assert revoke(world, "organization", organization.id).sessions == 2, "an operator leaves out no one"
 
 
 def test_nobody_ends_the_access_of_a_user_with_more_rights(world: World) -> None:

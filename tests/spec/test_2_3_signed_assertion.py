@@ -263,7 +263,7 @@ def test_failures_before_signature_share_one_error(world: World, robot: ServiceU
 
 @pytest.mark.parametrize("algorithm", ["PS256", "ES256", "EdDSA"])
 def test_key_is_bound_to_its_algorithm(world: World, robot: ServiceUserProgram, algorithm: str) -> None:
-    """Said deviation from §2.3: an assertion names exactly the algorithm of its key, which is RS256 by default."""
+    """A deviation from §2.3: an assertion names exactly the algorithm of its key, which is RS256 by default."""
     file = world.operator_services.service_users.add_key(robot.id, AddServiceUserKey.decode({"algorithm": algorithm}))
     assert list(json.loads(file.to_json())) == ["type", "keyId", "key", "userId"]
     key = PrivateKey.from_pem(file.key, algorithm)

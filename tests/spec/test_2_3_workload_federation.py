@@ -235,7 +235,7 @@ def make_instance_manager(world: World, robot: ServiceUserProgram) -> None:
 
 
 def test_only_the_instance_marks_credentials(world: World, robot: ServiceUserProgram, github: OutsideIssuer) -> None:
-    """And removes marked ones; and nobody adds one to a service user with more rights (security 14.4)."""
+    """And removes marked ones; and no manager adds one to a service user with more rights (security 14.4)."""
     owner = world.make_service_user_program()
     world.assign_manager_role(owner, "ORG_OWNER", resource=Resource.of_organization(robot.organization.id))
     marked = trust(robot, instance_managed=True)

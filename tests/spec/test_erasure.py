@@ -63,7 +63,7 @@ def test_audit_trail_keeps_events_of_deleted_user(make_world: WorldFactory) -> N
     before = {event.id: event for event in world.audit_events()}
     world.operator_services.users.remove(person.id)
     after = {event.id: event for event in world.audit_events()}
-    # Applications are told that the sessions have ended.
+    # Applications are notified that the sessions have ended.
     ended, removed = sorted(after.keys() - before.keys(), key=lambda id: after[id].sequence)
     assert after[ended].event == "session.ended"
     about = [event for event in after.values() if event.object_id == person.id and event.detail]

@@ -1,4 +1,4 @@
-"""Front-channel logout (OpenID Connect Front-Channel Logout 1.0): the browser that signs out tells the applications.
+"""Front-channel logout (OpenID Connect Front-Channel Logout 1.0): the browser that signs out notifies the applications.
 
 After a sign-out, one page loads each application's address in a frame, with issuer and session, and then goes on to
 where the sign-out leads. Browsers that separate the storage of frames withhold the application's cookies there, so the

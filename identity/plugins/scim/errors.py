@@ -34,7 +34,7 @@ class ScimRefusal(MalformedRequest):
 
 
 def build_error(request: Request, status: int, error: str, message: str, fields: Mapping[str, str]) -> Response:
-    """The error format of the routes, whatever the error."""
+    """The error format of the routes."""
     detail = " ".join(f"{_ATTRIBUTES.get(name, name)}: {text}" for name, text in fields.items()) or message
     scim_type = _SCIM_TYPES.get((status, error), error if error in _KNOWN_TYPES else "")
     status = 400 if status == 422 else status

@@ -194,7 +194,7 @@ class UserCollection(ResourceCollection):
             try:
                 return store(name)
             except Invalid as refusal:
-                # Somebody else has just got it, or it would be another person's address.
+                # Another user has just got it, or it would be another person's address.
                 if refusal.fields.keys() != {"user_name"}:
                     raise
         raise uniqueness_error("userName", user_name)

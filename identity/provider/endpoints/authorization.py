@@ -71,7 +71,7 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
 
 def _load(parameters: Parameters, context: Context) -> tuple[LoadedRequest, OAuthError | None]:
-    """The request, or as much of it as tells where its error is sent. Raises UnredirectableError."""
+    """The request, or as much of it as is needed to send its error. Raises UnredirectableError."""
     try:
         return load_request(parameters, context), None
     except UnredirectableError as error:

@@ -127,7 +127,7 @@ def test_unserializable_event_does_not_stop_change(
     organization = world.make_organization()
     assert len(world.audit_events(object_id=organization.id)) == 1
     assert sender.run() is None
-    assert "has nothing to tell of organization.created" in caplog.text
+    assert "no message could be made about organization.created" in caplog.text
 
 
 # --- failed deliveries ------------------------------------------------------------------------------------------------

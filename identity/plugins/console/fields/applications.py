@@ -163,7 +163,7 @@ APPLICATION_FIELDS = labelled_fields(
         ),
         "backchannel_logout_uri": FieldLabel(
             _("Back-channel logout URI"),
-            _("Where its server is told when a session ends: it gets a signed logout token."),
+            _("Where its server is notified when a session ends: it gets a signed logout token."),
             section=_LOGOUT,
         ),
         "frontchannel_logout_uri": FieldLabel(
