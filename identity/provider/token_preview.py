@@ -81,7 +81,9 @@ def preview_tokens(
     it requires."""
     supposed = PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes)
     run = _PreviewRun(supposed, Parameters({PARAMETER: resource} if resource else {}), context)
-    if client is not None and subject is not None and isinstance(subject.user, HumanUser):
+    is_person = subject is not None and isinstance(subject.user, HumanUser)
+    # Some applications, such as those of devices, have no response type: people sign in to them by another grant.
+    if client is not None and subject is not None and is_person and client.application.response_types:
         run.sign_in(subject, client, response_type)
     if not any(preview.error for preview in run.previews):
         grants, before = list(context.protocol.grant_types.values()), None

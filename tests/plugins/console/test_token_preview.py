@@ -526,3 +526,15 @@ def test_page_previews_resources(world: World, owner: Browser, organization: Org
     page = owner.open(f"{path}&resource=urn:service:iam:org:project:id:{project_id}")
     assert "invalid_target" not in page
     assert "the resources that the request names" in page
+
+
+def test_application_without_response_types_is_previewed_by_its_grants(
+    world: World, organization: Organization
+) -> None:
+    device_code = "urn:ietf:params:oauth:grant-type:device_code"
+    project = world.make_project(organization)
+    client_id = world.make_public_application(
+        project.id, grant_types=frozenset({device_code}), response_types=frozenset()
+    )
+    found = preview_claims(world, world.make_human_user(organization).id, client_id, "openid")
+    assert [preview.grant_type for preview in found.grant_previews if preview.error is None] == [device_code]
