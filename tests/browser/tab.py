@@ -38,6 +38,8 @@ class Tab:
         self.command("Network.enable")
         self.languages(languages)
         self.let_scripts_run(script)
+        # Without focus, a click first activates the window, which can scroll its target away.
+        self.command("Emulation.setFocusEmulationEnabled", enabled=True)
         self.command("Emulation.setScrollbarsHidden", hidden=False)
         self.size(1280, 860)
         self.look()
