@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,6 +13,8 @@ from identity_client import IdentityClient, InvalidToken, ServiceUser
 
 from identity.domain.users import TokenFormat
 from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
+from identity.testing.response_checks import check_token_response
 from identity.testing.world import World
 
 CALLBACK = "http://localhost:8000/callback"
@@ -21,6 +24,11 @@ CALLBACK = "http://localhost:8000/callback"
 def bridge(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests of the clients go to the service, and both have the same time."""
 
+    monkeypatch.setattr(IdentityClient, "send", _send_to(world))
+    monkeypatch.setattr(time, "time", lambda: world.clock().timestamp())
+
+
+def _send_to(world: World) -> Callable[[IdentityClient, httpx.Request], httpx.Response]:
     def send(_: IdentityClient, request: httpx.Request) -> httpx.Response:
         response = world.client.request(
             request.method, str(request.url), headers=dict(request.headers), body=request.read()
@@ -29,8 +37,7 @@ def bridge(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
             response.status_int, headers=response.headers.items(), content=response.body, request=request
         )
 
-    monkeypatch.setattr(IdentityClient, "send", send)
-    monkeypatch.setattr(time, "time", lambda: world.clock().timestamp())
+    return send
 
 
 @pytest.mark.parametrize("token_format", list(TokenFormat))
@@ -68,6 +75,21 @@ def test_service_user_calls_an_api(world: World, tmp_path: Path, token_format: T
     for client in (api, local):
         with pytest.raises(InvalidToken):
             client.check_access_token(token)
+
+
+def test_tokens_that_the_service_signs_with_ed25519(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world(**{"identity.signing_algorithms": "EdDSA RS256"})
+    world.identity.background_jobs.rotate_signing_key_if_due()
+    world.clock.advance(360)
+    monkeypatch.setattr(IdentityClient, "send", _send_to(world))
+    monkeypatch.setattr(time, "time", lambda: world.clock().timestamp())
+    organization = world.make_organization()
+    robot = world.make_service_user_program(organization, token_format=TokenFormat.JWT)
+    project = world.make_project(organization)
+    scope = f"openid urn:service:iam:org:project:id:{project.id}:aud"
+    members = check_token_response(robot.request_token(scope=scope))
+    client = IdentityClient(world.issuer, project_id=project.id, client_id=robot.id, algorithms=("Ed25519",))
+    assert client.check_access_token(members["access_token"]).subject == robot.id
 
 
 @pytest.mark.parametrize("is_public", [False, True], ids=["web", "native"])

@@ -24,7 +24,7 @@ from identity_client import (
 )
 from identity_client.testing import TestIssuer, role_claim, signing_key
 from joserfc import jwt
-from joserfc.jwk import RSAKey
+from joserfc.jwk import OKPKey, RSAKey
 
 PROJECT = "0198-project"
 
@@ -239,6 +239,50 @@ def test_discovery_document_of_another_issuer_is_refused(identity_issuer: TestIs
 def test_issuer_must_be_https(issuer: str) -> None:
     with pytest.raises(ValueError, match="issuer"):
         IdentityClient(issuer)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("published", ["EdDSA", "Ed25519", None])
+@pytest.mark.parametrize("name", ["EdDSA", "Ed25519"])
+def test_ed25519_has_two_names(
+    identity_issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch, name: str, published: str | None
+) -> None:
+    text = publish_okp_key(identity_issuer, monkeypatch, "Ed25519", name, published)
+    client = IdentityClient(identity_issuer.url, project_id=PROJECT, algorithms=("RS256", name))
+    assert client.check_access_token(text).subject == "user"
+    client.check_access_token(identity_issuer.access_token(PROJECT))
+    # As an application that chose nothing, and with the other key: the algorithm is the key's.
+    for algorithms, token in ((("RS256",), text), (("RS256", "EdDSA"), encoded(identity_issuer, {}, {"kid": "okp"}))):
+        with pytest.raises(InvalidToken):
+            IdentityClient(identity_issuer.url, project_id=PROJECT, algorithms=algorithms).check_access_token(token)
+
+
+def test_eddsa_does_not_mean_ed448(identity_issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = publish_okp_key(identity_issuer, monkeypatch, "Ed448", "EdDSA", "EdDSA")
+    with pytest.raises(InvalidToken):
+        IdentityClient(identity_issuer.url, project_id=PROJECT, algorithms=("EdDSA",)).check_access_token(text)
+
+
+def publish_okp_key(
+    issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch, curve: Any, name: str, published: str | None
+) -> str:
+    """Publish another key besides the issuer's; returns a token that it signed under this name of the algorithm."""
+    key, respond = OKPKey.generate_key(curve), issuer.respond
+    jwk = {**key.as_dict(private=False), "kid": "okp", "use": "sig", **({"alg": published} if published else {})}
+
+    def respond_with_key(request: httpx.Request) -> httpx.Response:
+        response = respond(request)
+        if not request.url.path.endswith("/keys"):
+            return response
+        return httpx.Response(200, json={"keys": [*response.json()["keys"], jwk]}, request=request)
+
+    monkeypatch.setattr(issuer, "respond", respond_with_key)
+    now = int(time.time())
+    claims = {"iss": issuer.url, "aud": [PROJECT], "sub": "user", "iat": now, "exp": now + 60}
+    parts = ({"alg": name, "kid": "okp", "typ": "at+jwt"}, claims)
+    data = b".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
+    signature = key.private_key.sign(data)
+    return f"{data.decode()}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
 
 @pytest.mark.parametrize("algorithms", [(), ("none",), ("HS256",), ("RS256", "HS256")])

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 import httpx
 from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, RSAKey
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from identity_client.errors import Unavailable
 
 T = TypeVar("T")
 Exchange: TypeAlias = Generator[httpx.Request, httpx.Response, T]
-VerificationKey: TypeAlias = RSAKey | ECKey
+VerificationKey: TypeAlias = RSAKey | ECKey | OKPKey
 
 #: After so many seconds, the keys are fetched again.
 MAX_AGE = 3600
@@ -30,7 +30,11 @@ REFRESH_INTERVAL = 60
 RETRY_INTERVAL = 1
 
 #: Asymmetric algorithms. With a symmetric one, the public key would be the secret.
-KNOWN_ALGORITHMS = frozenset(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"))
+KNOWN_ALGORITHMS = frozenset(
+    ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
+)
+#: Both names of one algorithm (RFC 9864 §2.2): ``EdDSA`` could also mean Ed448, which no key here is for.
+ED25519_ALGORITHMS = frozenset(("Ed25519", "EdDSA"))
 
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -92,7 +96,8 @@ class Issuer:
         if not algorithms or not KNOWN_ALGORITHMS.issuperset(algorithms):
             raise ValueError(f"algorithms must be some of {', '.join(sorted(KNOWN_ALGORITHMS))}")
         self.url = url
-        self.algorithms = frozenset(algorithms)
+        named = frozenset(algorithms)
+        self.algorithms = named | ED25519_ALGORITHMS if named & ED25519_ALGORITHMS else named
         self._published: Published | None = None
         self._attempted_at: float | None = None
 
@@ -146,7 +151,17 @@ class Issuer:
                 and jwk.get("alg", "RS256") in KNOWN_ALGORITHMS
             ):
                 try:
-                    keys[jwk["kid"]] = (ECKey if jwk.get("kty") == "EC" else RSAKey).import_key(jwk)
+                    keys[jwk["kid"]] = _parse_key(jwk)
                 except (JoseError, ValueError, TypeError, KeyError):
                     continue
         return keys
+
+
+def _parse_key(jwk: Mapping[str, Any]) -> VerificationKey:
+    """Raises JoseError, ValueError, TypeError, KeyError."""
+    if jwk["kty"] != "OKP":
+        return (ECKey if jwk["kty"] == "EC" else RSAKey).import_key(dict(jwk))
+    if jwk.get("crv") != "Ed25519" or jwk.get("alg", "EdDSA") not in ED25519_ALGORITHMS:
+        raise ValueError("not a key for Ed25519")
+    # The curve binds the key to its algorithm. joserfc would compare the name.
+    return OKPKey.import_key({name: value for name, value in jwk.items() if name != "alg"})
