@@ -20,8 +20,8 @@ from identity.storage.paging import iterate_rows
 log = logging.getLogger(__name__)
 
 STORAGE_CHECK = "storage"
-#: A check names at most this many users.
-_MAX_LISTED_USERS = 5
+#: A check names at most this many users, and as many applications.
+_MAX_LISTED = 5
 _SKIPPED = f"Not checked: fix {STORAGE_CHECK} first."
 
 
@@ -49,6 +49,7 @@ class SystemChecks:
         self._checks = (
             SystemCheck(STORAGE_CHECK, self.storage),
             SystemCheck("signing key", self.signing_key),
+            SystemCheck("signing algorithms", self.signing_algorithms, affects_readiness=False),
             SystemCheck("connections", self.connections, affects_readiness=False),
             SystemCheck("master keys", self.master_keys, affects_readiness=False),
             SystemCheck("domains", self.domains, affects_readiness=False),
@@ -110,6 +111,25 @@ class SystemChecks:
             return str(problem) or type(problem).__name__
         return None
 
+    def signing_algorithms(self) -> str | None:
+        """Finds applications and service users that chose an algorithm which is not switched on."""
+        enabled = self._settings.signing_algorithms
+        with self._reading() as services:
+            storage = services.storage
+            applications = storage.applications.list_with_other_algorithms(enabled, _MAX_LISTED + 1)
+            users = storage.users.list_with_other_algorithms(enabled, _MAX_LISTED + 1)
+        found = [
+            *(f"the application {item.name} ({item.id})" for item in applications[:_MAX_LISTED]),
+            *(f"the service user {item.user_name} ({item.id})" for item in users[:_MAX_LISTED]),
+        ]
+        if not found:
+            return None
+        more = ", and more" if max(len(applications), len(users)) > _MAX_LISTED else ""
+        return (
+            f"Some chose a signing algorithm that identity.signing_algorithms does not list, and get no tokens that are"
+            f" signed: {', '.join(found)}{more}. Choose another algorithm for them, or list theirs again."
+        )
+
     def master_keys(self) -> str | None:
         """Finds master keys that are still needed but no longer configured."""
         found = count_remaining(self._reading, self._sealer)
@@ -144,7 +164,7 @@ class SystemChecks:
                     " a mail server if codes are to be mailed, or change the policy: until then people cannot sign in."
                 )
             shut_out = ", ".join(
-                subject.login_name for subject in services.managers.list_without_sign_in_method()[:_MAX_LISTED_USERS]
+                subject.login_name for subject in services.managers.list_without_sign_in_method()[:_MAX_LISTED]
             )
             organizations = iterate_rows(services.storage.organizations.page)
             aside = ", ".join(

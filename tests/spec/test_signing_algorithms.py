@@ -182,11 +182,16 @@ def test_algorithm_that_is_switched_off_retires(isolated_world: World) -> None:
         switched_on(world)
         world.clock.advance(3600)
         choose(program_of(robot, world), "ES256")
+        party = RelyingParty.register(world, userinfo_signed_response_alg="ES256")
+        assert "signing algorithms" not in world.identity.system_checks.failures()
         token = check_token_response(program_of(robot, world).request_token())["access_token"]
     with restarted(isolated_world, "RS256") as world:
         world.identity.background_jobs.rotate_signing_key_if_due()
         assert sorted(published(world)) == ["ES256", "RS256"]
         assert world.client.fetch_userinfo(token).status_int == 200
+        problem = world.identity.system_checks.failures()["signing algorithms"]
+        assert robot.id in problem
+        assert party.client_id in problem
         assert program_of(robot, world).request_token().status_int == 503
         [event] = world.audit_events(event="signing_key.retired")
         assert event.detail["algorithm"] == "ES256"

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.applications import ApplicationClient
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
@@ -44,6 +45,21 @@ class ApplicationContract(ContractBase):
             storage.organizations.update(organization)
         client = on.read.applications.find_client(application.id)
         assert client == ApplicationClient(application, (), project, organization)
+
+    def test_applications_with_other_algorithms(self, on: StorageHarness) -> None:
+        es256, eddsa = SignatureAlgorithm.ES256, SignatureAlgorithm.EDDSA
+        listed = make.application(on.project, id_token_signed_response_alg=es256)
+        first, second = (
+            make.application(on.project, id=make_id(), **{f"{name}_signed_response_alg": eddsa, "name": name})
+            for name in ("id_token", "userinfo")
+        )
+        inactive = make.application(on.project, id_token_signed_response_alg=eddsa, active=False)
+        on.store(listed, first, second, inactive)
+        expected = tuple(sorted((first, second), key=lambda application: application.id))
+        find = on.read.applications.list_with_other_algorithms
+        assert find(["ES256", "RS256"], 10) == expected
+        assert find(["ES256", "RS256"], 1) == expected[:1]
+        assert find(["ES256", "EdDSA"], 10) == ()
 
     def test_applications_origins_are_those_of_redirect_uris(self, on: StorageHarness) -> None:
         uris = (

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from identity.domain.organizations import Organization
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, EmailVerifier, HumanUser, Profile, Subject, User
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import NOW, SECOND, make_id
@@ -231,6 +232,16 @@ class UserContract(ContractBase):
         assert find(on.organization.id, "bolt.example", 9) == ("ada@bolt.example", "bob@bolt.example")
         assert find(on.organization.id, "bolt.example", 1) == ("ada@bolt.example",)
         assert find(foreign_organization.id, "bolt.example", 9) == ("joe@bolt.example",)
+
+    def test_users_with_other_algorithms(self, on: StorageHarness) -> None:
+        found = make.service_user(on.organization, id_token_signed_response_alg=SignatureAlgorithm.EDDSA)
+        on.store(
+            found,
+            make.service_user(on.organization, id_token_signed_response_alg=SignatureAlgorithm.ES256),
+            make.service_user(on.organization, id_token_signed_response_alg=SignatureAlgorithm.EDDSA, active=False),
+        )
+        assert on.read.users.list_with_other_algorithms(["ES256"], 10) == (found,)
+        assert on.read.users.list_with_other_algorithms(["ES256", "EdDSA"], 10) == ()
 
     def test_users_to_delete_are_those_whose_moment_has_come(self, on: StorageHarness) -> None:
         late, due, coming, off = (

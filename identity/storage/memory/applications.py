@@ -22,6 +22,12 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
     def is_registered_origin(self, origin: str) -> bool:
         return any(row.active and origin in row.web_origins for row in self._rows)
 
+    def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[Application, ...]:
+        listed = {None, *algorithms}
+        chosen = ((row, {row.id_token_signed_response_alg, row.userinfo_signed_response_alg}) for row in self._rows)
+        found = [row for row, names in chosen if row.active and not names <= listed]
+        return tuple(sorted(found, key=lambda row: row.id)[:limit])
+
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
         return search_in_memory(
             (row for row in self._rows if row.project_id == project_id), request, APPLICATION_SORT_KEYS

@@ -7,7 +7,7 @@ from datetime import datetime
 from identity.domain.email_addresses import is_same_mailbox
 from identity.domain.names import login_name_key, name_key
 from identity.domain.search import matches_query
-from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, Subject, User
+from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, ServiceUser, Subject, User
 from identity.storage.errors import DuplicateValue
 from identity.storage.memory.entity_store import MemoryEntityStore, advance_timestamp, sort_oldest_first
 from identity.storage.memory.tables import MemoryTables
@@ -111,6 +111,12 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             and user_matches_query(self._tables, user, request.query)
         )
         return page_in_memory(rows, request, USER_SORT_KEYS)
+
+    def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[User, ...]:
+        listed = {None, *algorithms}
+        robots = (user for user in self._rows if isinstance(user, ServiceUser))
+        found = [user for user in robots if user.active and user.id_token_signed_response_alg not in listed]
+        return tuple(sorted(found, key=lambda user: user.id)[:limit])
 
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         due = sorted(

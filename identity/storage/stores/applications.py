@@ -28,6 +28,10 @@ class ApplicationStore(EntityStore[Application]):
         """True if an active application has a redirect URI of this web origin (RFC 6454); uses an index."""
 
     @abstractmethod
+    def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[Application, ...]:
+        """Active applications that chose a signing algorithm other than these, oldest id first, in one query."""
+
+    @abstractmethod
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
         """The project's applications, by name by default."""
 

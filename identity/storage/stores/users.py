@@ -104,6 +104,10 @@ class UserStore(EntityStore[User]):
         """The organization's users of one kind, by user name by default. None: of all organizations, of both kinds."""
 
     @abstractmethod
+    def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[User, ...]:
+        """Active service users that chose a signing algorithm other than these, oldest id first, in one query."""
+
+    @abstractmethod
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         """Ids of up to ``limit`` people whose ``deletion_at`` has come, the longest due first."""
 

@@ -52,6 +52,8 @@ READS: dict[str, Callable[[Storage], object]] = {
     "domain holder": lambda storage: storage.organizations.find_effective_domain(DOMAIN.name),
     "domains": lambda storage: storage.organizations.list_domains(DOMAIN.organization_id),
     "domains unproven": lambda storage: storage.organizations.list_unproven_domains("example.com", 10),
+    "applications by algorithm": lambda storage: storage.applications.list_with_other_algorithms(["RS256"], 10),
+    "users by algorithm": lambda storage: storage.users.list_with_other_algorithms(["RS256"], 10),
     "roles": lambda storage: storage.projects.list_roles(queries.PROJECT.id),
     "role held": lambda storage: storage.deletion_impact.count_role_grants(queries.PROJECT.id, ROLE.key),
     "password": lambda storage: storage.users.find_password(queries.PERSON.id),

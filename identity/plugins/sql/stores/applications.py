@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from sqlalchemy import delete, func, insert, literal, select
+from sqlalchemy import delete, func, insert, literal, or_, select
 
 from identity.domain.applications import Application, ApplicationClient, ClientSecret
 from identity.plugins.sql.entity_store import EntityTable
@@ -70,6 +70,13 @@ class SqlApplicationStore(TermIndexedStore[Application], ApplicationStore):
         super().update(value)
         self._execute(delete(origins).where(origins.c.application_id == value.id))
         self._add_origins(value)
+
+    def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[Application, ...]:
+        chosen = (table.c.id_token_signed_response_alg, table.c.userinfo_signed_response_alg)
+        # A comparison with NULL is not true.
+        is_unlisted = or_(*(column.not_in(sorted(algorithms)) for column in chosen))
+        found = ENTITY_TABLE.select.where(table.c.active, is_unlisted).order_by(table.c.id).limit(limit)
+        return tuple(skip_unreadable(ENTITY_TABLE.from_row, self._fetch_all(found)))
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
         rows = ENTITY_TABLE.select.where(table.c.project_id == project_id)

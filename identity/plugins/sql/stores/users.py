@@ -11,7 +11,7 @@ from identity.domain.names import login_name_key, name_key
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, Subject, User
 from identity.plugins.sql.column_codecs import seconds_from_datetime
 from identity.plugins.sql.entity_store import EntityTable
-from identity.plugins.sql.row_mapping import MappedTable, Row, Values, row_slices
+from identity.plugins.sql.row_mapping import MappedTable, Row, Values, row_slices, skip_unreadable
 from identity.plugins.sql.sql_store import advance_timestamp, upsert
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import organizations
@@ -214,6 +214,12 @@ class SqlUserStore(TermIndexedStore[User], UserStore):
         return self._page(
             ENTITY_TABLE, ENTITY_TABLE.select.where(*organization_condition, *kinds), request, _SORT_COLUMNS
         )
+
+    def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[User, ...]:
+        # A comparison with NULL is not true.
+        is_unlisted = table.c.id_token_signed_response_alg.not_in(sorted(algorithms))
+        found = ENTITY_TABLE.select.where(table.c.active, is_unlisted).order_by(table.c.id).limit(limit)
+        return tuple(skip_unreadable(ENTITY_TABLE.from_row, self._fetch_all(found)))
 
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         due = select(table.c.id).where(
