@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from identity.crypto.signature_keys import PrivateKey
+from identity.document_cache import MAX_ENTRIES
 from identity.fair_semaphore import client_network_scope
-from identity.key_sets import MAX_ENTRIES, KeySetCache, KeySetClient, KeySetForm, KeySetUnavailable
+from identity.key_sets import KeySetCache, KeySetClient, KeySetForm, KeySetUnavailable
 from identity.outbound_http import OutboundResponse
 
 KEYS = json.dumps({"keys": [PrivateKey.generate(algorithm="ES256").public_key().to_jwk("one")]}).encode()
