@@ -11,6 +11,7 @@ from identity.provider.authorization_request_source import (
 from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.endpoints.metadata import discovery_response
 from identity.provider.errors import (
     AccessDenied,
     AccountSelectionRequired,
@@ -71,6 +72,7 @@ __all__ = [
     "UntrustedRedirect",
     "build_protocol_request",
     "build_response",
+    "discovery_response",
     "load_pushed_request",
     "request_context",
 ]

@@ -9,6 +9,8 @@ class AudienceScope:
     #: Surrounds the project id in the scope, after a namespace.
     PROJECT_ID_INFIX = ":org:project:id:"
     SUFFIX = ":aud"
+    #: Where the management API is, below the base URL: the address by which clients name the own project (RFC 8707).
+    MANAGEMENT_PATH = "/management/v1"
 
     @classmethod
     def build(cls, project_id: str, namespace: str = "urn:service:iam") -> str:
@@ -22,4 +24,13 @@ class AudienceScope:
         if not middle or not rest.endswith(cls.SUFFIX) or namespace not in namespaces:
             return None
         named = rest.removesuffix(cls.SUFFIX)
-        return own_project_id if named == namespace.rsplit(":", 2)[-2] else named
+        return own_project_id if named == cls._own_project_alias(namespace) else named
+
+    @classmethod
+    def build_for_own_project(cls, namespace: str) -> str:
+        """The scope of the service's own project, which needs no id."""
+        return cls.build(cls._own_project_alias(namespace), namespace)
+
+    @staticmethod
+    def _own_project_alias(namespace: str) -> str:
+        return namespace.rsplit(":", 2)[-2]

@@ -92,6 +92,11 @@ def add_error_format(config: Configurator, route_name: str, build: ErrorFormat) 
     config.registry.error_formats[route_name] = build
 
 
+def add_resource_metadata(config: Configurator, path_prefix: str, url: str) -> None:
+    """Directive: challenges below this path name the address of the resource's metadata."""
+    config.registry.resource_metadata_urls[path_prefix] = url
+
+
 def oauth_error_view(error: OAuthError, request: Request) -> Response:
     return build_response(request, ProtocolResponse.from_error(error))
 
@@ -142,15 +147,26 @@ def forbidden_view(error: HTTPForbidden, request: Request) -> Response:
     reason = denial_reason(error)
     if request.identity is None:
         problem: OAuthError | None = request.token_error
+        metadata = _resource_metadata_parameter(request)
         if problem is not None:
-            headers: Any = {name.replace("-", "_"): value for name, value in problem.headers.items()}
+            headers: Any = {
+                name.replace("-", "_"): value + metadata if name == "WWW-Authenticate" else value
+                for name, value in problem.headers.items()
+            }
             return api_error_response(request, 401, "unauthenticated", problem.description, **headers)
         sent = parse_token_header(request.environ.get("HTTP_AUTHORIZATION"), {"bearer"}) is not None
         challenge = 'Bearer realm="identity", error="invalid_token"' if sent else 'Bearer realm="identity"'
         message = "Send a live access token whose audience holds the service's own project as Authorization: Bearer."
-        return api_error_response(request, 401, "unauthenticated", message, WWW_Authenticate=challenge)
+        return api_error_response(request, 401, "unauthenticated", message, WWW_Authenticate=challenge + metadata)
     record_access_refusal(request, reason)
     return api_error_response(request, 403, "forbidden", reason)
+
+
+def _resource_metadata_parameter(request: Request) -> str:
+    """The parameter of a challenge that names the resource's metadata (RFC 9728 §5.1); empty if it has none."""
+    path, found = request.environ.get("PATH_INFO", ""), request.registry.resource_metadata_urls.items()
+    url = next((url for prefix, url in found if path.startswith(f"{prefix}/")), None)
+    return "" if url is None else f', resource_metadata="{url}"'
 
 
 def denial_reason(error: HTTPForbidden) -> str:
@@ -259,7 +275,9 @@ def _is_protocol_route(request: Request) -> bool:
 def includeme(config: Configurator) -> None:
     """One view per family of errors."""
     config.registry.error_formats = {}
+    config.registry.resource_metadata_urls = {}
     config.add_directive("add_error_format", add_error_format)
+    config.add_directive("add_resource_metadata", add_resource_metadata)
     views = {
         OAuthError: oauth_error_view,
         DomainError: domain_error_view,

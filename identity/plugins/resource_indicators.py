@@ -13,8 +13,8 @@ from identity.api.plugins import hookimpl
 
 
 class ProjectResources(ResourceResolver):
-    """Resource URIs of projects, compared as strings, and ``urn:service:iam:org:project:id:<project_id>``, which needs
-    no declaration."""
+    """Resource URIs of projects, compared as strings. The address of the management API and
+    ``urn:service:iam:org:project:id:<project_id>`` need no declaration."""
 
     name = "projects"
 
@@ -25,6 +25,8 @@ class ProjectResources(ResourceResolver):
         own_project_id = "" if instance is None else instance.project_id
         scope = f"{resource}{AudienceScope.SUFFIX}"
         named = AudienceScope.find_project(scope, context.settings.urn_namespaces, own_project_id)
+        if resource == context.settings.base_url + AudienceScope.MANAGEMENT_PATH:
+            named = own_project_id
         if named is None:
             project = services.projects.find_resource(resource, subject, client)
             return None if project is None else project.id

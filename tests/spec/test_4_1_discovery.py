@@ -4,6 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from identity.testing.assembled_service import DEFAULT_PLUGINS
+from identity.testing.fixtures import WorldFactory
 from identity.testing.response_checks import check_oauth_error
 from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
@@ -139,3 +141,15 @@ def test_discovery_urls_have_no_internal_port_or_path(world: World) -> None:
     for value in world.client.discovery.values():
         if isinstance(value, str) and value.startswith("https://"):
             assert urlsplit(value).netloc == "id.example.com"
+
+
+@pytest.mark.storages("memory")
+def test_server_metadata_is_there_with_its_plugin_alone(make_world: WorldFactory) -> None:
+    """RFC 8414 §3: the same document, for clients of MCP."""
+    path = "/.well-known/oauth-authorization-server"
+    assert make_world().client.request("GET", f"https://id.example.com{path}").status_int == 404
+    world = make_world(**{"identity.plugins": f"memory {DEFAULT_PLUGINS} mcp"})
+    answer = world.client.get(world.issuer + path)
+    assert answer.json == world.client.discovery
+    assert answer.json["code_challenge_methods_supported"] == ["S256"]
+    assert world.client.get(world.issuer + path, {"If-None-Match": answer.headers["ETag"]}).status_int == 304

@@ -4,11 +4,14 @@ import pytest
 
 from identity.domain.permissions import Resource, project_resource
 from identity.services.commands.managers import ChangeManager
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_api_error
 from identity.testing.service_test_client import basic_auth_header
 from identity.testing.world import ServiceUserProgram, World
 
 PATHS = ["/me", "/instance"]
+METADATA_URL = "https://id.example.com/.well-known/oauth-protected-resource/management/v1"
 
 
 @pytest.mark.shows("2.6.5", "4.3.7", "4.9.1")
@@ -56,7 +59,29 @@ def test_missing_token_challenge_names_no_error(world: World, path: str) -> None
     ):
         answer = world.client.request("GET", world.client.management_url + path, headers=headers)
         check_api_error(answer, 401, "unauthenticated")
-        assert answer.headers["WWW-Authenticate"] == 'Bearer realm="identity"'
+        assert answer.headers["WWW-Authenticate"] == f'Bearer realm="identity", resource_metadata="{METADATA_URL}"'
+
+
+def test_challenge_leads_to_a_token(three_host_world: World) -> None:
+    """RFC 9728 §3: a client that knows the address of the API alone learns where to get which token."""
+    world = three_host_world
+    robot = world.make_manager_program("ORG_OWNER")
+    header = world.client.request("GET", f"{world.client.management_url}/me").headers["WWW-Authenticate"]
+    metadata = world.client.get(header.rpartition('resource_metadata="')[2].removesuffix('"')).json
+    assert metadata["resource"] == world.client.management_url == "https://api.example.com/management/v1"
+    assert metadata["authorization_servers"] == [world.issuer]
+    assert metadata["dpop_signing_alg_values_supported"]
+    for parameters in ({"scope": " ".join(metadata["scopes_supported"])}, {"resource": metadata["resource"]}):
+        answer = world.client.exchange_assertion(robot.assertion(), **{"scope": "openid", **parameters})
+        token = answer.json["access_token"]
+        assert world.client.call_management_api("/me", token).json["id"] == robot.id
+
+
+def test_resource_of_the_management_api_is_refused_to_applications(world: World) -> None:
+    """The address gives no right that its audience scope does not give."""
+    party, browser = RelyingParty.register(world), Browser(world)
+    browser.start_session(world.make_human_user())
+    party.expect_error_at_once(browser, "invalid_target", "code", "openid", resource=world.client.management_url)
 
 
 @pytest.mark.shows("4.3.7")

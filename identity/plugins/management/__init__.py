@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from pyramid.config import Configurator
 
+    from identity.api.endpoints import Endpoint
     from identity.pages.layout import NavigationItem
 
 
@@ -25,19 +26,33 @@ class ManagementPlugin:
         host.add_hookspecs(hookspecs)
 
     @hookimpl
+    def identity_endpoints(self) -> "Iterable[Endpoint]":
+        """The metadata of the management API."""
+        from identity.plugins.management.resource_metadata import ENDPOINT
+
+        return [ENDPOINT]
+
+    @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Adds the routes of the management API."""
         from identity.plugins.management import api_browser, api_console
         from identity.plugins.management.operation_table import OPERATION_GROUPS
-        from identity.plugins.management.operation_views import add_operation_routes, create_operation_views
+        from identity.plugins.management.operation_views import (
+            PATH_PREFIX,
+            add_operation_routes,
+            create_operation_views,
+        )
+        from identity.plugins.management.resource_metadata import metadata_url
 
+        settings = config.registry.application.settings
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.management:templates")
         offers = config.registry.application.plugin_host.extensions("management_operations")
         groups = (*OPERATION_GROUPS, *(offer.value for offer in offers))
         views = create_operation_views(operation for group in groups for operation in group.operations)
         add_operation_routes(config, views)
-        reader = api_browser.OpenApiReader(config.registry.application.settings.base_url, groups)
+        config.add_resource_metadata(PATH_PREFIX, metadata_url(settings.base_url))
+        reader = api_browser.OpenApiReader(settings.base_url, groups)
         api_browser.add_browser_routes(config, reader)
         api_console.add_console_pages(config, groups, views, reader)
 

@@ -12,6 +12,7 @@ from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.domain.audiences import AudienceScope
 from identity.domain.errors import Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import is_printable
@@ -269,7 +270,7 @@ class OperationView:
 
 
 #: The API's path on the base host.
-PATH_PREFIX = "/management/v1"
+PATH_PREFIX = AudienceScope.MANAGEMENT_PATH
 
 
 def create_operation_views(operations: Iterable[Operation]) -> Sequence[OperationView]:

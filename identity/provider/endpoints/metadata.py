@@ -42,8 +42,8 @@ def cached_discovery_document(protocol: ProtocolRegistry, settings: Settings) ->
     return cacheable_document
 
 
-def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
-    """The document, or 304 if the client has it."""
+def discovery_response(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """The discovery document, or 304 if the client has it."""
     return cached_discovery_document(context.protocol, context.settings).response(request.if_none_match)
 
 
@@ -61,6 +61,6 @@ ENDPOINT = Endpoint(
     writes=False,
     allows_cors=True,
     uses_storage=False,
-    handle=handle,
+    handle=discovery_response,
     cached_document=find_cached_document,
 )
