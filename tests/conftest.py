@@ -117,6 +117,9 @@ def pytest_configure(config: pytest.Config) -> None:
         " all of them with --exhaustive",
     )
     config.addinivalue_line("markers", "shows(*rows): how these rows of the service description are met")
+    config.addinivalue_line(
+        "markers", "modules(*names): the modules of the OpenID Foundation's conformance suite that it is equivalent to"
+    )
 
 
 def pytest_xdist_auto_num_workers() -> int:

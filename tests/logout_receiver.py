@@ -10,13 +10,15 @@ class LogoutReceiver:
 
     def __init__(self) -> None:
         self.tokens: list[str] = []
+        self.forms: list[dict[str, list[str]]] = []
         self.statuses: list[int] = []
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                receiver.tokens.extend(parse_qs(body)["logout_token"])
+                receiver.forms.append(parse_qs(body))
+                receiver.tokens.extend(receiver.forms[-1]["logout_token"])
                 self.send_response(receiver.statuses.pop(0) if receiver.statuses else 204)
                 self.send_header("Content-Length", "0")
                 self.end_headers()

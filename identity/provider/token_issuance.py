@@ -245,8 +245,9 @@ def _id_token(
 ) -> str:
     application = None if authorization.client is None else authorization.client.application
     subject = authorization.subject
-    # With an access token the client can request the rest itself (OpenID Connect Core §5.4).
-    assert_userinfo = access_token is None or (application is not None and application.id_token_userinfo_assertion)
+    # With an access token, or a code for one, the client can request the rest itself (OpenID Connect Core §5.4).
+    is_alone = access_token is None and code is None
+    assert_userinfo = is_alone or (application is not None and application.id_token_userinfo_assertion)
     signing_key = key(response_algorithm(authorization))
     algorithm = signing_key[1].algorithm
     claims: dict[str, Any] = {}

@@ -35,10 +35,15 @@ class SentAuthorizationRequest:
 
 @dataclass(frozen=True)
 class ReceivedTokens:
-    """The tokens of a sign-in; ``claims`` are those of the verified ID token."""
+    """The tokens of a sign-in; ``claims`` are those of the verified ID token.
+
+    ``front_channel`` are the members of the authorization response; ``members`` those of the token endpoint's, or the
+    same if there was no code.
+    """
 
     members: Mapping[str, Any] = field(repr=False)
     claims: Mapping[str, Any]
+    front_channel: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def access_token(self) -> str:
@@ -246,22 +251,31 @@ class RelyingParty:
         return self._ask_for_tokens({"grant_type": "refresh_token", "refresh_token": refresh_token} | parameters)
 
     def obtain_tokens(self, answer: Any, authorization: SentAuthorizationRequest) -> ReceivedTokens:
-        """The tokens in a response of any kind: a code is redeemed, an ID token validated against the request."""
+        """The tokens in a response of any kind: a code is redeemed, each ID token validated against the request, and
+        both must have the same issuer and subject (OpenID Connect Core §3.3.3.6).
+        """
         response_type = set(authorization.parameters["response_type"].split())
+        members: Mapping[str, Any] = self.check_response(answer, authorization)
+        for name, member in (("code", "code"), ("id_token", "id_token"), ("token", "access_token")):
+            assert (member in members) == (name in response_type), format_response(answer)
         if response_type == {"code"}:
-            redeemed = self.redeem(self.extract_code(answer, authorization), authorization)
-            assert redeemed.status_int == 200, format_response(redeemed)
-            members = redeemed.json
+            assert set(members) == {"code"}, format_response(answer)
         else:
-            members = self.check_response(answer, authorization)
-            fronted = {"token_type", "access_token"} if "token" in response_type else set()
-            assert set(members) >= fronted | {"id_token", "expires_in", "scope"}, format_response(answer)
-            assert ("access_token" in members) == ("token" in response_type), format_response(answer)
-            assert "refresh_token" not in members, format_response(answer)
-        claims = self.check_id_token(
-            members["id_token"], authorization, access_token=members.get("access_token"), code=members.get("code")
-        )
-        return ReceivedTokens(members, claims)
+            assert set(members) >= {"token_type", "expires_in", "scope"}, format_response(answer)
+        assert "refresh_token" not in members, format_response(answer)
+        front, claims = members, None
+        if "id_token" in members:
+            claims = self.check_id_token(
+                members["id_token"], authorization, access_token=members.get("access_token"), code=members.get("code")
+            )
+        if "code" in members:
+            redeemed = self.redeem(members["code"], authorization)
+            assert redeemed.status_int == 200, format_response(redeemed)
+            members, first = redeemed.json, claims
+            claims = self.check_id_token(members["id_token"], authorization, access_token=members["access_token"])
+            assert first is None or (first["iss"], first["sub"]) == (claims["iss"], claims["sub"])
+        assert claims is not None, format_response(answer)
+        return ReceivedTokens(members, claims, front)
 
     def check_id_token(
         self,

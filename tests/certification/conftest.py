@@ -1,6 +1,8 @@
-"""The OpenID certification suite's side: two clients, and one user in one browser.
+"""The conformance suite's side: two clients, and one user in one browser.
 
-Each file is one certification profile; the docstrings name the suite's own test modules.
+A test names the modules of the OpenID Foundation's suite that it is equivalent to:
+``@pytest.mark.modules("oidcc-server")``.
+``plans.py`` lists the modules of each plan.
 """
 
 from typing import Any
@@ -12,6 +14,7 @@ from identity.services.commands.users import ChangeAddress, ChangeProfile
 from identity.testing.browser import Browser, set_password
 from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
 from identity.testing.world import World
+from tests.certification.plans import RESPONSE_TYPES
 
 #: Standard claims of each scope (OpenID Connect Core §5.4) that the user has.
 CLAIMS = {
@@ -46,8 +49,10 @@ class Suite:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.first = RelyingParty.register(world, authentication_method="client_secret_basic")
-        self.second = RelyingParty.register(world, authentication_method="client_secret_post")
+        self.first = RelyingParty.register(world, response_types=RESPONSE_TYPES)
+        self.second = RelyingParty.register(
+            world, authentication_method="client_secret_post", response_types=RESPONSE_TYPES
+        )
         self.person = make_user_with_all_claims(world)
         self.login_name = set_password(world, self.person)
         self.browser = Browser(world)

@@ -11,7 +11,10 @@ from identity.testing.fixtures import WorldCache
 from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
 
-pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
+pytestmark = [
+    pytest.mark.storages("sqlite"),  # the suite is independent of the storage
+    pytest.mark.modules("oidcc-discovery-endpoint-verification"),
+]
 
 
 @pytest.fixture(params=["one host", "three hosts"])
@@ -27,7 +30,6 @@ def document(provider: World) -> dict[str, Any]:
 
 
 def test_discovery_document_is_json(provider: World) -> None:
-    """oidcc-discovery-endpoint-verification."""
     answer = provider.client.get(provider.issuer + DISCOVERY_PATH)
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
@@ -101,7 +103,7 @@ def test_metadata_has_no_empty_member(document: dict[str, Any]) -> None:
 
 
 def test_key_set_is_valid(provider: World, document: dict[str, Any]) -> None:
-    """oidcc-discovery-… jwks: RSA signing keys with unique kids and only public members."""
+    """RSA signing keys with unique kids and only public members."""
     answer = provider.client.get(document["jwks_uri"])
     assert answer.content_type in ("application/json", "application/jwk-set+json")
     keys = answer.json["keys"]
@@ -119,9 +121,10 @@ def test_authorization_server_metadata_is_not_found(provider: World) -> None:
     assert provider.client.get(f"{provider.issuer}/.well-known/oauth-authorization-server").status_int == 404
 
 
+@pytest.mark.modules("oidcc-server-rotate-keys")
 @pytest.mark.shows("4.8.2")
 def test_emergency_key_rotation_is_published(own_suite: Any) -> None:
-    """oidcc-server-rotate-keys: a new key with another kid is published before its first use."""
+    """A new key with another kid is published before its first use."""
     world = own_suite.world
     before = {item["kid"] for item in world.client.fetch_jwks().json["keys"]}
     world.operator_services.signing_keys.rotate()

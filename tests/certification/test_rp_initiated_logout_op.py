@@ -34,14 +34,14 @@ def sign_out(suite: Any, id_token: str | None, **parameters: str | None) -> Any:
     return suite.browser.open(suite.first.logout_url(id_token, **parameters), initiator=suite.first.origin)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-discovery-endpoint-verification")
 def test_discovery_lists_end_session_endpoint(suite: Any) -> None:
-    """oidcc-rp-initiated-logout-discovery-endpoint-verification."""
     assert suite.world.client.discovery["end_session_endpoint"].startswith("https://")
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout")
 @pytest.mark.shows("4.7.2")
 def test_sign_out_with_hint_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout."""
     sign_out(suite, signed_in.id_token, state="some-state")
     assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"
     assert not is_signed_in(suite)
@@ -59,35 +59,39 @@ def test_sign_out_by_post_redirects(suite: Any, signed_in: ReceivedTokens) -> No
     assert not is_signed_in(suite)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-no-state")
 def test_sign_out_without_state_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-no-state: no state is returned."""
+    """No state is returned."""
     sign_out(suite, signed_in.id_token)
     assert suite.browser.external_redirect == suite.first.post_logout_redirect_uri
     assert not is_signed_in(suite)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-no-post-logout-redirect-uri")
 def test_sign_out_without_redirect_uri_shows_page(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-no-post-logout-redirect-uri."""
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=None), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-no-params")
 def test_sign_out_without_parameters_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-no-params: the user must confirm and is not redirected."""
+    """The user must confirm and is not redirected."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-only-state")
 def test_sign_out_with_state_only_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-only-state: no redirect."""
+    """No redirect."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-no-id-token-hint")
 def test_sign_out_without_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-no-id-token-hint: the user must confirm, and an unassigned URI is not redirected to."""
+    """The user must confirm, and an unassigned URI is not redirected to."""
     check_page(sign_out(suite, None, state="some-state"), 200, CONFIRMATION)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert suite.browser.external_redirect is None
@@ -102,8 +106,9 @@ def test_sign_out_with_client_id_needs_confirmation(suite: Any, signed_in: Recei
     assert not is_signed_in(suite)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-modified-id-token-hint")
 def test_modified_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-modified-id-token-hint: never back to the application."""
+    """Never back to the application."""
     head, body, signature = signed_in.id_token.split(".")
     turned = "A" if signature[10] != "A" else "B"
     for hint in (f"{head}.{body}.{signature[:10]}{turned}{signature[11:]}", f"{head}.{body}."):
@@ -111,21 +116,22 @@ def test_modified_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-bad-id-token-hint")
 def test_invalid_hint_needs_confirmation(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-bad-id-token-hint."""
     check_page(sign_out(suite, "bad", state="some-state"), 200, CONFIRMATION)
     assert is_signed_in(suite)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-bad-post-logout-redirect-uri")
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("uri", ["https://app.example/bye/no", "https://evil.example/bye", "https://app.example"])
 def test_unregistered_post_logout_uri_never_redirects(suite: Any, signed_in: ReceivedTokens, uri: str) -> None:
-    """oidcc-rp-initiated-logout-bad-post-logout-redirect-uri: an error, and no redirect."""
+    """An error, and no redirect."""
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 
 
+@pytest.mark.modules("oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri")
 def test_post_logout_uri_with_added_query_never_redirects(suite: Any, signed_in: ReceivedTokens) -> None:
-    """oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri."""
     uri = f"{suite.first.post_logout_redirect_uri}?extra=foobar"
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 

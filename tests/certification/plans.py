@@ -1,0 +1,193 @@
+"""Test plans of the OpenID Foundation's conformance suite for providers: the names of their modules, as published in
+its source (classes ``…TestPlan`` and annotations ``@PublishTestModule``).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+#: The response types of the service, in the order of their plans: Basic, Implicit, Hybrid.
+RESPONSE_TYPES = ("code", "id_token", "id_token token", "code id_token", "code token", "code id_token token")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Why a module ends otherwise than with PASSED."""
+
+    result: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CertificationPlan:
+    """A plan: its profile, its modules in order, and remarks by module. A module without a test has a remark.
+
+    ``variant`` are the choices of the suite that the tests correspond to.
+    """
+
+    name: str
+    profile: str
+    modules: tuple[str, ...]
+    remarks: Mapping[str, Remark] = field(default_factory=dict)
+    variant: Mapping[str, str] = field(
+        default_factory=lambda: {"server_metadata": "discovery", "client_registration": "static_client"}
+    )
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One way through the authorization endpoint that plans of OpenID Connect Core run their modules with."""
+
+    response_type: str
+    response_mode: str | None
+
+    def __str__(self) -> str:
+        return f"{self.response_type.replace(' ', '+')}-{self.response_mode or 'default'}"
+
+    @property
+    def values(self) -> frozenset[str]:
+        return frozenset(self.response_type.split())
+
+    @property
+    def parameters(self) -> dict[str, str | None]:
+        return {"response_type": self.response_type, "response_mode": self.response_mode}
+
+    @property
+    def plan(self) -> str:
+        """The name of its plan."""
+        family = "basic" if self.values == {"code"} else "hybrid" if "code" in self.values else "implicit"
+        return f"oidcc-{'formpost-' if self.response_mode else ''}{family}-certification-test-plan"
+
+
+FLOWS = tuple(Flow(response_type, mode) for response_type in RESPONSE_TYPES for mode in (None, "form_post"))
+
+
+def flows(accepts: Callable[[frozenset[str]], bool] = bool) -> Callable[[Test], Test]:
+    """Run a test in each flow whose response type has values that fit: quickly in the default response mode only."""
+    chosen = [flow for flow in FLOWS if accepts(flow.values)]
+    cases = pytest.mark.parametrize("flow", chosen, ids=str)
+    sample = pytest.mark.sampled(len(chosen) // 2)
+    return lambda test: sample(cases(test))
+
+
+_CORE = (
+    "oidcc-server",
+    "oidcc-response-type-missing",
+    "oidcc-idtoken-signature",
+    "oidcc-scope-profile",
+    "oidcc-scope-email",
+    "oidcc-scope-address",
+    "oidcc-scope-phone",
+    "oidcc-scope-all",
+    "oidcc-ensure-other-scope-order-succeeds",
+    "oidcc-display-page",
+    "oidcc-display-popup",
+    "oidcc-prompt-login",
+    "oidcc-prompt-none-not-logged-in",
+    "oidcc-prompt-none-logged-in",
+    "oidcc-max-age-1",
+    "oidcc-max-age-10000",
+    "oidcc-ensure-request-with-unknown-parameter-succeeds",
+    "oidcc-id-token-hint",
+    "oidcc-login-hint",
+    "oidcc-ui-locales",
+    "oidcc-claims-locales",
+    "oidcc-ensure-request-with-acr-values-succeeds",
+    "oidcc-ensure-registered-redirect-uri",
+    "oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported",
+    "oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported",
+    "oidcc-ensure-request-object-with-redirect-uri",
+    "oidcc-claims-essential",
+    "oidcc-userinfo-get",
+    "oidcc-userinfo-post-header",
+    "oidcc-userinfo-post-body",
+)
+_WITH_CODE = (
+    "oidcc-codereuse",
+    "oidcc-codereuse-30seconds",
+    "oidcc-server-client-secret-post",
+    "oidcc-refresh-token",
+    "oidcc-ensure-request-with-valid-pkce-succeeds",
+    "oidcc-ensure-request-without-nonce-succeeds-for-code-flow",
+)
+_NONCE = "oidcc-ensure-request-without-nonce-fails"
+_BASIC = (*_CORE, *_WITH_CODE, "oidcc-idtoken-unsigned", "oidcc-ensure-post-request-succeeds")
+_IMPLICIT = (*_CORE, _NONCE)
+_HYBRID = (*_CORE, *_WITH_CODE, _NONCE)
+
+_NO_UNSIGNED_REQUESTS = "the service refuses requests with unsigned parameters, as the module allows"
+_CORE_REMARKS = {
+    "oidcc-idtoken-unsigned": Remark("SKIPPED", "the service issues no unsigned ID tokens; the test shows that"),
+    "oidcc-ensure-request-object-with-redirect-uri": Remark("SKIPPED", _NO_UNSIGNED_REQUESTS),
+}
+
+
+def _core_plans() -> tuple[CertificationPlan, ...]:
+    return tuple(
+        CertificationPlan(
+            f"oidcc-{mode}{family}-certification-test-plan",
+            f"{title} OP" if not mode else f"Form Post OP, {title}",
+            modules,
+            {name: remark for name, remark in _CORE_REMARKS.items() if name in modules},
+        )
+        for mode in ("", "formpost-")
+        for family, title, modules in (
+            ("basic", "Basic", _BASIC),
+            ("implicit", "Implicit", _IMPLICIT),
+            ("hybrid", "Hybrid", _HYBRID),
+        )
+    )
+
+
+PLANS = (
+    CertificationPlan(
+        "oidcc-config-certification-test-plan", "Config OP", ("oidcc-discovery-endpoint-verification",), variant={}
+    ),
+    *_core_plans(),
+    CertificationPlan(
+        "oidcc-rp-initiated-logout-certification-test-plan",
+        "RP-Initiated Logout OP",
+        (
+            "oidcc-rp-initiated-logout-discovery-endpoint-verification",
+            "oidcc-rp-initiated-logout",
+            "oidcc-rp-initiated-logout-bad-post-logout-redirect-uri",
+            "oidcc-rp-initiated-logout-modified-id-token-hint",
+            "oidcc-rp-initiated-logout-no-id-token-hint",
+            "oidcc-rp-initiated-logout-no-params",
+            "oidcc-rp-initiated-logout-no-post-logout-redirect-uri",
+            "oidcc-rp-initiated-logout-no-state",
+            "oidcc-rp-initiated-logout-only-state",
+            "oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri",
+            "oidcc-rp-initiated-logout-bad-id-token-hint",
+        ),
+    ),
+    CertificationPlan(
+        "oidcc-backchannel-rp-initiated-logout-certification-test-plan",
+        "Back-Channel OP",
+        ("oidcc-backchannel-logout-discovery-endpoint-verification", "oidcc-backchannel-rp-initiated-logout"),
+    ),
+    CertificationPlan(
+        "oidcc-frontchannel-rp-initiated-logout-certification-test-plan",
+        "Front-Channel OP",
+        ("oidcc-frontchannel-logout-discovery-endpoint-verification", "oidcc-frontchannel-rp-initiated-logout"),
+    ),
+)
+
+#: Modules that tests here are equivalent to, though no plan of the list has them: they are in the Dynamic plan.
+OTHER_MODULES = frozenset(
+    {
+        "oidcc-redirect-uri-query-OK",
+        "oidcc-redirect-uri-query-mismatch",
+        "oidcc-redirect-uri-query-added",
+        "oidcc-server-rotate-keys",
+    }
+)
+
+
+def plans_with(module: str, flow: Flow | None) -> list[CertificationPlan]:
+    """The plans in which a test of this module in this flow counts."""
+    return [plan for plan in PLANS if module in plan.modules and (flow is None or flow.plan == plan.name)]

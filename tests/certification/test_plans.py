@@ -1,0 +1,42 @@
+"""Each module of the plans has an equivalent in this folder, or a remark that says why not."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+from tests.certification.plans import OTHER_MODULES, PLANS, CertificationPlan, Flow, plans_with
+
+
+def marked_modules() -> Iterator[tuple[str, Flow | None]]:
+    """Module names of the tests in this folder, each in each flow that its test runs in."""
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        file = import_module(f"{__package__}.{path.stem}")
+        shared: object = getattr(file, "pytestmark", [])
+        of_file = shared if isinstance(shared, list) else [shared]
+        for test in vars(file).values():
+            if isinstance(test, FunctionType) and test.__name__.startswith("test_"):
+                marks = [*of_file, *getattr(test, "pytestmark", [])]
+                flows = [flow for mark in marks if mark.args[:1] == ("flow",) for flow in mark.args[1]]
+                for mark in marks:
+                    if mark.name == "modules":
+                        yield from ((name, flow) for name in mark.args for flow in flows or [None])
+
+
+MARKED = list(marked_modules())
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_each_module_has_an_equivalent(plan: CertificationPlan) -> None:
+    covered = {name for name, flow in MARKED if plan in plans_with(name, flow)}
+    skipped = {name for name, remark in plan.remarks.items() if remark.result == "SKIPPED"}
+    assert set(plan.modules) - covered - skipped == set()
+    assert set(plan.remarks) <= set(plan.modules)
+    assert len(set(plan.modules)) == len(plan.modules)
+
+
+def test_tests_name_published_modules() -> None:
+    known = {module for plan in PLANS for module in plan.modules} | OTHER_MODULES
+    assert {name for name, _ in MARKED} <= known
