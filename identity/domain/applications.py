@@ -31,6 +31,15 @@ class ApplicationType(StrEnum):
     API = "api"
 
 
+class ApplicationOrigin(StrEnum):
+    """How an application came to be: a manager created it, it registered itself (RFC 7591), or it is known by the URL
+    of its metadata."""
+
+    MANAGER = "manager"
+    REGISTRATION = "registration"
+    METADATA_DOCUMENT = "metadata_document"
+
+
 class ConsentRule(StrEnum):
     """Which users are asked for consent."""
 
@@ -59,7 +68,11 @@ _METHODS_WITHOUT_SECRET = frozenset({"none", PRIVATE_KEY_JWT})
 @entity
 class Application:
     """An OIDC client. ``id`` is the client id and consists of letters and digits. With ``may_manage`` it can get tokens
-    for the management API on behalf of its users. ``branded`` says that it has a Branding."""
+    for the management API on behalf of its users. ``branded`` says that it has a Branding.
+
+    An application that no manager created is dynamic: it is stored in a project, but no organization vouches for it. It
+    always asks people for consent, acts only for them, and gets the scopes and audiences that are open to dynamic
+    clients."""
 
     id: str = read_only()
     project_id: str = read_only()
@@ -94,6 +107,7 @@ class Application:
     require_encoded_response: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     request_object_signing_alg: str = mutable(default="", validator=assertion_algorithm_error, types=_SIGN_IN_TYPES)
     required_sender_constraint: str | None = mutable(default=None)
+    origin: ApplicationOrigin = read_only(default=ApplicationOrigin.MANAGER)
     branded: bool = internal(default=False)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
@@ -106,6 +120,11 @@ class Application:
     def is_public(self) -> bool:
         """True if it cannot keep a secret and relies on PKCE."""
         return self.authentication_method == "none"
+
+    @property
+    def is_dynamic(self) -> bool:
+        """True if no manager created it."""
+        return self.origin is not ApplicationOrigin.MANAGER
 
     @property
     def has_logout_uri(self) -> bool:
@@ -153,9 +172,19 @@ class ApplicationClient:
         """True unless the application, its project or its organization is deactivated."""
         return self.application.active and self.project.active and self.organization.active
 
+    @property
+    def responsible_organization(self) -> Organization | None:
+        """The organization that vouches for the application; None for a dynamic one."""
+        return None if self.application.is_dynamic else self.organization
+
+    @property
+    def organization_name(self) -> str:
+        """The name of the organization that vouches for the application; empty for a dynamic one."""
+        return "" if self.responsible_organization is None else self.responsible_organization.name
+
     def is_in_audience(self, audience: tuple[str, ...]) -> bool:
-        """True if the audience contains the client's id or its project's id."""
-        return self.application.id in audience or self.project.id in audience
+        """True if the audience contains the client's id, or the id of its project unless it is dynamic."""
+        return self.application.id in audience or (not self.application.is_dynamic and self.project.id in audience)
 
 
 _LOOPBACK_URI = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?(?P<rest>[/?].*|)\Z")

@@ -43,7 +43,8 @@ def resource_uri_error(uri: str) -> str | None:
 class Project:
     """Owns applications and roles. ``assert_roles`` adds the user's project roles to userinfo and introspection
     unrequested; ``check_roles`` refuses users without a role in the project. ``resource_uris`` are the addresses of its
-    APIs, by which clients name the project (RFC 8707)."""
+    APIs, by which clients name the project (RFC 8707). ``open_to_dynamic_clients`` lets applications that no manager
+    created get tokens for them."""
 
     id: str = read_only()
     organization_id: str = read_only()
@@ -53,6 +54,7 @@ class Project:
     assert_roles: bool = mutable(default=False)
     check_roles: bool = mutable(default=False)
     resource_uris: tuple[str, ...] = mutable(default=(), item_validator=resource_uri_error)
+    open_to_dynamic_clients: bool = mutable(default=False)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
 

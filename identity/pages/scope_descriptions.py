@@ -69,8 +69,9 @@ class ScopeDescriptions:
         translator: Translator,
         namespaces: Collection[str],
     ) -> Mapping[str, object]:
-        """Variables of the template ``requested_access.html``: who requests access, and to what."""
-        is_own = services.projects.is_own_project
+        """Variables of the template ``requested_access.html``: who requests access, and to what. The organization is
+        empty for a dynamic client: none vouches for it."""
+        is_own, organization = services.projects.is_own_project, client.responsible_organization
         undescribed_scopes = [
             value
             for value in granted.values
@@ -78,8 +79,8 @@ class ScopeDescriptions:
         ]
         return {
             "scope": granted.scope_string,
-            "organization": client.organization.name,
-            "domain": _verified_domain(client.organization, services),
+            "organization": client.organization_name,
+            "domain": "" if organization is None else _verified_domain(organization, services),
             "received": ScopeDescriptions.describe(granted.values, client.project.name, translator, namespaces),
             "manages": any(is_own(item) for item in granted.audience),
             "projects": _other_project_names(client, granted, services),

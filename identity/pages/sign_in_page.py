@@ -103,9 +103,9 @@ class SignInPage(FormPage):
         return self.is_current_step()
 
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
-        """The application, in the organization of the scope or its own."""
+        """The application, in the organization of the scope or its own; a dynamic client has none."""
         client = self.sign_in.client
-        organization = None if client is None else client.organization
+        organization = None if client is None else client.responsible_organization
         return self.sign_in.required_organization or organization, None if client is None else client.application
 
     def organization_label(self, organization: Organization) -> str:
@@ -197,6 +197,10 @@ class SignInPage(FormPage):
         if client is not None:
             is_own_branding = self.branding_owner()[0] == client.organization
             application = self.page_branding.application or client.application.name
+            if client.application.is_dynamic:
+                return self.translator.gettext(
+                    "to continue to {application}", application=Markup("<strong>{}</strong>").format(application)
+                )
             return self.translator.gettext(
                 "to continue to {application} · {organization}",
                 application=Markup("<strong>{}</strong>").format(application),

@@ -37,6 +37,7 @@ class OfflineAccessScope(Scope):
     """Requests a refresh token; dropped for clients that cannot use one (OpenID Connect Core §11)."""
 
     names = (Scope.OFFLINE_ACCESS,)
+    open_to_dynamic_clients = True
 
     def matches(self, value: str) -> bool:
         """True for the name itself."""
@@ -58,4 +59,5 @@ class OidcScopesPlugin:
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:
         """The standard claims scopes."""
-        return [*(ClaimsScope(name, claims) for name, claims in CLAIMS.items()), OfflineAccessScope()]
+        claims_scopes = (ClaimsScope(name, claims, open_to_dynamic_clients=True) for name, claims in CLAIMS.items())
+        return [*claims_scopes, OfflineAccessScope()]

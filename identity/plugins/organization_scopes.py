@@ -27,6 +27,7 @@ class OrganizationMembersScope(Scope):
     """A pattern with one scope per organization. ``middle`` is between the namespace and the organization."""
 
     middle: str
+    open_to_dynamic_clients = True
 
     def matches(self, value: str) -> bool:
         """True for a scope of this form in any namespace."""

@@ -10,6 +10,8 @@ from identity.api.plugins import hookimpl
 class ProjectAudienceScope(Scope):
     """A pattern with one scope per project. It adds an audience, never a permission."""
 
+    open_to_dynamic_clients = True
+
     def matches(self, value: str) -> bool:
         """True for a scope of this form in any namespace."""
         return AudienceScope.PROJECT_ID_INFIX in value and value.endswith(AudienceScope.SUFFIX)

@@ -13,6 +13,8 @@ from identity.api.plugins import hookimpl
 class ProjectRolesScope(Scope):
     """A pattern with one scope for all roles, and one for each role. It discloses roles and grants none."""
 
+    open_to_dynamic_clients = True
+
     def matches(self, value: str) -> bool:
         """True for scopes of these forms in any namespace."""
         return value.endswith(RoleScope.ALL_SUFFIX) or RoleScope.ONE_INFIX in value

@@ -4,8 +4,9 @@ All grants and the authorization endpoint share them, so that none bypasses a po
 """
 
 from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
 from identity.provider.context import Context
-from identity.provider.errors import AccessDenied, OAuthError
+from identity.provider.errors import AccessDenied, OAuthError, UnauthorizedClient
 from identity.provider.grant_type import Authorization
 from identity.provider.role_claims import refuse_without_role
 from identity.provider.scope import GrantedScopes, require_member, resolve_scopes
@@ -19,7 +20,8 @@ def check_and_resolve_scopes(
     error: type[OAuthError] = AccessDenied,
 ) -> GrantedScopes:
     """The granted scopes, if the user may use the application and belongs to the required organization, if any. Raises
-    the error, or InvalidScope."""
+    the error, InvalidScope, or UnauthorizedClient for a dynamic client without a person."""
+    _refuse_dynamic_client_without_person(authorization)
     if authorization.subject is not None:
         require_member(authorization.subject, organization)
     refuse_without_role(authorization.subject, authorization.client, context, error=error)
@@ -29,3 +31,12 @@ def check_and_resolve_scopes(
     ):
         raise error("Someone who is signed in as another person cannot manage this service as that person.")
     return granted
+
+
+def _refuse_dynamic_client_without_person(authorization: Authorization) -> None:
+    """Raise UnauthorizedClient: without a person nobody can consent."""
+    client, subject = authorization.client, authorization.subject
+    if client is None or not client.application.is_dynamic:
+        return
+    if subject is None or not isinstance(subject.user, HumanUser):
+        raise UnauthorizedClient("an application that no manager created gets tokens only for people who consent")

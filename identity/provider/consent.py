@@ -1,6 +1,7 @@
 """Consent: what a user must agree to before an application gets it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from identity.crypto.secrets import new_id
@@ -49,9 +50,16 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
         offer = sign_in.consent_summary
     except OAuthError:
         return None
-    if Interaction.CONSENT not in sign_in.prompts and not offer.needs_consent:
+    if not requires_consent_page(sign_in) and not offer.needs_consent:
         return None
     return GrantedScopes(_find_disclosing_scopes(offer.authorization, offer.granted, context), offer.granted.audience)
+
+
+def requires_consent_page(sign_in: SignIn) -> bool:
+    """True if the page has to be displayed whatever the user consented to before: the application requests it, or it
+    is dynamic, and anyone may pretend to be it. False once it was displayed."""
+    is_dynamic = sign_in.client is not None and sign_in.client.application.is_dynamic
+    return (is_dynamic or Interaction.CONSENT in sign_in.prompts) and not sign_in.has_completed(Interaction.CONSENT)
 
 
 def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, context: Context) -> ConsentSummary:
@@ -72,7 +80,7 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
         nonce=authorization_request.nonce,
         methods=methods,
         acr=acr_claim(methods, requested_acr(sign_in)[0]) if impersonated is None else "",
-        claims=authorization_request.claims,
+        claims=_limit_claims(authorization_request.claims, authorization_request.client, context),
         impersonated=impersonated,
         confirmation=authorization_request.confirmation,
         resources=authorization_request.resources,
@@ -122,6 +130,18 @@ def authorization_from_sign_in(
     )
 
 
+def _limit_claims(claims: ClaimsRequest, client: ApplicationClient, context: Context) -> ClaimsRequest:
+    """The requested claims that the client may get: a dynamic one those of scopes that are open to it."""
+    if not client.application.is_dynamic:
+        return claims
+    known = context.protocol.scopes.dynamic_client_claims
+    return replace(
+        claims,
+        userinfo=tuple(name for name in claims.userinfo if name in known),
+        id_token=tuple(name for name in claims.id_token if name in known),
+    )
+
+
 def _find_disclosing_scopes(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
     """The granted scopes, and those that open the requested single claims."""
     claims = (*authorization.userinfo_claims, *authorization.id_token_claims)
@@ -130,7 +150,9 @@ def _find_disclosing_scopes(authorization: Authorization, granted: GrantedScopes
 
 def _has_to_agree(subject: Subject, client: ApplicationClient, granted: GrantedScopes, context: Context) -> bool:
     """True unless the application belongs to the user's organization or one that has accepted its project, or its
-    settings or the policy say otherwise. Managing on a user's behalf always needs consent."""
+    settings or the policy say otherwise. Managing on a user's behalf and dynamic clients always need consent."""
+    if client.application.is_dynamic:
+        return True
     projects, rule = context.services.projects, client.application.consent
     if any(projects.is_own_project(item) for item in granted.audience):
         return True

@@ -88,8 +88,9 @@ class SignIn:
 
     @property
     def effective_organization(self) -> Organization | None:
-        """The organization of the scope, else of the application; None on the service's own pages."""
-        return self.required_organization or (None if self.client is None else self.client.organization)
+        """The organization of the scope, else of the application; None on the service's own pages and for a dynamic
+        client."""
+        return self.required_organization or (None if self.client is None else self.client.responsible_organization)
 
     @property
     def login_name(self) -> LoginName | None:

@@ -134,7 +134,10 @@ _NOTHING = _Disclosure(frozenset())
 def _disclosure(
     requested: _RoleKeys, project: Project, client: ApplicationClient | None, storage: Storage, now: datetime
 ) -> _Disclosure:
-    """The requested roles that the application's organization may see: all if it owns the project."""
+    """The requested roles that the application's organization may see: all if it owns the project. A dynamic client
+    sees those of projects that are open to such clients."""
+    if client is not None and client.application.is_dynamic:
+        return _Disclosure(requested) if project.open_to_dynamic_clients else _NOTHING
     if client is None or client.organization.id == project.organization_id:
         return _Disclosure(requested)
     project_grant = storage.project_grants.find_for_organization(project.id, client.organization.id)

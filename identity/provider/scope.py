@@ -49,6 +49,8 @@ class Scope(ABC):
     names: tuple[str, ...] = ()
     #: The standard or custom claims that the scope opens, for discovery.
     claims: frozenset[str] = frozenset()
+    #: True if applications that no manager created get it, too.
+    open_to_dynamic_clients: bool = False
 
     @abstractmethod
     def matches(self, value: str) -> bool:
@@ -81,9 +83,12 @@ class Scope(ABC):
 class ClaimsScope(Scope):
     """A scope with a fixed name that opens claims about the user (OpenID Connect Core §5.4)."""
 
-    def __init__(self, name: str, claims: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, name: str, claims: frozenset[str] = frozenset(), *, open_to_dynamic_clients: bool = False
+    ) -> None:
         self.names = (name,)
         self.claims = claims
+        self.open_to_dynamic_clients = open_to_dynamic_clients
 
     def matches(self, value: str) -> bool:
         return value == self.names[0]
@@ -102,6 +107,9 @@ class Scopes:
         self._patterns = tuple(scope for scope in self.all if not scope.names)
         #: All claims that some scope opens.
         self.claims = frozenset(claim for scope in self.all for claim in scope.claims)
+        open_scopes = (scope for scope in self.all if scope.open_to_dynamic_clients)
+        #: Those that dynamic clients can request.
+        self.dynamic_client_claims = frozenset(claim for scope in open_scopes for claim in scope.claims)
 
     def find_scope(self, value: str) -> Scope | None:
         named = self._named.get(value)
@@ -155,15 +163,25 @@ def resolve_scopes(authorization: Authorization, context: Context) -> GrantedSco
     service's own project is in it only by a scope. It is limited to what the authorization allows, and requested
     targets narrow it to themselves.
 
+    Dynamic clients get the scopes that are open to them. Their project is in the audience only if
+    ``ProjectService.filter_audience`` allows it.
+
     Raises InvalidScope with the scope's name; InvalidTarget for a target that is not in the audience."""
     names: list[str] = []
     audience: dict[str, None] = {}
-    if authorization.client is not None:
-        audience[authorization.client.id] = None
-        if not context.services.projects.is_own_project(authorization.client.project.id):
-            audience[authorization.client.project.id] = None
+    client, projects = authorization.client, context.services.projects
+    is_dynamic = client is not None and client.application.is_dynamic
+    if client is not None:
+        audience[client.id] = None
+        if is_dynamic:
+            open_projects = projects.filter_audience(frozenset({client.project.id}), authorization.subject, client)
+            audience.update(dict.fromkeys(open_projects))
+        elif not projects.is_own_project(client.project.id):
+            audience[client.project.id] = None
     for value in authorization.requested_scopes:
         scope = context.protocol.scopes.find_scope(value)
+        if is_dynamic and scope is not None and not scope.open_to_dynamic_clients:
+            continue
         granted = None if scope is None else scope.grant(value, authorization, context)
         if granted is not None:
             names.append(granted.value)

@@ -11,6 +11,7 @@ from identity.domain.applications import (
     PRIVATE_KEY_JWT,
     Application,
     ApplicationClient,
+    ApplicationOrigin,
     ApplicationType,
     ClientSecret,
     ConsentRule,
@@ -83,21 +84,37 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return self._access.is_permitted(principal, INSTANCE_WRITE, Resource.INSTANCE)
 
     def register_with_secret(
-        self, project_id: str, command: RegisterApplication, *, principal: Principal
+        self,
+        project_id: str,
+        command: RegisterApplication,
+        *,
+        principal: Principal,
+        origin: ApplicationOrigin = ApplicationOrigin.MANAGER,
     ) -> tuple[Application, str | None]:
         """Register an application; returns it and its client secret, shown only once, or None for a client without one.
         Raises NotFound, Denied; Invalid for values that the service does not offer and for settings that contradict
         each other."""
-        application = self.register(project_id, command, principal=principal)
+        application = self.register(project_id, command, principal=principal, origin=origin)
         return application, self._new_secret(application)[1] if application.uses_client_secret else None
 
     def register(
-        self, project_id: str, command: RegisterApplication, *, principal: Principal, id: str | None = None
+        self,
+        project_id: str,
+        command: RegisterApplication,
+        *,
+        principal: Principal,
+        id: str | None = None,
+        origin: ApplicationOrigin = ApplicationOrigin.MANAGER,
     ) -> Application:
-        """The same without a secret, which can be added later; ``id`` is the former client id. Raises NotFound, Denied,
+        """The same without a secret, which can be added later; ``id`` is the former client id. With another ``origin``
+        the application is a dynamic client, which the instance's own project cannot have. Raises NotFound, Denied,
         Invalid."""
-        values = {**self.type_defaults(command.type), **self._decoded_values(command)}
+        values = {**self.type_defaults(command.type), **self._decoded_values(command), "origin": origin}
+        if origin is not ApplicationOrigin.MANAGER:
+            values["consent"] = ConsentRule.ALWAYS
         application = self._new_entity(Application, id=id or new_client_id(), project_id=project_id, **values)
+        if application.is_dynamic and self._projects.is_own_project(project_id):
+            raise Conflict(gettext_lazy("The instance's own project has only applications that managers create."))
         self._require_instance_permission(application, principal)
         application = self._check_consistency(application, command)
         self._signing_keys.require_active(None, application, _ALGORITHMS)
@@ -301,6 +318,15 @@ def _key_problems(application: Application) -> Iterator[tuple[str, str]]:
         yield "jwks", gettext_lazy("None of these keys can be used here. RSA keys need at least 2048 bits.")
 
 
+def _dynamic_client_problems(application: Application) -> Iterator[tuple[str, str]]:
+    if not application.is_dynamic:
+        return
+    if application.consent is not ConsentRule.ALWAYS:
+        yield "consent", gettext_lazy("No manager created this application, so everyone is asked for consent.")
+    if application.may_manage:
+        yield "may_manage", gettext_lazy("No manager created this application, so it cannot manage.")
+
+
 def _has_assertion_key(application: Application) -> bool:
     algorithms = {application.token_endpoint_auth_signing_alg or name for name in SignatureAlgorithm.names()}
     try:
@@ -311,6 +337,7 @@ def _has_assertion_key(application: Application) -> bool:
 
 def _problems(application: Application) -> Iterator[tuple[str, str]]:
     yield from _key_problems(application)
+    yield from _dynamic_client_problems(application)
     if application.type is ApplicationType.API:
         if application.response_types:
             yield "response_types", gettext_lazy("An API has no sign-in, so it has no response types.")

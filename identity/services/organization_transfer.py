@@ -358,6 +358,7 @@ class _Export:
             "applications": [
                 {**_members(application, RegisterApplication), **self._branding(application)}
                 for application in applications
+                if not application.is_dynamic
             ],
             "grants": iter(sorted(grants, key=lambda grant: str(grant["organization"]))),
             "user_grants": self._user_grants(project),

@@ -132,7 +132,7 @@ def _connection(connection: ConnectedApplication) -> dict[str, Any]:
     return {
         "client_id": connection.client.id,
         "name": connection.client.application.name,
-        "organization": connection.client.organization.name,
+        "organization": connection.client.organization_name,
         "scope": list(connection.scope),
         "offline": connection.offline,
         "since": to_json_value(connection.since),

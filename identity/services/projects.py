@@ -93,10 +93,20 @@ class ProjectService(DeactivatableEntityService[Project]):
 
         Both user and client need the right: a project has to be active, and owned by or granted to the organization
         of each. The service's own project is for service users acting for themselves and for applications that may
-        manage, which act with their users' manager roles."""
+        manage, which act with their users' manager roles.
+
+        A dynamic client acts only for a user and belongs to no organization. Instead, the project has to be open to
+        such clients, which the service's own never is."""
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
         own_ids = frozenset(item for item in project_ids if self.is_own_project(item))
         found = project_ids - own_ids
+        if client is not None and client.application.is_dynamic:
+            if subject is None or not found:
+                return frozenset()
+            with self._look() as storage:
+                stored = storage.projects.find_many(found)
+                found = frozenset(id_ for id_, project in stored.items() if project.open_to_dynamic_clients)
+                return storage.projects.list_audience(found, subject.organization.id, self._now, granted_by)
         organizations = {party.organization.id for party in (subject, client) if party is not None}
         for organization_id in organizations if found else ():
             with self._look() as storage:
@@ -108,11 +118,11 @@ class ProjectService(DeactivatableEntityService[Project]):
     def find_resource(self, uri: str, subject: Subject | None, client: ApplicationClient | None) -> Project | None:
         """The project that a resource indicator names, among those that a token of the subject for the client may have
         in its audience (``filter_audience``): that of the client's organization first, or of the subject's without a
-        client. None if there is none, or if several are equally close."""
+        client or with a dynamic one. None if there is none, or if several are equally close."""
         with self._look() as storage:
             found = {project.id: project for project in storage.projects.list_by_resource_uri(uri)}
         allowed = self.filter_audience(frozenset(found), subject, client) if found else frozenset()
-        party = client or subject
+        party = subject if client is None or client.application.is_dynamic else client
         home = [found[id_] for id_ in allowed if party and found[id_].organization_id == party.organization.id]
         candidates = home or [found[id_] for id_ in allowed]
         return candidates[0] if len(candidates) == 1 else None

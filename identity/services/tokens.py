@@ -156,7 +156,7 @@ class TokenService(Service):
         """True if the live token is meant for the client. A project in the audience counts only if both the token's
         user and its application have a right to it."""
         audience, project_id = issued.token.audience, client.project.id
-        if client.id in audience or project_id not in audience:
+        if client.id in audience or project_id not in audience or client.application.is_dynamic:
             return client.id in audience
         # Other projects without a right are no longer in the audience; the application's own project needs a check.
         unasked = issued.client is not None and issued.client.project.id == project_id
@@ -208,9 +208,10 @@ class TokenService(Service):
     def _narrowed(self, issued: PresentedAccessToken) -> PresentedAccessToken:
         """The token without the projects that its audience has lost."""
         token, client = issued.token, issued.client
-        # Application, its project and the issuer need no check.
+        # Application, its project and the issuer need no check. A dynamic client does not belong to its project.
         certain = {self._settings.issuer_url, token.client_id}
-        if client is not None and not self._projects.is_own_project(client.project.id):
+        is_dynamic = client is not None and client.application.is_dynamic
+        if client is not None and not is_dynamic and not self._projects.is_own_project(client.project.id):
             certain.add(client.project.id)
         named = frozenset(token.audience) - certain
         # Resource URIs are beside their project. Ids have no colon.

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from identity.crypto.secrets import new_token, token_digest
 from identity.crypto.signature_keys import PrivateKey, PublicKey
-from identity.domain.applications import Application, ApplicationType, ConsentRule
+from identity.domain.applications import Application, ApplicationOrigin, ApplicationType, ConsentRule
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.authentication import Proof
 from identity.domain.managers import Manager
@@ -320,7 +320,13 @@ class World(AssembledService):
         application, _ = self.register_application(project_id, **(_WEB | public | members))
         return application.id
 
-    def register_application(self, project_id: str | None = None, **members: Any) -> tuple[Application, str | None]:
+    def register_application(
+        self,
+        project_id: str | None = None,
+        *,
+        origin: ApplicationOrigin = ApplicationOrigin.MANAGER,
+        **members: Any,
+    ) -> tuple[Application, str | None]:
         """A new application without consent, and its secret, by default in a new project."""
         project_id = project_id or self.make_project().id
         command = RegisterApplication.build(
@@ -328,7 +334,7 @@ class World(AssembledService):
         )
         with self.transaction_services() as services:
             application, secret = services.applications.register_with_secret(
-                project_id, command, principal=Principal.OPERATOR
+                project_id, command, principal=Principal.OPERATOR, origin=origin
             )
         if secret is not None:
             self.client.secrets.add(secret)

@@ -101,7 +101,7 @@ class ConfirmDevicePage(_DevicePage):
         return client if client is not None and client.is_active else None
 
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
-        return (None, None) if self.client is None else (self.client.organization, self.client.application)
+        return (None, None) if self.client is None else (self.client.responsible_organization, self.client.application)
 
     def template_variables(self) -> Mapping[str, object] | Response:
         request, client = self.device_request, self.client
@@ -111,7 +111,7 @@ class ConfirmDevicePage(_DevicePage):
             "application": self.page_branding.application or client.application.name,
             "login_name": self.account.subject.login_name,
             "account": self.account.subject.user.id,
-            "organization": client.organization.name,
+            "organization": client.organization_name,
             "user_code": format_user_code(request.user_code),
             "address": request.address,
             "requested_at": request.requested_at,

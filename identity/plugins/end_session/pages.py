@@ -33,7 +33,7 @@ class LogoutRequestPage(Page):
     def branding_owner(self) -> tuple[Organization | None, Application | None]:
         """The branding of the application that requests the logout."""
         client = self.logout_request.client
-        return (None, None) if client is None else (client.organization, client.application)
+        return (None, None) if client is None else (client.responsible_organization, client.application)
 
     def common_variables(self) -> Mapping[str, object]:
         client, uri = self.logout_request.client, self.logout_request.post_logout_redirect_uri

@@ -23,7 +23,7 @@ def sign_in_organization(sign_in: SignIn, services: Services) -> Organization | 
     named = _find_domain_organization(sign_in.login_name, services)
     if named is not None:
         return named
-    return None if sign_in.request is None else sign_in.request.client.organization
+    return None if sign_in.request is None else sign_in.request.client.responsible_organization
 
 
 def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamProvider, ...]:

@@ -19,7 +19,7 @@ from identity.provider.authorization_request import (
     resolve_client_and_redirect_target,
 )
 from identity.provider.authorization_request_source import LoadedRequest, load_request, require_forms
-from identity.provider.consent import build_consent_summary
+from identity.provider.consent import build_consent_summary, requires_consent_page
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import (
@@ -321,9 +321,7 @@ def _members(
         if account is sign_in.selected_account
         else build_consent_summary(sign_in, account, context)
     )
-    if offer.needs_consent or (
-        Interaction.CONSENT in sign_in.prompts and not sign_in.has_completed(Interaction.CONSENT)
-    ):
+    if offer.needs_consent or requires_consent_page(sign_in):
         # As with sign-in: without a page there is no consent.
         raise ConsentRequired("The user has to consent.")
     context.services.sessions.touch(account)

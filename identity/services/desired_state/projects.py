@@ -1,5 +1,6 @@
 """Projects in the desired state, with their roles and applications."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -133,7 +134,9 @@ def _ensure_applications(
     path, where, project = role_source.path, role_source.name, role_source.project
     build.require("application.write", role_source.users_organization)
     applications = build.services.applications
-    rows = partial(iterate_rows, partial(build.storage.applications.page, project.id))
+    # No manager created dynamic clients, and they choose their names: a document neither finds nor removes them.
+    stored = partial(iterate_rows, partial(build.storage.applications.page, project.id))
+    rows = partial(_without_dynamic_clients, stored)
     present = ExistingRows[Application](applications.kind_label, [] if build.create_all else rows())
     for number, spec in enumerate(described):
         application_path, name = f"{path}.applications[{number}]", f"{where} / {spec.name}"
@@ -155,6 +158,10 @@ def _ensure_applications(
     build.prune_entities(
         f"{path}.applications", applications, rows, lambda application: f"{where} / {application.name}"
     )
+
+
+def _without_dynamic_clients(stored: Callable[[], Iterable[Application]]) -> Iterator[Application]:
+    return (application for application in stored() if not application.is_dynamic)
 
 
 def _first_secret(build: Reconciler, name: str, application: Application) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from identity.domain.applications import Application, ApplicationType, ConsentRule
+from identity.domain.applications import Application, ApplicationOrigin, ApplicationType, ConsentRule
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
@@ -76,6 +76,11 @@ AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
 
 SENDER_CONSTRAINT_DESCRIPTIONS: Mapping[str, str] = {
     "dpop": _("It signs each request with a key of its own (DPoP)."),
+}
+
+ORIGIN_LABELS: Mapping[ApplicationOrigin, str] = {
+    ApplicationOrigin.REGISTRATION: _("Registered itself"),
+    ApplicationOrigin.METADATA_DOCUMENT: _("Known by its URL"),
 }
 
 REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {

@@ -23,6 +23,17 @@ PROJECT_FIELDS = labelled_fields(
             _("Resource URIs"),
             _("Addresses of the project's APIs, one per line. Clients name them to get tokens for these APIs alone."),
         ),
+        "open_to_dynamic_clients": FieldLabel(
+            _("Open to dynamic clients"),
+            _(
+                "Applications that registered themselves or are known by a URL can get tokens for the project's APIs,"
+                " with the consent of each person."
+            ),
+            value_labels={
+                True: _("On: applications that no manager created can get tokens for the project's APIs."),
+                False: _("Off: only applications that managers created get tokens for the project's APIs."),
+            },
+        ),
         "check_roles": FieldLabel(
             _("Role check"),
             _("Users without a role in the project cannot sign in to its applications."),

@@ -26,6 +26,7 @@ from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.fields.applications import (
     APPLICATION_FIELDS,
     APPLICATION_TYPE_OPTIONS,
+    ORIGIN_LABELS,
     REDIRECT_URI_EXAMPLES,
 )
 from identity.plugins.console.form_fields import FormField, change_field, form_fields, format_minutes, split_lines
@@ -68,7 +69,12 @@ def _rows(page: ConsolePage, applications: Sequence[Application]) -> Sequence[Ce
     counts = page.services.storage.applications.count_secrets([application.id for application in applications])
     return [
         (
-            page.components.named(application.name, APPLICATION.path_of(application), square=True),
+            page.components.named(
+                application.name,
+                APPLICATION.path_of(application),
+                sub=page.translate(ORIGIN_LABELS[application.origin]) if application.is_dynamic else "",
+                square=True,
+            ),
             page.translate(APPLICATION_TYPE_OPTIONS[application.type].label),
             ui.code(application.id),
             page.render_placeholder(_("None"))
@@ -157,7 +163,8 @@ def _has_sign_in(application: Application) -> bool:
 
 def _badges(page: DetailPage[Application], application: Application) -> Sequence[Badge]:
     development = [Badge(page.translator.gettext("Development"), "warning")] if application.development else []
-    return [*active_badge(page, application), *development]
+    dynamic = [Badge(page.translate(ORIGIN_LABELS[application.origin]), "warning")] if application.is_dynamic else []
+    return [*active_badge(page, application), *development, *dynamic]
 
 
 def _descriptions(page: DetailPage[Application], application: Application) -> Descriptions:

@@ -130,7 +130,7 @@ def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableS
         name, path = connection.client.application.name, f"{USER.path_of(user)}/connections/{connection.client.id}"
         rows.append(
             (
-                page.components.named(name, sub=connection.client.organization.name, square=True),
+                page.components.named(name, sub=connection.client.organization_name, square=True),
                 ui.when(connection.since),
                 ui.ago(connection.last_used_at),
                 page.row_buttons(path, name, remove=_("Disconnect …"), change=False) if may_end else "",

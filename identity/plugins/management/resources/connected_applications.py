@@ -35,7 +35,7 @@ class ConnectedApplicationRepresentation(Representation):
 
 def _represent(_call: OperationCall[Any], connected: ConnectedApplication) -> ConnectedApplicationRepresentation:
     client = connected.client
-    name, organization = client.application.name, client.organization.name
+    name, organization = client.application.name, client.organization_name
     return ConnectedApplicationRepresentation.from_value(
         connected,
         id=client.id,
