@@ -93,6 +93,19 @@ def test_sign_out_sends_a_logout_token(
     }
 
 
+def test_application_with_only_an_id_token_is_notified(
+    world: World, party: RelyingParty, person: HumanUser, receiver: LogoutReceiver
+) -> None:
+    browser = Browser(world)
+    browser.start_session(person)
+    tokens = party.sign_in_silently(browser, "id_token")
+    browser.open("/sign-out")
+    browser.submit()
+    deliver(world)
+    (text,) = receiver.tokens
+    assert verified(world, text)["sid"] == tokens.claims["sid"]
+
+
 Ending = Callable[[World, HumanUser], None]
 
 

@@ -327,7 +327,9 @@ def _members(
     context.services.sessions.touch(account)
     key = context.services.signing_keys.current_signing_key
     issued = mint_artifacts(offer, authorization_request, context, key=key)
-    if authorization_request.response_type.artifacts & {Artifact.CODE, Artifact.ACCESS_TOKEN}:
+    stored = authorization_request.response_type.artifacts & {Artifact.CODE, Artifact.ACCESS_TOKEN}
+    # Who got an ID token alone is found by the family, too, when the session ends.
+    if stored or authorization_request.client.application.has_logout_uri:
         context.services.tokens.store_family(issued.family, issued.code, is_last_write=issued.minted is None)
     if issued.minted is not None:
         store_tokens(issued.minted, context)
