@@ -14,7 +14,7 @@ BIN = $(VENV)/bin
 VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 
 .DEFAULT_GOAL = help
-.PHONY: run demo test test-all lint bench faults cluster docs pictures dist release clean help
+.PHONY: run demo test test-all certification lint bench faults cluster docs pictures dist release clean help
 
 # `noted` are the variables that `identity COMMAND -c development.ini` uses to find the service.
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
@@ -29,6 +29,9 @@ test: $(VENV)/.develops ## run the tests that find most mistakes, in a few minut
 
 test-all: $(VENV)/.develops ## run every case of all tests on every storage, and look for secrets in the logs
 	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways --every-storage --thorough --exhaustive --search-logs --durations 60 --durations-min 8 $(ARGS)
+
+certification: $(VENV)/.develops ## run the tests after the OpenID Foundation's plans, with a folder of results for each
+	$(BIN)/python -m tests.certification $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .

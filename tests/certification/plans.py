@@ -26,16 +26,25 @@ class Remark:
 class CertificationPlan:
     """A plan: its profile, its modules in order, and remarks by module. A module without a test has a remark.
 
-    ``variant`` are the choices of the suite that the tests correspond to.
+    ``variant`` are the choices of the suite that the tests correspond to. ``clients`` are the members of the suite's
+    configuration that describe a client, each with the members ``client``; ``application`` are settings of the service
+    for these. ``case`` distinguishes plans of one name.
     """
 
     name: str
     profile: str
     modules: tuple[str, ...]
     remarks: Mapping[str, Remark] = field(default_factory=dict)
-    variant: Mapping[str, str] = field(
-        default_factory=lambda: {"server_metadata": "discovery", "client_registration": "static_client"}
-    )
+    variant: Mapping[str, str] = field(default_factory=lambda: _STATIC_CLIENT)
+    clients: tuple[str, ...] = ("client", "client_secret_post", "client2")
+    client: Mapping[str, str] = field(default_factory=lambda: _SECRET)
+    application: Mapping[str, str] = field(default_factory=dict)
+    case: str = ""
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder, which is unique."""
+        return f"{self.name}-{self.case}" if self.case else self.name
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,8 @@ class Flow:
         return {"response_type": self.response_type, "response_mode": self.response_mode}
 
     @property
-    def plan(self) -> str:
-        """The name of its plan."""
+    def folder(self) -> str:
+        """The folder of its plan."""
         family = "basic" if self.values == {"code"} else "hybrid" if "code" in self.values else "implicit"
         return f"oidcc-{'formpost-' if self.response_mode else ''}{family}-certification-test-plan"
 
@@ -73,6 +82,9 @@ def flows(accepts: Callable[[frozenset[str]], bool] = bool) -> Callable[[Test], 
     sample = pytest.mark.sampled(len(chosen) // 2)
     return lambda test: sample(cases(test))
 
+
+_STATIC_CLIENT = {"server_metadata": "discovery", "client_registration": "static_client"}
+_SECRET = {"client_id": "CLIENT_ID", "client_secret": "SECRET"}
 
 _CORE = (
     "oidcc-server",
@@ -126,28 +138,33 @@ _CORE_REMARKS = {
 }
 
 
-def _core_plans() -> tuple[CertificationPlan, ...]:
-    return tuple(
-        CertificationPlan(
-            f"oidcc-{mode}{family}-certification-test-plan",
-            f"{title} OP" if not mode else f"Form Post OP, {title}",
-            modules,
-            {name: remark for name, remark in _CORE_REMARKS.items() if name in modules},
-        )
-        for mode in ("", "formpost-")
-        for family, title, modules in (
-            ("basic", "Basic", _BASIC),
-            ("implicit", "Implicit", _IMPLICIT),
-            ("hybrid", "Hybrid", _HYBRID),
-        )
+def _core_plan(mode: str, family: str, modules: tuple[str, ...]) -> CertificationPlan:
+    name = f"oidcc-{mode}{family}-certification-test-plan"
+    return CertificationPlan(
+        name,
+        f"Form Post OP, {family.title()}" if mode else f"{family.title()} OP",
+        modules,
+        {module: remark for module, remark in _CORE_REMARKS.items() if module in modules},
+        application={
+            "authentication_method": "`client_secret_basic`; `client_secret_post` for the client of that name",
+            "response_types": ", ".join(f"`{flow.response_type}`" for flow in FLOWS if flow.folder == name),
+        },
     )
 
 
 PLANS = (
     CertificationPlan(
-        "oidcc-config-certification-test-plan", "Config OP", ("oidcc-discovery-endpoint-verification",), variant={}
+        "oidcc-config-certification-test-plan",
+        "Config OP",
+        ("oidcc-discovery-endpoint-verification",),
+        variant={},
+        clients=(),
     ),
-    *_core_plans(),
+    *(
+        _core_plan(mode, family, modules)
+        for mode in ("", "formpost-")
+        for family, modules in (("basic", _BASIC), ("implicit", _IMPLICIT), ("hybrid", _HYBRID))
+    ),
     CertificationPlan(
         "oidcc-rp-initiated-logout-certification-test-plan",
         "RP-Initiated Logout OP",
@@ -169,11 +186,15 @@ PLANS = (
         "oidcc-backchannel-rp-initiated-logout-certification-test-plan",
         "Back-Channel OP",
         ("oidcc-backchannel-logout-discovery-endpoint-verification", "oidcc-backchannel-rp-initiated-logout"),
+        application={"backchannel_logout_uri": "for the suite, its address with `/test/a/identity/backchannel_logout`"},
     ),
     CertificationPlan(
         "oidcc-frontchannel-rp-initiated-logout-certification-test-plan",
         "Front-Channel OP",
         ("oidcc-frontchannel-logout-discovery-endpoint-verification", "oidcc-frontchannel-rp-initiated-logout"),
+        application={
+            "frontchannel_logout_uri": "for the suite, its address with `/test/a/identity/frontchannel_logout`"
+        },
     ),
 )
 
@@ -190,4 +211,4 @@ OTHER_MODULES = frozenset(
 
 def plans_with(module: str, flow: Flow | None) -> list[CertificationPlan]:
     """The plans in which a test of this module in this flow counts."""
-    return [plan for plan in PLANS if module in plan.modules and (flow is None or flow.plan == plan.name)]
+    return [plan for plan in PLANS if module in plan.modules and (flow is None or flow.folder == plan.folder)]
