@@ -378,6 +378,10 @@ class Settings:
         local = all(urlsplit(url).hostname in LOOPBACK_HOSTS for url in urls)
         return self.development and local and self.trusted_proxy in ("", NO_PROXY)
 
+    def is_trusted_proxy(self, peer: str) -> bool:
+        """True if the peer of a connection is the proxy whose headers count."""
+        return peer == self.trusted_proxy and peer not in ("", NO_PROXY)
+
     @property
     def reserved_domains(self) -> DomainNamespace:
         """Domains that the service assigns itself, and its own hosts, which no organization can claim."""

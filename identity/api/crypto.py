@@ -2,6 +2,7 @@
 
 from identity.crypto.base64url import decode as decode_base64url
 from identity.crypto.base64url import encode as encode_base64url
+from identity.crypto.certificates import ClientCertificate
 from identity.crypto.jwk_sets import JwkPublicKey, jwk_thumbprint
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.jwt import sign as sign_jwt
@@ -12,6 +13,7 @@ from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
 from identity.password_hashing import PasswordHasher
 
 __all__ = [
+    "ClientCertificate",
     "ForbiddenDestination",
     "InvalidKey",
     "InvalidTokenSignature",

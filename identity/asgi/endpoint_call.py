@@ -230,6 +230,7 @@ class EndpointCall:
             resumed_request_id=self._resumed_request_id,
             path=self._request_head.path,
             headers=headers,
+            is_from_proxy=self._identity.settings.is_trusted_proxy(self._request_head.peer_address),
         )
         return handler.handle(request, opened)
 

@@ -20,6 +20,17 @@ from identity.domain.validators import LOOPBACK_HOSTS, lifetime_problem
 MAX_LIVE_SECRETS = 2
 #: Client authentication with an assertion that the application signs (OpenID Connect Core §9).
 PRIVATE_KEY_JWT = "private_key_jwt"
+#: Client authentication with a certificate of an authority, or with one whose key is registered (RFC 8705 §2).
+TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH = "tls_client_auth", "self_signed_tls_client_auth"
+_MAX_CERTIFICATE_NAME_LENGTH = 500
+#: The fields that name the certificate of an application with TLS_CLIENT_AUTH: exactly one of them.
+CERTIFICATE_NAME_FIELDS = (
+    "tls_client_auth_subject_dn",
+    "tls_client_auth_san_dns",
+    "tls_client_auth_san_uri",
+    "tls_client_auth_san_ip",
+    "tls_client_auth_san_email",
+)
 
 
 class ApplicationType(StrEnum):
@@ -58,11 +69,18 @@ class ClientSecret:
     last_used_at: datetime | None = read_only(default=None)
 
 
+def certificate_name_error(name: str) -> str | None:
+    """What is wrong with a name in a certificate, as a sentence, or None; its syntax depends on the field."""
+    if len(name) > _MAX_CERTIFICATE_NAME_LENGTH or not name.isprintable():
+        return gettext_lazy("Use at most {length} characters.", length=_MAX_CERTIFICATE_NAME_LENGTH)
+    return None
+
+
 #: Users sign in to all types except APIs.
 _SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
 
 
-_METHODS_WITHOUT_SECRET = frozenset({"none", PRIVATE_KEY_JWT})
+_METHODS_WITHOUT_SECRET = frozenset({"none", PRIVATE_KEY_JWT, TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH})
 
 
 @entity
@@ -86,6 +104,11 @@ class Application:
     jwks: str = mutable(default="", validator=key_set_error)
     jwks_uri: str = mutable(default="", validator=key_set_url_error)
     token_endpoint_auth_signing_alg: str = mutable(default="", validator=assertion_algorithm_error)
+    tls_client_auth_subject_dn: str = mutable(default="", validator=certificate_name_error)
+    tls_client_auth_san_dns: str = mutable(default="", validator=certificate_name_error)
+    tls_client_auth_san_uri: str = mutable(default="", validator=certificate_name_error)
+    tls_client_auth_san_ip: str = mutable(default="", validator=certificate_name_error)
+    tls_client_auth_san_email: str = mutable(default="", validator=certificate_name_error)
     redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
     post_logout_redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES)
     backchannel_logout_uri: str = mutable(default="", types=_SIGN_IN_TYPES)
@@ -125,6 +148,11 @@ class Application:
     def is_dynamic(self) -> bool:
         """True if no manager created it."""
         return self.origin is not ApplicationOrigin.MANAGER
+
+    @property
+    def certificate_names(self) -> dict[str, str]:
+        """The names of its certificate, by field."""
+        return {field: name for field in CERTIFICATE_NAME_FIELDS if (name := getattr(self, field))}
 
     @property
     def has_logout_uri(self) -> bool:

@@ -16,7 +16,7 @@ from identity.http.endpoint_handler import (
     media_type,
     response_headers,
 )
-from identity.http.environ_keys import ENDPOINT_RESULT_KEY, passed_headers
+from identity.http.environ_keys import ENDPOINT_RESULT_KEY, PEER_KEY, passed_headers
 from identity.http.security_policy import ImpersonationDenied
 from identity.provider.context import Context
 from identity.provider.endpoint import EndpointHost
@@ -48,6 +48,7 @@ def build_protocol_request(request: Request, *, with_browser: bool = False) -> P
         resumed_request_id=request.matchdict.get("request") if with_browser else None,
         path=environ.get("PATH_INFO", ""),
         headers=passed_headers(environ),
+        is_from_proxy=request.registry.application.settings.is_trusted_proxy(environ.get(PEER_KEY, "")),
     )
 
 

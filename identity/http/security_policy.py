@@ -12,7 +12,7 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.tokens import PresentedAccessToken
 from identity.domain.users import Subject
 from identity.fair_semaphore import assign_organization
-from identity.http.environ_keys import passed_headers
+from identity.http.environ_keys import PEER_KEY, passed_headers
 from identity.http.route_contexts import RouteContext
 from identity.http.route_predicates import route_credential
 from identity.provider.bearer_token import parse_token_header
@@ -133,6 +133,7 @@ def _find_access_token(request: Request, scheme: str, text: str) -> PresentedAcc
         authorization=environ.get("HTTP_AUTHORIZATION"),
         path=environ.get("PATH_INFO", ""),
         headers=passed_headers(environ),
+        is_from_proxy=request.registry.application.settings.is_trusted_proxy(environ.get(PEER_KEY, "")),
     )
     context = request.request_services.create_context()
     proved = prove_sender(protocol_request, scheme, text, context)

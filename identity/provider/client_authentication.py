@@ -41,6 +41,9 @@ class ClientAuthenticationMethod(ABC):
     signing_algorithms: ClassVar[tuple[str, ...]] = ()
     #: False if a client only identifies itself: any other method in the request takes precedence.
     is_proof: ClassVar[bool] = True
+    #: True if its credential belongs to the connection: any credential in the request takes precedence, and the
+    #: registration of the client decides whether it counts.
+    is_of_connection: ClassVar[bool] = False
 
     @abstractmethod
     def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
@@ -174,8 +177,9 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     §2.3). Every failure is audited."""
     known = context.protocol.client_authentication_methods.values()
     presented = [method for method in known if method.is_used_in(request, parameters)]
-    # A client_id beside credentials is not a second method.
-    methods = [method for method in presented if method.is_proof] or presented
+    # A client_id or certificate beside credentials is not a second method.
+    explicit = [method for method in presented if method.is_proof and not method.is_of_connection]
+    methods = explicit or _find_registered_method(presented, parameters, context)
     foreign = [
         name
         for name in ClientAuthenticationMethod.CREDENTIAL_PARAMETERS
@@ -205,6 +209,17 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     audit = context.services.audit
     audit.actor = audit.actor.authenticated_as(kind, party.id, client_id=party.id)
     return party
+
+
+def _find_registered_method(
+    presented: list[ClientAuthenticationMethod], parameters: Parameters, context: Context
+) -> list[ClientAuthenticationMethod]:
+    """Of methods that only differ in how the client is registered, its own; else the first, which refuses it."""
+    if len(presented) < 2:
+        return presented
+    client = context.services.applications.find_client(parameters.get("client_id", ""))
+    name = None if client is None else client.application.authentication_method
+    return [method for method in presented if method.name == name] or presented[:1]
 
 
 def require_application(party: Client) -> ApplicationClient:

@@ -55,10 +55,14 @@ class ProtocolRequest:
     """An HTTP request as the protocol sees it; ``body`` is already limited in size. ``browser_state`` is empty at
     endpoints that are not on the login host; ``resumed_request_id`` is the id of a continued authorization request,
     from the path. ``path`` is that of the address. ``headers`` are further ones by lower-case name: at least those of
-    PASSED_HEADERS that were sent."""
+    PASSED_HEADERS that were sent. ``is_from_proxy`` says that ``identity.trusted_proxy`` itself has sent it: only then
+    does a header of CERTIFICATE_HEADERS mean anything."""
+
+    #: Headers in which a proxy may pass the client's certificate. No request has one of them twice.
+    CERTIFICATE_HEADERS: ClassVar[tuple[str, ...]] = ("client-cert", "x-client-cert", "x-ssl-client-cert")
 
     #: Headers that endpoints can read.
-    PASSED_HEADERS: ClassVar[tuple[str, ...]] = ("accept", "dpop")
+    PASSED_HEADERS: ClassVar[tuple[str, ...]] = ("accept", "dpop", *CERTIFICATE_HEADERS)
 
     method: str
     query: bytes
@@ -70,6 +74,7 @@ class ProtocolRequest:
     resumed_request_id: str | None = None
     path: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_from_proxy: bool = False
 
     def parse_parameters(self, *, may_be_empty: bool = False) -> Parameters:
         """Parameters of the query or form, including repeated ones, of a request whose errors are shown in the

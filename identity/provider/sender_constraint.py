@@ -20,7 +20,8 @@ BEARER = "Bearer"
 class SenderConstraint(ABC):
     """A way to prove a key with each request. ``method`` is its member of the claim ``cnf``. ``token_type`` is that of
     its tokens, and their scheme in the Authorization header; a constraint whose scheme is Bearer applies only to
-    clients that require it. ``parameter`` is the authorization request parameter that names a key, if any."""
+    clients that require it, and to what comes from bound tokens. ``parameter`` is the authorization request parameter
+    that names a key, if any."""
 
     name: ClassVar[str]
     method: ClassVar[str]
@@ -75,21 +76,31 @@ def bind_to_sender(
 ) -> Authorization:
     """The authorization, with its tokens bound to the key that the request proves. Raises InvalidGrant if the grant is
     bound to another key, InvalidRequest without the proof that the application requires."""
-    client = authorization.client
+    client, constraints = authorization.client, context.protocol.sender_constraints
     required = None if client is None else client.application.required_sender_constraint
-    if required is not None:
-        constraint = context.protocol.sender_constraints.get(required)
-        if constraint is None:
-            raise InvalidRequest(f"this application has to use {required}, which is not offered here")
-        if confirmation is None and constraint.token_type == BEARER and constraint.is_used_in(request):
-            confirmation = constraint.confirmation(constraint.verify(request, context))
-        if confirmation is None or confirmation.partition(":")[0] != constraint.method:
-            raise InvalidRequest(f"this application has to prove its key with {required}")
+    if required is not None and required not in constraints:
+        raise InvalidRequest(f"this application has to use {required}, which is not offered here")
+    if confirmation is None:
+        confirmation = _find_bearer_confirmation(authorization, request, required, context)
+    if required is not None and (confirmation or "").partition(":")[0] != constraints[required].method:
+        raise InvalidRequest(f"this application has to prove its key with {required}")
     if authorization.confirmation not in (None, confirmation):
         raise InvalidGrant("the grant is bound to another key than the request proves")
     if authorization.requires_confirmation and confirmation is None:
         raise InvalidRequest("prove a key: what comes from a bound token is bound too")
     return authorization if confirmation is None else replace(authorization, confirmation=confirmation)
+
+
+def _find_bearer_confirmation(
+    authorization: Authorization, request: ProtocolRequest, required: str | None, context: Context
+) -> str | None:
+    """The key that the request proves by a constraint with the scheme Bearer, if it applies. Raises OAuthError."""
+    bound_by = (authorization.confirmation or "").partition(":")[0]
+    for name, constraint in context.protocol.sender_constraints.items():
+        applies = name == required or constraint.method == bound_by or authorization.requires_confirmation
+        if constraint.token_type == BEARER and applies and constraint.is_used_in(request):
+            return constraint.confirmation(constraint.verify(request, context))
+    return None
 
 
 def prove_sender(request: ProtocolRequest, scheme: str, text: str, context: Context) -> str | None:

@@ -4,11 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from identity.crypto.certificates import is_certificate_name
 from identity.crypto.secrets import find_matching_digest, new_client_id, new_id, new_token, token_digest
 from identity.crypto.signature_keys import InvalidKey
 from identity.domain.applications import (
+    CERTIFICATE_NAME_FIELDS,
     MAX_LIVE_SECRETS,
     PRIVATE_KEY_JWT,
+    SELF_SIGNED_TLS_CLIENT_AUTH,
+    TLS_CLIENT_AUTH,
     Application,
     ApplicationClient,
     ApplicationOrigin,
@@ -41,6 +45,8 @@ _METHODS: Mapping[ApplicationType, str] = {
     ApplicationType.API: "client_secret_basic",
 }
 
+#: The methods for which the application has public keys.
+_KEY_METHODS = frozenset({PRIVATE_KEY_JWT, SELF_SIGNED_TLS_CLIENT_AUTH})
 _ALGORITHMS = ("id_token_signed_response_alg", "userinfo_signed_response_alg")
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 _LOGOUT_ADDRESSES = ("backchannel_logout_uri", "frontchannel_logout_uri")
@@ -159,9 +165,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
                 gettext_lazy("The application is public and has no secret. Choose another authentication method first.")
             )
         if not application.uses_client_secret:
-            raise Conflict(
-                gettext_lazy("The application signs with its key. Choose another authentication method first.")
-            )
+            raise Conflict(gettext_lazy("The application authenticates without a secret. Choose another method first."))
         if len(self._storage.applications.list_secrets(application_id, locked=True)) >= MAX_LIVE_SECRETS:
             raise Conflict(gettext_lazy("The application has two live secrets. Revoke the older one first."))
         return self._new_secret(application)
@@ -312,7 +316,7 @@ def _without_secrets(client: ApplicationClient) -> ApplicationClient:
 def _key_problems(application: Application) -> Iterator[tuple[str, str]]:
     if application.jwks and application.jwks_uri:
         yield "jwks_uri", gettext_lazy("Enter the keys or their address, not both.")
-    elif application.authentication_method == PRIVATE_KEY_JWT and not (application.jwks or application.jwks_uri):
+    elif application.authentication_method in _KEY_METHODS and not (application.jwks or application.jwks_uri):
         yield "jwks_uri", gettext_lazy("Enter the address of the application's public keys, or the keys.")
     if application.jwks and not _has_assertion_key(application):
         yield "jwks", gettext_lazy("None of these keys can be used here. RSA keys need at least 2048 bits.")
@@ -327,6 +331,17 @@ def _dynamic_client_problems(application: Application) -> Iterator[tuple[str, st
         yield "may_manage", gettext_lazy("No manager created this application, so it cannot manage.")
 
 
+def _certificate_problems(application: Application) -> Iterator[tuple[str, str]]:
+    """RFC 8705 §2.1.2."""
+    names = application.certificate_names
+    if len(names) > 1 or (application.authentication_method == TLS_CLIENT_AUTH and not names):
+        field = next(iter(names), CERTIFICATE_NAME_FIELDS[0])
+        yield field, gettext_lazy("Enter the subject of the certificate or one of its alternative names, and only one.")
+    for field, name in names.items():
+        if not is_certificate_name(field, name):
+            yield field, gettext_lazy("{name} cannot be in a certificate here.", name=name)
+
+
 def _has_assertion_key(application: Application) -> bool:
     algorithms = {application.token_endpoint_auth_signing_alg or name for name in SignatureAlgorithm.names()}
     try:
@@ -338,6 +353,7 @@ def _has_assertion_key(application: Application) -> bool:
 def _problems(application: Application) -> Iterator[tuple[str, str]]:
     yield from _key_problems(application)
     yield from _dynamic_client_problems(application)
+    yield from _certificate_problems(application)
     if application.type is ApplicationType.API:
         if application.response_types:
             yield "response_types", gettext_lazy("An API has no sign-in, so it has no response types.")

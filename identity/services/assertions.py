@@ -49,6 +49,17 @@ class AssertionService(Service):
             header, jwks=application.jwks, jwks_uri=application.jwks_uri, organization_id=organization_id
         )
 
+    def has_client_key(self, client: ApplicationClient, matches: Callable[[JwkPublicKey], bool]) -> bool:
+        """True if one of the application's keys matches; its URL is requested again if none does. Raises InvalidKey,
+        KeySetUnavailable."""
+        application = client.application
+        if application.jwks or not application.jwks_uri:
+            return bool(application.jwks) and any(map(matches, parse_stored_key_set(application.jwks)))
+        return any(
+            any(map(matches, self._keys_at(application.jwks_uri, KeySetForm.JWKS, client.organization.id, is_missing)))
+            for is_missing in (False, True)
+        )
+
     def find_issuer_key(
         self, header: Mapping[str, Any], credential: FederatedCredential, organization_id: str
     ) -> JwkPublicKey | None:

@@ -17,7 +17,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from identity.domain.applications import ApplicationType
 from identity.domain.permissions import Resource
 from identity.testing.assembled_service import THREE_HOST_SETTINGS, RsaKeyPool
 from identity.testing.clock import TickingClock
@@ -26,23 +28,26 @@ from identity.testing.world import World
 from tests.asgi_server import serving_in_worker
 from tests.external_programs import program
 from tests.http_server import loopback_socket, self_signed_certificate
+from tests.plugins.client_certificates import issue
 from tests.server_conformance.ambiguous_requests import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "how-to" / "operators" / "examples"
 WAIT = 30
-HOSTS = ("id.example.com", "api.example.com", "login.example.com")
+HOSTS = ("id.example.com", "api.example.com", "login.example.com", "mtls.example.com")
 
 
 @dataclass(frozen=True)
 class ProxyProcess:
-    """A proxy with its documented configuration, in which only ports and files are replaced.
+    """A proxy with its documented configuration, in which only ports and files are replaced. ``mtls_example`` adds the
+    host for client certificates.
 
     ``package`` is the Debian package. ``make_command`` starts the proxy in the foreground with the file in the
     folder.
     """
 
     example: str
+    mtls_example: str
     package: str
     replaced: tuple[tuple[str, str], ...]
     make_command: Callable[[str, Path], list[str]]
@@ -74,6 +79,7 @@ PROGRAMS = {
     for proxy_process in (
         ProxyProcess(
             "nginx.conf",
+            "nginx-mtls.conf",
             "nginx-light",
             (
                 ("listen 443 ssl;", "listen 127.0.0.1:{port} ssl;"),
@@ -86,22 +92,27 @@ PROGRAMS = {
         ),
         ProxyProcess(
             "haproxy.cfg",
+            "haproxy-mtls.cfg",
             "haproxy",
             (
                 ("bind :443 ", "bind 127.0.0.1:{port} "),
                 ("127.0.0.1:8080", "127.0.0.1:{service}"),
                 ("/etc/haproxy/identity.pem", "{certificate}"),
+                ("bind :8443 ", "bind 127.0.0.1:{mtls_port} "),
+                ("/etc/haproxy/clients.pem", "{certificate}"),
             ),
             lambda program, folder: [program, "-db", "-f", f"{folder}/file"],
         ),
         ProxyProcess(
             "Caddyfile",
+            "Caddyfile-mtls",
             "caddy",
             (
                 (
                     "id.example.com, api.example.com, login.example.com {{",
                     "id.example.com:{port}, api.example.com:{port}, login.example.com:{port} {{\n\tbind 127.0.0.1",
                 ),
+                ("mtls.example.com {{", "mtls.example.com:{port} {{\n\tbind 127.0.0.1"),
                 (":443 {{", ":{port} {{\n\tbind 127.0.0.1"),
                 ("127.0.0.1:8080", "127.0.0.1:{service}"),
                 ("/etc/ssl/identity.crt", "{certificate}"),
@@ -122,10 +133,19 @@ class Proxied:
     #: The paths and queries of the requests that reached the service.
     requests_seen: list[str]
     kind: ProxyProcess
+    #: Where the proxy asks for certificates.
+    mtls_port: int
+
+    def request_token(self, client_id: str, host: str, chain: Path | None = None, **headers: str) -> int:
+        """The status of a token request at this host with this certificate."""
+        with closing(self._connect(host, chain)) as connection:
+            form = urlencode({"grant_type": "client_credentials", "client_id": client_id})
+            kind = {"Content-Type": "application/x-www-form-urlencoded"}
+            connection.request("POST", "/oauth/v2/token", form, {"Host": host, **kind, **headers})
+            return connection.getresponse().status
 
     def ask(self, host: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> Any:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT, context=_trusting())
-        with closing(connection):
+        with closing(self._connect(host)) as connection:
             # A client that is refused early may see the connection close with the response still unread.
             with suppress(ConnectionError, ssl.SSLEOFError):
                 connection.request(method, path, body or None, {"Host": host, **headers})
@@ -133,11 +153,21 @@ class Proxied:
             answer.content = answer.read()  # type: ignore[attr-defined]
             return answer
 
+    def _connect(self, host: str, chain: Path | None = None) -> http.client.HTTPConnection:
+        """With server name indication, as Caddy requires if it asks for certificates at any host."""
+        context, port = _trusting(), self.mtls_port if host == "mtls.example.com" else self.port
+        if chain is not None:
+            context.load_cert_chain(chain)
+        connection = http.client.HTTPConnection("127.0.0.1")
+        plain = socket.create_connection(("127.0.0.1", port), timeout=WAIT)
+        connection.sock = context.wrap_socket(plain, server_hostname=host)
+        return connection
+
     def say(self, request: bytes) -> bytes:
         """All data that the proxy sends back."""
         received = b""
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
-        with _trusting().wrap_socket(plain, server_hostname="id.example.com") as connection, suppress(OSError):
+        with _trusting().wrap_socket(plain, server_hostname="api.example.com") as connection, suppress(OSError):
             connection.sendall(request)
             while piece := connection.recv(65536):
                 received += piece
@@ -174,27 +204,35 @@ def proxied(
     """The storage does not matter to a proxy."""
     kind = PROGRAMS[request.param]
     path = program(kind.name, kind.package, missing="a proxy is not installed", option="IDENTITY_PROXY_TESTS")
-    folder, bound, front = tmp_path_factory.mktemp(kind.name), loopback_socket(), loopback_socket()
-    port: int = front.getsockname()[1]
-    front.close()
+    folder, bound, *fronts = tmp_path_factory.mktemp(kind.name), *(loopback_socket() for _ in range(3))
+    port, mtls_port = (front.getsockname()[1] for front in fronts)
+    for front in fronts:
+        front.close()
+    proxy_settings = {
+        "identity.trusted_proxy": "127.0.0.1",
+        "identity.plugin.mutual_tls.certificate_header": "X-SSL-Client-Cert",
+    }
     world = World(
-        database_factory.new_database_settings("memory") | THREE_HOST_SETTINGS, clock=TickingClock(), key_pool=key_pool
+        database_factory.new_database_settings("memory") | THREE_HOST_SETTINGS | proxy_settings,
+        clock=TickingClock(),
+        key_pool=key_pool,
     )
     world.bootstrap()
     requests_seen: list[str] = []
     with serving_in_worker(world.app, bound, around=lambda app: _watched(app, requests_seen)):
-        process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
-        yield Proxied(world, port, requests_seen, kind)
+        process = _start(kind, path, folder, port=port, mtls_port=mtls_port, service=bound.getsockname()[1])
+        yield Proxied(world, port, requests_seen, kind, mtls_port if kind.name == "haproxy" else port)
         process.terminate()
         # HAProxy exits with the signal.
         assert process.wait(WAIT) in (0, -signal.SIGTERM), (folder / "output.log").read_text()
     world.close()
 
 
-def _start(kind: ProxyProcess, program: str, folder: Path, *, port: int, service: int) -> subprocess.Popen[bytes]:
-    text, certificate = (EXAMPLES / kind.example).read_text(), self_signed_certificate(folder, *HOSTS)
+def _start(kind: ProxyProcess, program: str, folder: Path, **ports: int) -> subprocess.Popen[bytes]:
+    text = "".join((EXAMPLES / name).read_text() for name in (kind.example, kind.mtls_example))
+    certificate = self_signed_certificate(folder, *HOSTS)
     for original, replacement in kind.replaced:
-        placeholders = {"port": port, "service": service, "certificate": certificate}
+        placeholders = {**ports, "certificate": certificate}
         assert text.count(original.format(**placeholders)), original
         text = text.replace(original.format(**placeholders), replacement.format(**placeholders))
     (folder / "file").write_text(kind.around(text, folder))
@@ -204,7 +242,7 @@ def _start(kind: ProxyProcess, program: str, folder: Path, *, port: int, service
     give_up_at = time.monotonic() + WAIT
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port)).close()
+            socket.create_connection(("127.0.0.1", ports["port"])).close()
         except OSError:
             assert process.poll() is None, (folder / "output.log").read_text()
             assert time.monotonic() < give_up_at
@@ -296,6 +334,31 @@ def test_client_address_comes_from_the_proxy(proxied: Proxied) -> None:
     with world.read_only_services() as services:
         newest = services.storage.audit.page().items[0]
     assert newest.actor.client_address == "127.0.0.1"
+
+
+@pytest.mark.thorough
+def test_proxy_passes_client_certificates(proxied: Proxied, tmp_path: Path) -> None:
+    """RFC 8705; only its own, whatever header the client sends."""
+    world, certificate = proxied.world, issue(proxied.world.clock())
+    chain, other = tmp_path / "client.pem", tmp_path / "other.pem"
+    for path, issued in ((chain, certificate), (other, issue(world.clock()))):
+        path.write_bytes(issued.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        path.write_text(path.read_text() + issued.pem)
+    application, _ = world.register_application(
+        type=ApplicationType.API,
+        authentication_method="self_signed_tls_client_auth",
+        grant_types=frozenset({"client_credentials"}),
+        jwks=json.dumps({"keys": [certificate.jwk]}),
+    )
+    assert proxied.request_token(application.id, "mtls.example.com", chain) == 200
+    forged = {"X-SSL-Client-Cert": certificate.base64}
+    assert proxied.request_token(application.id, "mtls.example.com", chain, **forged) == 200
+    for host in ("mtls.example.com", "api.example.com"):
+        for presented in (None, other):
+            for name in ("X-SSL-Client-Cert", "X_SSL_Client_Cert", "x-ssl-client-cert"):
+                status = proxied.request_token(application.id, host, presented, **{name: certificate.base64})
+                assert status in (400, 401), (host, presented, name)
+    assert proxied.request_token(application.id, "api.example.com", chain) == 401
 
 
 @pytest.mark.thorough

@@ -88,6 +88,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "jwks_uri": st.sampled_from(["", "https://a.example/jwks.json"]),
     "token_endpoint_auth_signing_alg": st.sampled_from(["", "ES256"]),
     "request_object_signing_alg": st.sampled_from(["", "PS256"]),
+    "tls_client_auth_subject_dn": st.sampled_from(["", "CN=app,O=Example"]),
     "authentication_method": st.sampled_from(["client_secret_basic", "client_secret_post", "none"]),
     "required_sender_constraint": st.sampled_from([None, "dpop"]),
     "factors": st.lists(st.sampled_from(["totp", "email_code", "recovery_codes", "passkeys"]), min_size=1, max_size=3),
@@ -120,6 +121,7 @@ def value_of(name: str, annotation: Any) -> st.SearchStrategy[Any] | None:
 OTHER_FIELDS = {
     *("id", "active", "address", "attributes", "user_name", "type", "key", "roles"),
     *("group_mappings", "attribute_mappings", "jwks"),
+    *(f"tls_client_auth_san_{name}" for name in ("dns", "uri", "ip", "email")),
 }
 
 

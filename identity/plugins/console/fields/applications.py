@@ -71,11 +71,14 @@ AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "client_secret_basic": _("Client id and secret in the Authorization header."),
     "client_secret_post": _("Client id and secret in the form."),
     "private_key_jwt": _("Signs with its own key; the service only knows the public key."),
+    "tls_client_auth": _("A certificate of an authority that the operators trust, with the name below (mutual TLS)."),
+    "self_signed_tls_client_auth": _("Any certificate whose public key is registered below (mutual TLS)."),
     "none": _("Public client: no secret. PKCE protects its codes."),
 }
 
 SENDER_CONSTRAINT_DESCRIPTIONS: Mapping[str, str] = {
     "dpop": _("It signs each request with a key of its own (DPoP)."),
+    "mutual_tls": _("It connects with the same certificate each time (mutual TLS)."),
 }
 
 ORIGIN_LABELS: Mapping[ApplicationOrigin, str] = {
@@ -90,6 +93,7 @@ REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
 }
 
 _ACCESS = _("Grants and authentication")
+_CERTIFICATE = _("Client certificate")
 _TOKENS = _("Tokens")
 _LOGOUT = _("Sign-out")
 _REQUESTS = _("Authorization requests and responses")
@@ -161,6 +165,15 @@ APPLICATION_FIELDS = labelled_fields(
             _("Accept only this algorithm, such as {example}. Empty for any.", example="ES256"),
             section=_ACCESS,
         ),
+        "tls_client_auth_subject_dn": FieldLabel(
+            _("Subject of its certificate"),
+            _("Such as {example}, in this order.", example="CN=app,O=Example,C=CH"),
+            section=_CERTIFICATE,
+        ),
+        "tls_client_auth_san_dns": FieldLabel(_("DNS name of its certificate"), section=_CERTIFICATE),
+        "tls_client_auth_san_uri": FieldLabel(_("URI of its certificate"), section=_CERTIFICATE),
+        "tls_client_auth_san_ip": FieldLabel(_("IP address of its certificate"), section=_CERTIFICATE),
+        "tls_client_auth_san_email": FieldLabel(_("Email address of its certificate"), section=_CERTIFICATE),
         "access_token_type": replace(ACCESS_TOKEN_TYPE_LABEL, section=_TOKENS),
         "redirect_uris": FieldLabel(_("Redirect URIs")),
         "post_logout_redirect_uris": FieldLabel(
