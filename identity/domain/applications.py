@@ -183,13 +183,14 @@ class Application:
 @dataclass(frozen=True, slots=True)
 class ApplicationClient:
     """An application with everything that decides whether it may act: secrets, project, organization. ``secret_id``
-    names the secret with which it authenticated."""
+    names the secret with which it authenticated, ``federated_credential_id`` the federated credential."""
 
     application: Application
     secrets: tuple[ClientSecret, ...]
     project: Project
     organization: Organization
     secret_id: str | None = None
+    federated_credential_id: str | None = None
 
     @property
     def id(self) -> str:

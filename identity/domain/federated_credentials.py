@@ -1,4 +1,4 @@
-"""Federated credentials: what an outside issuer must say in its tokens for a service user to get one here."""
+"""Federated credentials: what an outside issuer must say in its tokens for them to stand for a program here."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from identity.domain.key_sets import key_set_error, key_set_url_error
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error, is_printable
 
-#: For each service user.
+#: For each service user or application.
 MAX_FEDERATED_CREDENTIALS = 20
 MAX_CONDITIONS = 10
 
@@ -74,13 +74,14 @@ def split_condition(text: str) -> tuple[str, str]:
 
 @entity
 class FederatedCredential:
-    """A service user gets tokens for tokens of this issuer that meet all conditions. ``issuer`` is their ``iss``, or
-    for SPIFFE the trust domain of their ``sub``. ``jwks`` or ``jwks_uri`` has the keys, unless discovery names them.
+    """Tokens of this issuer that meet all conditions stand for a service user or authenticate an application: exactly
+    one of ``user_id`` and ``application_id`` is set. ``issuer`` is their ``iss``, or for SPIFFE the trust domain of
+    their ``sub``. ``jwks`` or ``jwks_uri`` has the keys, unless discovery names them.
 
-    One that ``instance_managed`` marks serves service users with a role at the instance."""
+    One that ``instance_managed`` marks serves service users with a role at the instance, and applications of the
+    instance."""
 
     id: str = read_only()
-    user_id: str = read_only()
     name: str = create_only(validator=display_name_error)
     issuer: str = create_only(validator=issuer_error)
     conditions: tuple[str, ...] = create_only(item_validator=condition_error)
@@ -90,6 +91,13 @@ class FederatedCredential:
     instance_managed: bool = create_only(default=False, permission="instance.write")
     created_at: datetime = versioned()
     last_used_at: datetime | None = read_only(default=None)
+    user_id: str | None = read_only(default=None)
+    application_id: str | None = read_only(default=None)
+
+    @property
+    def owner_id(self) -> str:
+        """The id of the service user or application."""
+        return self.user_id or self.application_id or ""
 
     @property
     def key_source(self) -> tuple[IssuerKind, str, str, str]:

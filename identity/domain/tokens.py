@@ -47,7 +47,8 @@ class AccessToken:
     """A stored access token, identified by the SHA-256 of its value.
 
     ``user_id`` is None if an application acts for itself; ``key_id``, ``secret_id`` or ``federated_credential_id``
-    names the credential of a service user, ``client_secret_id`` that of an application acting for itself.
+    names the credential of a service user, ``client_secret_id`` or again ``federated_credential_id`` that of an
+    application acting for itself.
     ``personal_access_token_id`` is set for personal access tokens. ``actors`` are the subjects that act for its
     subject, the current one first.
     ``confirmation`` names the key that the sender has to prove (``confirmation_claim``); None for a bearer token.

@@ -22,7 +22,7 @@ class ClientCredentialsGrant(GrantType):
     """No user signs in, so there is no openid scope, ID token or refresh token: the client can request a new token.
 
     An application's token has no user; a service user's token is about the service user, as with an assertion. Both
-    end with the secret that obtained them.
+    end with the secret or federated credential that obtained them.
     """
 
     grant_type = "client_credentials"
@@ -63,6 +63,7 @@ def _build_authorization(
         client_id=client_id,
         requested_scopes=requested,
         client_secret_id=None if client is None else client.secret_id,
+        federated_credential_id=None if client is None else client.federated_credential_id,
         authenticated_at=context.now,
         includes_id_token=False,
     )

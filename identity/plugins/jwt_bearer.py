@@ -9,7 +9,7 @@ A token request::
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache, partial
@@ -82,7 +82,7 @@ class JwtBearerGrant(GrantType):
         verifiers = context.protocol.assertion_verifiers.values()
         verifier = next((verifier for verifier in verifiers if verifier.accepts(token)), None)
         if verifier is not None:
-            return self._authorize_outside_assertion(token, verifier, requested, request, context)
+            return self._authorize_outside_assertion(token, verifier, request, context)
         key, subject, claims = self._verify_assertion(token, context)
         try:
             self._check_claims(claims, subject, context)
@@ -107,22 +107,18 @@ class JwtBearerGrant(GrantType):
         self,
         token: UnverifiedToken,
         verifier: AssertionVerifier,
-        requested: tuple[str, ...],
         request: TokenRequest,
         context: Context,
     ) -> Authorization:
         verified = verifier.verify(token, request, context)
-        service_users, credential = context.services.service_users, verified.credential
+        authorization, service_users = verified.authorization, context.services.service_users
+        if authorization is None:
+            raise ValueError("an assertion that is a grant allows something")
         use = service_users.new_assertion_record(verified.issuer, verified.single_use_id, verified.ends_at)
-        authorization = _build_authorization(
-            verified.subject,
-            requested,
-            context,
-            federated_credential_id=credential.id,
-            once=AssertionCredential(use, partial(service_users.record_refusal, verified.subject)),
-        )
-        service_users.touch_federated_credential(credential)
-        return authorization
+        once = AssertionCredential(use, partial(service_users.record_refusal, authorization.subject))
+        if verified.credential is not None:
+            context.services.federated_credentials.record_use(verified.credential)
+        return replace(authorization, single_use_credential=once)
 
     def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
         """A service user with any key. Raises InvalidScope."""
@@ -222,7 +218,6 @@ def _build_authorization(
     context: Context,
     *,
     key_id: str | None = None,
-    federated_credential_id: str | None = None,
     once: AssertionCredential | None = None,
 ) -> Authorization:
     requested = requested or (Scope.OPENID,)
@@ -234,7 +229,6 @@ def _build_authorization(
         requested_scopes=requested,
         authenticated_at=context.now,
         key_id=key_id,
-        federated_credential_id=federated_credential_id,
         single_use_credential=once,
     )
 

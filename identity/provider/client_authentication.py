@@ -3,6 +3,7 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from identity.domain.clients import Client, ServiceUserClient
 from identity.domain.hook_results import hook_type_error_text
 from identity.key_sets import KeySetUnavailable
 from identity.provider.assertion_claims import AssertionClaims
+from identity.provider.assertion_verifier import AssertionVerifier
 from identity.provider.context import Context
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
@@ -79,7 +81,11 @@ class ClientAuthenticationMethod(ABC):
         sender owns the key, and the message says what to fix. An assertion that got this far stays used,
         even if the request fails."""
         try:
-            client, claims = self._verify_assertion(parameters, context)
+            token = _parse_assertion(parameters)
+            verifier = _find_verifier(token, parameters, context)
+            if verifier is not None:
+                return self._authenticate_with_outside_assertion(token, verifier, parameters, context)
+            client, claims = self._verify_assertion(token, context)
         except (MalformedToken, InvalidTokenSignature, ClientAssertionRefused, KeySetUnavailable) as refusal:
             raise self.error(str(refusal)) from None
         checked = AssertionClaims(
@@ -94,12 +100,37 @@ class ClientAuthenticationMethod(ABC):
             checked.refuse("jti was used before; each assertion needs a new one", "jti was used before")
         return client
 
+    def _authenticate_with_outside_assertion(
+        self, token: UnverifiedToken, verifier: AssertionVerifier, parameters: Parameters, context: Context
+    ) -> ApplicationClient:
+        """The application that the request names, if a federated credential of it trusts the assertion. Raises
+        InvalidClient."""
+        client = self._find_named_client(token, parameters, context)
+        verified = verifier.verify_client(token, client, context)
+        if client is None or verified.credential is None:
+            raise self.error("the assertion authenticates no application")
+        if not context.services.assertions.use_once(verified.issuer, verified.single_use_id, verified.ends_at):
+            description = "the assertion was used before; each request needs a new one"
+            raise InvalidClient(description, reason="the assertion was used before")
+        context.services.federated_credentials.record_use(verified.credential)
+        return replace(client, federated_credential_id=verified.credential.id)
+
+    def _find_named_client(
+        self, token: UnverifiedToken, parameters: Parameters, context: Context
+    ) -> ApplicationClient | None:
+        """The active application of ``client_id``, if it uses this method and the algorithm that it registered."""
+        client_id = parameters.require_value("client_id")
+        if len(client_id) > _MAX_CLIENT_ID_LENGTH:
+            return None
+        context.activity.name_client(client_id)
+        client = context.services.applications.find_client(client_id)
+        if client is None or not client.is_active or client.application.authentication_method != self.name:
+            return None
+        return client if client.application.token_endpoint_auth_signing_alg in ("", token.header["alg"]) else None
+
     def _verify_assertion(
-        self, parameters: Parameters, context: Context
+        self, token: UnverifiedToken, context: Context
     ) -> tuple[ApplicationClient, Mapping[str, Any]]:
-        if parameters.get_value("client_assertion_type") != ASSERTION_TYPE:
-            raise ClientAssertionRefused("client_assertion_type is not that of a JWT")
-        token = UnverifiedToken.parse(parameters.require_value("client_assertion"))
         client_id, algorithm = token.claims.get("iss"), token.header["alg"]
         if not isinstance(client_id, str) or not 0 < len(client_id) <= _MAX_CLIENT_ID_LENGTH:
             raise ClientAssertionRefused("iss is missing or too long")
@@ -152,6 +183,21 @@ class ClientAuthenticationMethod(ABC):
 
 class ClientAssertionRefused(Exception):
     """Why an assertion is refused before its signature is verified; for the audit trail only."""
+
+
+def _parse_assertion(parameters: Parameters) -> UnverifiedToken:
+    """Raises ClientAssertionRefused, MalformedToken."""
+    if parameters.get_value("client_assertion_type") != ASSERTION_TYPE:
+        raise ClientAssertionRefused("client_assertion_type is not that of a JWT")
+    return UnverifiedToken.parse(parameters.require_value("client_assertion"))
+
+
+def _find_verifier(token: UnverifiedToken, parameters: Parameters, context: Context) -> AssertionVerifier | None:
+    """Who verifies the assertion of an outside issuer; None for those of the application itself. The request names the
+    application, so an assertion never chooses whom it authenticates."""
+    if parameters.get_value("client_id") in (None, token.claims.get("iss")):
+        return None
+    return next((item for item in context.protocol.assertion_verifiers.values() if item.accepts(token)), None)
 
 
 def _assertion_audiences(context: Context) -> frozenset[str]:

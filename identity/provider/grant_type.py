@@ -81,7 +81,8 @@ class Authorization:
     ``authenticated_at`` is when the subject last authenticated, ``methods`` how (amr, RFC 8176), ``acr`` the class
     reached if one was requested, ``session_id`` the session. ``key_id``, ``secret_id`` or
     ``federated_credential_id`` ties the tokens to the credential of a service user, so that they end with it,
-    ``client_secret_id`` to that of an application, ``family_id`` to the sign-in they come from.
+    ``client_secret_id`` or again ``federated_credential_id`` to that of an application, ``family_id`` to the sign-in
+    they come from.
     ``single_use_credential`` is consumed when the tokens are stored.
 
     With ``includes_id_token`` False the response has no ID token, whatever was granted; ``nonce`` is for the ID

@@ -10,7 +10,6 @@ from identity.crypto.signature_keys import InvalidKey
 from identity.domain.applications import (
     CERTIFICATE_NAME_FIELDS,
     MAX_LIVE_SECRETS,
-    PRIVATE_KEY_JWT,
     SELF_SIGNED_TLS_CLIENT_AUTH,
     TLS_CLIENT_AUTH,
     Application,
@@ -45,8 +44,6 @@ _METHODS: Mapping[ApplicationType, str] = {
     ApplicationType.API: "client_secret_basic",
 }
 
-#: The methods for which the application has public keys.
-_KEY_METHODS = frozenset({PRIVATE_KEY_JWT, SELF_SIGNED_TLS_CLIENT_AUTH})
 _ALGORITHMS = ("id_token_signed_response_alg", "userinfo_signed_response_alg")
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 _LOGOUT_ADDRESSES = ("backchannel_logout_uri", "frontchannel_logout_uri")
@@ -83,7 +80,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     def can_change(self, owner: Project | Application, *, principal: Principal) -> bool:
         """True if the caller, who may change applications in general, may change the project's, or this one."""
-        return not self._is_of_instance(owner) or self.can_set_privileged_fields(principal)
+        return not self.is_instance_managed(owner) or self.can_set_privileged_fields(principal)
 
     def can_set_privileged_fields(self, principal: Principal) -> bool:
         """True if the caller may let applications manage on behalf of users, and skip consent."""
@@ -207,12 +204,12 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return values
 
     def _authorize(self, application: Application, principal: Principal) -> None:
-        if self._is_of_instance(application):
+        if self.is_instance_managed(application):
             self._require_instance_permission(application, principal)
 
     def _require_instance_permission(self, application: Application, principal: Principal) -> None:
         """Raise Denied if the application needs instance.write and the caller lacks it."""
-        beyond = self._is_of_instance(application) or application.consent is ConsentRule.NEVER
+        beyond = self.is_instance_managed(application) or application.consent is ConsentRule.NEVER
         if beyond and not self.can_set_privileged_fields(principal):
             raise Denied(
                 gettext_lazy(
@@ -222,7 +219,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
                 permission=INSTANCE_WRITE,
             )
 
-    def _is_of_instance(self, owner: Project | Application) -> bool:
+    def is_instance_managed(self, owner: Project | Application) -> bool:
+        """True for the instance's own project, its applications, and those that may manage on behalf of users."""
         if isinstance(owner, Project):
             return self._projects.is_own_project(owner.id)
         return owner.may_manage or self._projects.is_own_project(owner.project_id)
@@ -316,7 +314,9 @@ def _without_secrets(client: ApplicationClient) -> ApplicationClient:
 def _key_problems(application: Application) -> Iterator[tuple[str, str]]:
     if application.jwks and application.jwks_uri:
         yield "jwks_uri", gettext_lazy("Enter the keys or their address, not both.")
-    elif application.authentication_method in _KEY_METHODS and not (application.jwks or application.jwks_uri):
+    elif application.authentication_method == SELF_SIGNED_TLS_CLIENT_AUTH and not (
+        application.jwks or application.jwks_uri
+    ):
         yield "jwks_uri", gettext_lazy("Enter the address of the application's public keys, or the keys.")
     if application.jwks and not _has_assertion_key(application):
         yield "jwks", gettext_lazy("None of these keys can be used here. RSA keys need at least 2048 bits.")

@@ -34,6 +34,7 @@ from identity.services.domains import OrganizationDomainService
 from identity.services.effective_access import EffectiveAccessService
 from identity.services.ends_of_roles import EndOfRolesService
 from identity.services.factors import FactorService
+from identity.services.federated_credentials import FederatedCredentialService
 from identity.services.figures import FigureService
 from identity.services.form_tokens import FormTokenService
 from identity.services.group_mappings import GroupMappingService
@@ -465,6 +466,16 @@ class Services:
             self._process.capabilities,
             self._process.last_used_tracker,
             self.signing_keys,
+        )
+
+    @cached_property
+    def federated_credentials(self) -> FederatedCredentialService:
+        return FederatedCredentialService(
+            self._state,
+            self.access_control,
+            self.service_users,
+            self.applications,
+            self._process.last_used_tracker,
         )
 
     @cached_property

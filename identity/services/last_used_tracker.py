@@ -1,8 +1,10 @@
-"""When secrets and personal access tokens were last used: collected in memory, written periodically."""
+"""When secrets, personal access tokens and federated credentials were last used: collected in memory, written
+periodically."""
 
 from datetime import datetime
 from functools import partial
 
+from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.storage.backend import Storage
@@ -10,6 +12,7 @@ from identity.storage.backend import Storage
 _CLIENT_SECRET = "client_secret"  # noqa: S105 - a kind
 _SERVICE_USER_SECRET = "service_user_secret"  # noqa: S105
 _PERSONAL_ACCESS_TOKEN = "personal_access_token"  # noqa: S105
+_FEDERATED_CREDENTIAL = "federated_credential"
 
 
 class LastUsedTracker:
@@ -27,6 +30,9 @@ class LastUsedTracker:
 
     def record_personal_access_token(self, token_id: str, at: datetime) -> None:
         self._noted[_PERSONAL_ACCESS_TOKEN, token_id] = at
+
+    def record_federated_credential(self, credential_id: str, at: datetime) -> None:
+        self._noted[_FEDERATED_CREDENTIAL, credential_id] = at
 
     def drain(self) -> dict[tuple[str, str], datetime]:
         """Remove and return everything collected since the last call."""
@@ -52,6 +58,7 @@ def write_last_used(last_used: dict[tuple[str, str], datetime], storage: Storage
         (select_kind(_CLIENT_SECRET), storage.applications.update_secrets_last_used),
         (select_kind(_SERVICE_USER_SECRET), partial(storage.credentials.update_last_used, ServiceUserSecret)),
         (select_kind(_PERSONAL_ACCESS_TOKEN), partial(storage.credentials.update_last_used, PersonalAccessToken)),
+        (select_kind(_FEDERATED_CREDENTIAL), partial(storage.credentials.update_last_used, FederatedCredential)),
     ):
         if uses:
             touch(uses)

@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 
 from identity import password_hashing
 from identity.crypto.signature_keys import PublicKey
+from identity.domain.applications import Application
 from identity.domain.attributes import AttributeDefinition
 from identity.domain.errors import Denied
 from identity.domain.expirations import TimeLimited
@@ -336,15 +337,22 @@ class _Export:
     def _service_user(self, user: ServiceUser) -> dict[str, Any]:
         keys = iterate_rows(partial(self._storage.credentials.page, ServiceUserKey, user.id))
         live = sorted((key for key in keys if key.is_live(self._services.now)), key=lambda key: key.id)
-        federated = self._storage.credentials.list_federated_credentials(user.id)
         return {
             **_members(user, CreateServiceUser),
             "keys": [_key(key) for key in live],
-            "federated_credentials": [
-                {"id": credential.id, **_values(credential, AddFederatedCredential)}
-                for credential in sorted(federated, key=_by_name)
-            ],
+            **self._federated_credentials(user.id),
         }
+
+    def _application(self, application: Application) -> dict[str, Any]:
+        return {
+            **_members(application, RegisterApplication),
+            **self._branding(application),
+            **self._federated_credentials(application.id),
+        }
+
+    def _federated_credentials(self, owner_id: str) -> dict[str, Any]:
+        stored = sorted(self._storage.credentials.list_federated_credentials(owner_id), key=_by_name)
+        return {"federated_credentials": [{"id": item.id, **_values(item, AddFederatedCredential)} for item in stored]}
 
     def _project(self, project: Project) -> dict[str, Any]:
         applications = sorted(iterate_rows(partial(self._storage.applications.page, project.id)), key=_by_name)
@@ -355,11 +363,7 @@ class _Export:
         return {
             **_members(project, CreateProject),
             "roles": [_values(role, AddProjectRole) for role in self._storage.projects.list_roles(project.id)],
-            "applications": [
-                {**_members(application, RegisterApplication), **self._branding(application)}
-                for application in applications
-                if not application.is_dynamic
-            ],
+            "applications": [self._application(item) for item in applications if not item.is_dynamic],
             "grants": iter(sorted(grants, key=lambda grant: str(grant["organization"]))),
             "user_grants": self._user_grants(project),
             "managers": self._managers(project_resource(project).key),

@@ -1,25 +1,17 @@
 """Service users, their keys, secrets and personal access tokens."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from urllib.parse import urlsplit
 
-from identity.crypto.secrets import find_matching_digest, is_id, new_id, new_token, token_digest
+from identity.crypto.secrets import find_matching_digest, new_id, new_token, token_digest
 from identity.crypto.signature_keys import PrivateKey, PublicKey, parse_public_key
 from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.audiences import AudienceScope
 from identity.domain.clients import ServiceUserClient
 from identity.domain.errors import Conflict, Invalid
-from identity.domain.federated_credentials import (
-    MAX_FEDERATED_CREDENTIALS,
-    FederatedCredential,
-    IssuerKind,
-    conditions_error,
-)
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
-from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
@@ -30,7 +22,6 @@ from identity.domain.users import ServiceUser, Subject, TokenFormat
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import translate_storage_errors
 from identity.services.commands.service_users import (
-    AddFederatedCredential,
     AddPersonalAccessToken,
     AddServiceUserKey,
     ChangeServiceUser,
@@ -62,7 +53,6 @@ _CREDENTIAL_NAMES: Mapping[type, tuple[str, str]] = {
     ServiceUserKey: ("service_user_key", "key"),
     ServiceUserSecret: ("service_user_secret", "secret"),
     PersonalAccessToken: ("personal_access_token", "personal access token"),
-    FederatedCredential: ("federated_credential", "federated credential"),
 }
 _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
 
@@ -268,88 +258,6 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def remove_personal_access_token(self, user_id: str, token_id: str, *, principal: Principal) -> None:
         """Revoke a personal access token. Raises NotFound, Denied."""
         self._remove_credential(PersonalAccessToken, user_id, token_id, principal)
-
-    def page_federated_credentials(
-        self, user_id: str, request: PageRequest = FIRST_PAGE
-    ) -> ResultPage[FederatedCredential]:
-        """Newest first. Raises NotFound."""
-        return self._storage.credentials.page(FederatedCredential, self.get(user_id).id, request)
-
-    def get_federated_credential(self, user_id: str, credential_id: str) -> FederatedCredential:
-        """Raises NotFound."""
-        found = self._storage.credentials.find(FederatedCredential, credential_id, self.get(user_id).id)
-        return self._require_found(found, "federated credential", credential_id)
-
-    def add_federated_credential(
-        self, user_id: str, command: AddFederatedCredential, *, principal: Principal, id: str | None = None
-    ) -> FederatedCredential:
-        """Let the service user get tokens for tokens of an outside issuer: like adding a key that belongs to the
-        workloads that meet the conditions. Raises NotFound; Conflict if it has too many; Invalid for settings that
-        contradict each other, conditions that identify no workload, and an issuer in the service's own name space;
-        Denied if the service user holds manager roles beyond the principal's, and for ``instance_managed`` without
-        instance.write.
-        """
-        user = self._get_authorized(user_id, principal)
-        if command.instance_managed:
-            self._access.require(principal, INSTANCE_WRITE, Resource.INSTANCE)
-        credential = FederatedCredential(id=id or new_id(), user_id=user_id, created_at=self._now, **dict(command))
-        problems = dict(self._federation_problems(credential))
-        if problems:
-            raise Invalid(problems)
-        present = self._storage.credentials.list_federated_credentials(user_id, locked=True)
-        if len(present) >= MAX_FEDERATED_CREDENTIALS:
-            raise Conflict(
-                gettext_lazy(
-                    "A service user has at most {n} federated credentials. Remove one first.",
-                    n=MAX_FEDERATED_CREDENTIALS,
-                )
-            )
-        self._add_credential(user, credential)
-        return credential
-
-    def remove_federated_credential(self, user_id: str, credential_id: str, *, principal: Principal) -> None:
-        """Delete it; the tokens obtained with it stop working. Raises NotFound; Denied, also for one that the instance
-        manages without instance.write."""
-        if self.get_federated_credential(user_id, credential_id).instance_managed:
-            self._access.require(principal, INSTANCE_WRITE, Resource.INSTANCE)
-        self._remove_credential(FederatedCredential, user_id, credential_id, principal)
-
-    def find_federated_credentials(self, user_id: str) -> tuple[Subject, tuple[FederatedCredential, ...]] | None:
-        """The active service user with its federated credentials; None if there is none with any."""
-        if not is_id(user_id):
-            return None
-        with self._look() as storage:
-            found = storage.credentials.find_subject_with_federated_credentials(user_id)
-        return found if found is not None and found[0].is_active else None
-
-    def touch_federated_credential(self, credential: FederatedCredential) -> None:
-        """As ``touch_key``."""
-        if credential.last_used_at is None or self._now - credential.last_used_at >= _LAST_USED_STEP:
-            self._storage.credentials.update_last_used(FederatedCredential, {credential.id: self._now})
-
-    def is_own_issuer(self, issuer: str) -> bool:
-        """True if the issuer lies in the service's own name space: at one of its hosts."""
-        try:
-            host = urlsplit(issuer).hostname
-        except ValueError:
-            return False
-        urls = (self._settings.issuer_url, self._settings.base_url, self._settings.login_url)
-        return host in {urlsplit(url).hostname for url in urls}
-
-    def _federation_problems(self, credential: FederatedCredential) -> Iterator[tuple[str, str]]:
-        problem = conditions_error(credential.conditions)
-        if problem is not None:
-            yield "conditions", problem
-        is_trust_domain = credential.issuer.startswith("spiffe:")
-        if is_trust_domain is not (credential.kind is IssuerKind.SPIFFE):
-            yield "issuer", gettext_lazy("Only the kind SPIFFE has a trust domain, such as spiffe://example.org.")
-        elif self.is_own_issuer(credential.issuer):
-            yield "issuer", gettext_lazy("This is the service itself. Add a key instead.")
-        if credential.kind is IssuerKind.OIDC:
-            if credential.jwks or credential.jwks_uri:
-                yield "jwks_uri", gettext_lazy("Leave this empty: the issuer's discovery document names its keys.")
-        elif bool(credential.jwks) is bool(credential.jwks_uri):
-            yield "jwks_uri", gettext_lazy("Enter the keys or their address, not both.")
 
     def new_assertion_record(self, issuer: str, jti: str, until: datetime) -> Record:
         """The use of an assertion of this issuer: a user id, or an outside issuer's ``iss``."""

@@ -88,9 +88,8 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         services.domains.assert_domain(organization.id, asserted, principal=Principal.OPERATOR)
         web = RegisterApplication(name=project_name, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
         application, _ = services.applications.register_with_secret(project.id, web, principal=Principal.OPERATOR)
-        services.applications.register_with_secret(
-            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), principal=Principal.OPERATOR
-        )
+        reports = RegisterApplication(name="Reports", type=ApplicationType.API, authentication_method="private_key_jwt")
+        keyless = services.applications.register(project.id, reports, principal=Principal.OPERATOR)
         described = ChangeServiceUser(description="Deploys the shop each night.")
         services.service_users.change(robot.id, described, principal=Principal.OPERATOR)
         add_personal_access_token = AddPersonalAccessToken(
@@ -99,14 +98,14 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         token, _ = services.service_users.add_personal_access_token(
             robot.id, add_personal_access_token, principal=Principal.OPERATOR
         )
-        federated_credential = services.service_users.add_federated_credential(
-            robot.id,
-            AddFederatedCredential.build(
-                name=project_name,
-                issuer="https://token.actions.githubusercontent.com",
-                conditions=("sub = repo:acme/shop:ref:refs/heads/main", "repository_id = 74"),
-            ),
-            principal=Principal.OPERATOR,
+        trusted = AddFederatedCredential.build(
+            name=project_name,
+            issuer="https://token.actions.githubusercontent.com",
+            conditions=("sub = repo:acme/shop:ref:refs/heads/main", "repository_id = 74"),
+        )
+        federated_credential, application_credential = (
+            services.federated_credentials.add(owner_id, trusted, principal=Principal.OPERATOR)
+            for owner_id in (robot.id, keyless.id)
         )
         secret, _ = services.service_users.add_secret(robot.id, principal=Principal.OPERATOR)
         provider = CreateUpstreamProvider.build(
@@ -118,6 +117,8 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
             "asserted": asserted,
             "token": token.id,
             "federated_credential": federated_credential.id,
+            "keyless_application": keyless.id,
+            "application_federated_credential": application_credential.id,
             "secret": secret.id,
             "application_secret": services.applications.list_secrets(application.id)[0].id,
             "signing_key": services.signing_keys.list_key_states()[-1].key.id,

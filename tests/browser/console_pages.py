@@ -193,6 +193,21 @@ show_page(
     f"{SERVICE_USER}/federated-credentials/{{e.ids[federated_credential]}}/delete",
     names=True,
 )
+show_page(
+    "console-application-federated-credentials",
+    "/applications/{e.ids[keyless_application]}/federated-credentials",
+    main=True,
+    names=True,
+)
+show_page(
+    "console-application-federated-credential-new",
+    "/applications/{e.ids[keyless_application]}/federated-credentials/new",
+)
+show_page(
+    "console-application-federated-credential-remove",
+    "/applications/{e.ids[keyless_application]}/federated-credentials/{e.ids[application_federated_credential]}/delete",
+    names=True,
+)
 show_page("console-tokens", f"{SERVICE_USER}/personal-access-tokens", names=True)
 show_page("console-token-new", f"{SERVICE_USER}/personal-access-tokens/new")
 sent("console-token-added", f"{SERVICE_USER}/personal-access-tokens/new", name="Nightly backup", status=200)

@@ -228,8 +228,8 @@ def everything(services: Services) -> set[str]:
     personal, token = services.service_users.add_personal_access_token(robot.id, named, principal=Principal.OPERATOR)
     services.service_users.remove_personal_access_token(robot.id, personal.id, principal=Principal.OPERATOR)
     trust = AddFederatedCredential.build(name="CI", issuer="https://ci.example", conditions=("sub = a",))
-    credential = services.service_users.add_federated_credential(robot.id, trust, principal=Principal.OPERATOR)
-    services.service_users.remove_federated_credential(robot.id, credential.id, principal=Principal.OPERATOR)
+    credential = services.federated_credentials.add(robot.id, trust, principal=Principal.OPERATOR)
+    services.federated_credentials.remove(robot.id, credential.id, principal=Principal.OPERATOR)
     services.service_users.deactivate(robot.id, principal=Principal.OPERATOR)
     services.service_users.reactivate(robot.id, principal=Principal.OPERATOR)
     manager = services.managers.add(

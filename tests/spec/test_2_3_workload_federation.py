@@ -1,4 +1,4 @@
-"""Tokens of outside issuers as assertions of service users: GitHub Actions, GitLab, Kubernetes, SPIFFE and clouds."""
+"""Tokens of outside issuers as assertions of service users and applications: GitHub Actions, GitLab, Kubernetes, …"""
 
 import json
 from dataclasses import dataclass, field
@@ -9,11 +9,13 @@ from pydantic import ValidationError
 
 from identity.crypto.secrets import new_token
 from identity.crypto.signature_keys import PrivateKey
+from identity.domain.applications import ApplicationType
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.permissions import Resource
 from identity.key_sets import KeySetCache, KeySetClient
 from identity.outbound_http import OutboundResponse
 from identity.services.access_control import Principal
+from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.service_users import AddFederatedCredential
 from identity.testing.jwt_assertions import OMITTED, no_signature, sign_assertion
 from identity.testing.response_checks import check_oauth_error, check_token_response
@@ -21,6 +23,7 @@ from identity.testing.world import ServiceUserProgram, World
 
 GITHUB = "https://token.actions.githubusercontent.com"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 INVALID = "the assertion is not valid"
 MAIN = "repo:acme/app:ref:refs/heads/main"
 
@@ -73,7 +76,7 @@ def github(world: World) -> OutsideIssuer:
 def trust(robot: ServiceUserProgram, *conditions: str, **members: Any) -> Any:
     usual = {"name": "Deployment", "issuer": GITHUB, "conditions": conditions or (f"sub = {MAIN}",)}
     command = AddFederatedCredential.build(**{**usual, **members})
-    return robot.world.operator_services.service_users.add_federated_credential(robot.id, command)
+    return robot.world.operator_services.federated_credentials.add(robot.id, command)
 
 
 def ask(robot: ServiceUserProgram, assertion: str, **form: str) -> Any:
@@ -155,13 +158,14 @@ def test_token_of_published_shape_is_accepted_once(world: World, robot: ServiceU
     check_token_response(answer)
     assert world.client.fetch_userinfo(answer.json["access_token"]).json["sub"] == robot.id
     refused(ask(robot, token), "used before")
-    assert world.operator_services.service_users.get_federated_credential(robot.id, credential.id).last_used_at
+    world.identity.background_jobs.flush_last_used()
+    assert world.operator_services.federated_credentials.get(robot.id, credential.id).last_used_at
 
 
 def test_tokens_end_with_the_credential(world: World, robot: ServiceUserProgram, github: OutsideIssuer) -> None:
     credential = trust(robot)
     token = ask(robot, github.token()).json["access_token"]
-    world.operator_services.service_users.remove_federated_credential(robot.id, credential.id)
+    world.operator_services.federated_credentials.remove(robot.id, credential.id)
     assert world.client.fetch_userinfo(token).status_int == 401
     refused(ask(robot, github.token()), INVALID)
     events = {event.event for event in world.audit_events(object_id=credential.id)}
@@ -244,17 +248,17 @@ def test_only_the_instance_marks_credentials(world: World, robot: ServiceUserPro
     )
     with world.transaction_services() as services:
         principal = find_principal(services, owner)
-        users = services.service_users
+        credentials = services.federated_credentials
         with pytest.raises(Denied):
-            users.add_federated_credential(robot.id, command, principal=principal)
+            credentials.add(robot.id, command, principal=principal)
         with pytest.raises(Denied):
-            users.remove_federated_credential(robot.id, marked.id, principal=principal)
+            credentials.remove(robot.id, marked.id, principal=principal)
         unmarked = command.model_copy(update={"instance_managed": False})
-        added = users.add_federated_credential(robot.id, unmarked, principal=principal)
-        users.remove_federated_credential(robot.id, added.id, principal=principal)
+        added = credentials.add(robot.id, unmarked, principal=principal)
+        credentials.remove(robot.id, added.id, principal=principal)
     make_instance_manager(world, robot)
     with world.transaction_services() as services, pytest.raises(Denied):
-        services.service_users.add_federated_credential(robot.id, unmarked, principal=find_principal(services, owner))
+        services.federated_credentials.add(robot.id, unmarked, principal=find_principal(services, owner))
 
 
 @pytest.mark.parametrize(
@@ -292,3 +296,124 @@ def test_discovery_document_of_another_issuer_is_refused(robot: ServiceUserProgr
     trust(robot)
     github.documents[f"{GITHUB}/.well-known/openid-configuration"]["issuer"] = "https://evil.example"
     refused(ask(robot, github.token()), INVALID)
+
+
+@dataclass
+class FederatedApplication:
+    """An application that authenticates with tokens of an outside issuer."""
+
+    world: World
+    client_id: str
+
+    @classmethod
+    def register(cls, world: World, **members: Any) -> "FederatedApplication":
+        application, _ = world.register_application(
+            type=ApplicationType.API,
+            authentication_method="private_key_jwt",
+            grant_types=frozenset({"client_credentials"}),
+            **members,
+        )
+        return cls(world, application.id)
+
+    def trust(self, **members: Any) -> Any:
+        usual = {"name": "Cluster", "issuer": GITHUB, "conditions": (f"sub = {MAIN}",)}
+        command = AddFederatedCredential.build(**{**usual, **members})
+        return self.world.operator_services.federated_credentials.add(self.client_id, command)
+
+    def ask(self, assertion: str, endpoint: str = "token_endpoint", **form: str) -> Any:
+        usual = {"grant_type": "client_credentials"} if endpoint == "token_endpoint" else {"token": "unknown"}
+        usual |= {"client_id": self.client_id, "client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
+        parameters = {name: text for name, text in {**usual, **form}.items() if text}
+        return self.world.client.post(self.world.client.discovery[endpoint], parameters, {})
+
+
+@pytest.fixture
+def application(world: World) -> FederatedApplication:
+    return FederatedApplication.register(world)
+
+
+def test_application_authenticates_with_a_token_of_an_outside_issuer(
+    world: World, github: OutsideIssuer, application: FederatedApplication
+) -> None:
+    """At each endpoint, and once per token; what it got for itself ends with the federated credential."""
+    credential = application.trust()
+    assertion = github.token()
+    answer = application.ask(assertion)
+    check_token_response(answer)
+    check_oauth_error(application.ask(assertion), "invalid_client", status=401)
+    assert application.ask(github.token(jti=OMITTED), "introspection_endpoint").json == {"active": False}
+    token = answer.json["access_token"]
+    [event] = world.audit_events(event="federated_credential.added", object_id=credential.id)
+    assert event.detail["application_id"] == application.client_id
+    world.identity.background_jobs.flush_last_used()
+    credentials = world.operator_services.federated_credentials
+    assert credentials.get(application.client_id, credential.id).last_used_at
+    assert application.ask(github.token(), "introspection_endpoint", token=token).json["active"]
+    another = application.trust()
+    credentials.remove(application.client_id, credential.id)
+    answer = application.ask(github.token(), "introspection_endpoint", token=token)
+    assert answer.json == {"active": False}, "the token ended, while the application still authenticates"
+    credentials.remove(application.client_id, another.id)
+    check_oauth_error(application.ask(github.token()), "invalid_client", status=401)
+
+
+def test_outside_tokens_never_choose_their_application(
+    world: World, github: OutsideIssuer, application: FederatedApplication
+) -> None:
+    application.trust()
+    stranger = FederatedApplication.register(world)
+    with_secret = world.make_application(grant_types=frozenset({"client_credentials"}))
+    world.operator_services.federated_credentials.add(
+        with_secret.client_id,
+        AddFederatedCredential.build(name="x", issuer=GITHUB, conditions=(f"sub = {MAIN}",)),
+    )
+    ecdsa = FederatedApplication.register(world, token_endpoint_auth_signing_alg="ES256")
+    ecdsa.trust()
+    answers = [
+        application.ask(github.token(), client_id=""),
+        application.ask(github.token(), client_id=stranger.client_id),
+        application.ask(github.token(), client_id=with_secret.client_id),
+        application.ask(github.token(), client_id="nobody"),
+        application.ask(github.token(), client_id="x" * 300),
+        application.ask(github.token()[:-6] + "AAAAAA"),
+        application.ask(github.token(header={"typ": "at+jwt"})),
+        application.ask(github.token(header={"alg": "none"}, sign=no_signature)),
+        application.ask(github.token(iss=world.issuer)),
+        ecdsa.ask(github.token()),
+    ]
+    for answer in answers:
+        check_oauth_error(answer, "invalid_client", status=401)
+        assert answer.json["error_description"] == "client authentication failed"
+    for changed, problem in (
+        ({"aud": "https://github.com/acme"}, "aud must contain"),
+        ({"exp": OMITTED}, "exp must be"),
+        ({"sub": "repo:acme/app:ref:refs/heads/dev"}, "accepts the claim sub"),
+    ):
+        answer = application.ask(github.token(**changed))
+        check_oauth_error(answer, "invalid_client", status=401)
+        assert problem in answer.json["error_description"]
+    with world.transaction_services() as services:
+        services.applications.deactivate(application.client_id, principal=Principal.OPERATOR)
+    check_oauth_error(application.ask(github.token()), "invalid_client", status=401)
+
+
+def test_application_of_the_instance_needs_a_marked_credential(
+    world: World, github: OutsideIssuer, application: FederatedApplication
+) -> None:
+    """Its own project's and those that may manage; only instance managers change their credentials (security 14.4)."""
+    owner = world.make_service_user_program()
+    world.assign_manager_role(owner, "ORG_OWNER", resource=Resource.of_organization(owner.organization.id))
+    plain = application.trust()
+    with world.transaction_services() as services:
+        services.applications.change(
+            application.client_id, ChangeApplication.build(may_manage=True), principal=Principal.OPERATOR
+        )
+    answer = application.ask(github.token())
+    check_oauth_error(answer, "invalid_client", status=401)
+    assert "only instance managers" in answer.json["error_description"]
+    application.trust(instance_managed=True)
+    check_token_response(application.ask(github.token()))
+    with world.transaction_services() as services:
+        principal, credentials = find_principal(services, owner), services.federated_credentials
+        with pytest.raises(Denied):
+            credentials.remove(application.client_id, plain.id, principal=principal)

@@ -243,7 +243,6 @@ def test_failing_host_of_keys_is_asked_seldom_and_known_keys_last_an_hour(world:
 @pytest.mark.parametrize(
     ("members", "field"),
     [
-        ({}, "jwks_uri"),
         ({"jwks": "{}"}, "jwks"),
         ({"jwks": '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}'}, "jwks"),
         ({"jwks": '{"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}'}, "jwks"),

@@ -111,11 +111,15 @@ ROUTES = {
     "project_manager.write": "POST /projects/{project}/managers",
     "application.read": "GET /projects/{project}/applications; GET /applications/{application};"
     " GET /applications/{application}/secrets; GET /applications/{application}/secrets/{client_secret};"
+    " GET /applications/{application}/federated-credentials;"
+    " GET /applications/{application}/federated-credentials/{application_credential};"
     " GET /applications/{application}/branding; GET /applications/{application}/log",
     "application.write": "POST /projects/{project}/applications; PATCH /applications/{application};"
     " POST /applications/{application}/deactivate;"
     " POST /applications/{application}/revoke-access; POST /applications/{application}/reactivate;"
     " POST /applications/{application}/secrets; DELETE /applications/{application}/secrets/{client_secret};"
+    " POST /applications/{application}/federated-credentials;"
+    " DELETE /applications/{application}/federated-credentials/{application_credential};"
     " PATCH /applications/{application}/branding",
     "application.delete": "DELETE /applications/{application}",
     "project_grant.read": "GET /projects/{project}/grants; GET /organizations/{organization}/granted-projects;"

@@ -77,6 +77,9 @@ def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
         "add_federated_credential": {
             "name": "CI", "issuer": "https://ci.example", "conditions": ["sub = repo:acme/app:main"],
         },
+        "add_application_federated_credential": {
+            "name": "CI", "issuer": "https://ci.example", "conditions": ["sub = repo:acme/app:main"],
+        },
         "create_project": {"name": "Ocean"},
         "add_project_role": {"key": "writer", "display_name": "Writer"},
         "register_application": {"name": "Stock", "type": "api"},

@@ -396,13 +396,6 @@ personal_access_tokens = _create_table(
     value_lists=("scope",),
 )
 
-federated_credentials = _create_table(
-    "federated_credentials",
-    FederatedCredential,
-    _foreign_key_column("user_id", "users"),
-    Index(None, "user_id", "created_at", "id"),
-)
-
 applications = _create_table(
     "applications",
     Application,
@@ -410,6 +403,16 @@ applications = _create_table(
     _name_key_column(),
     _sorted_column("search_text"),
     Index(None, "project_id", "name_key", "id"),
+)
+
+federated_credentials = _create_table(
+    "federated_credentials",
+    FederatedCredential,
+    _foreign_key_column("user_id", "users", nullable=True),
+    _foreign_key_column("application_id", "applications", nullable=True),
+    Index(None, "user_id", "created_at", "id"),
+    Index(None, "application_id", "created_at", "id", **_partial_index("application_id IS NOT NULL")),
+    CheckConstraint("(user_id IS NULL) <> (application_id IS NULL)", name="owner"),
 )
 
 # The web origins of applications' redirect URIs, for ``is_registered_origin``.

@@ -100,12 +100,19 @@ class ProjectGrantSpec(TimeLimitedSpec):
     managers: tuple[ManagerSpec, ...] | None = None
 
 
+class FederatedCredentialSpec(AddFederatedCredential):
+    """A federated credential, matched by id, else by its content."""
+
+    id: EntityId | None = None
+
+
 class ApplicationSpec(RegisterApplication):
     """An application; documents never contain its secrets."""
 
     id: ClientId | None = None
     active: bool = True
     branding: ChangeBranding | None = None
+    federated_credentials: tuple[FederatedCredentialSpec, ...] | None = None
 
 
 class ProjectSpec(CreateProject):
@@ -132,12 +139,6 @@ class UserSpec(ChangeHumanUser):
 
 class ServiceUserKeySpec(UploadServiceUserKey):
     """The public half of a service user's key."""
-
-    id: EntityId | None = None
-
-
-class FederatedCredentialSpec(AddFederatedCredential):
-    """A federated credential, matched by id, else by its content."""
 
     id: EntityId | None = None
 

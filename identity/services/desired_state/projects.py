@@ -15,6 +15,7 @@ from identity.services.commands.desired_state import ApplicationSpec, ProjectGra
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
 from identity.services.desired_state.branding import ensure_branding
 from identity.services.desired_state.existing_rows import ExistingRows
+from identity.services.desired_state.federated_credentials import ensure_federated_credentials
 from identity.services.desired_state.reconciler import (
     ChangeAction,
     Reconciler,
@@ -153,6 +154,7 @@ def _ensure_applications(
         )
         if application is not None:
             ensure_branding(build, application_path, name, application, spec.branding)
+            ensure_federated_credentials(build, application_path, name, application.id, spec.federated_credentials)
             secret = _first_secret(build, name, application)
             build.applications.append(RegisteredCredentials(name, application.id, secret))
     build.prune_entities(

@@ -8,7 +8,6 @@ from typing import TypeVar
 from identity.crypto.signature_keys import parse_public_key
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.errors import Invalid, NotFound
-from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
@@ -17,19 +16,19 @@ from identity.services.attributes import ATTRIBUTES_MEMBER
 from identity.services.audit import to_json_value
 from identity.services.commands.desired_state import ServiceUserKeySpec, ServiceUserSpec, UserSpec
 from identity.services.commands.service_users import (
-    AddFederatedCredential,
     AddServiceUserKey,
     ChangeServiceUser,
     CreateServiceUser,
     UploadServiceUserKey,
 )
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
+from identity.services.desired_state.federated_credentials import ensure_federated_credentials
 from identity.services.desired_state.reconciler import ChangeAction, Reconciler, command_from_spec
 from identity.services.users import ImportedUser
 from identity.storage.paging import iterate_rows
 from identity.storage.stores.users import UserKind
 
-_KEY, _FEDERATED = "service user key", "federated credential"
+_KEY = "service user key"
 _AT_ONCE = 500
 
 UserT = TypeVar("UserT", HumanUser, ServiceUser)
@@ -120,7 +119,7 @@ def ensure_service_users(
         )
         if user is not None:
             _ensure_keys(build, user_path, name, user, spec)
-            _ensure_federated_credentials(build, user_path, name, user, spec)
+            ensure_federated_credentials(build, user_path, name, user.id, spec.federated_credentials)
     build.prune_entities(
         f"{path}.service_users",
         users,
@@ -172,42 +171,6 @@ def _ensure_key(build: Reconciler, path: str, name: str, user: ServiceUser, desc
             raise Invalid({"expires_at": gettext_lazy("Keys do not change: this one says {value}.", value=expires_at)})
     if build.mark_seen(path, _KEY, key.id):
         build.register_id(path, described, key.id)
-
-
-def _ensure_federated_credentials(
-    build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserSpec
-) -> None:
-    """They never change: one with other content is another one."""
-    if described.federated_credentials is None:
-        return
-    users, stored = build.services.service_users, build.storage.credentials
-    present = [] if build.create_all else list(stored.list_federated_credentials(user.id))
-    for number, spec in enumerate(described.federated_credentials):
-        credential_path = f"{path}.federated_credentials[{number}]"
-        with build.collect_problems(credential_path):
-            command = command_from_spec(spec, AddFederatedCredential)
-            credential = next((item for item in present if _is_described(item, spec.id, command)), None)
-            if credential is None:
-                credential = users.add_federated_credential(
-                    user.id, command, principal=build.principal, id=build.new_entity_id(spec)
-                )
-                build.record_change(ChangeAction.ADD, _FEDERATED, f"{credential.name} of {name}")
-            if build.mark_seen(credential_path, _FEDERATED, credential.id):
-                build.register_id(credential_path, spec, credential.id)
-    build.prune_rows(
-        f"{path}.federated_credentials",
-        _FEDERATED,
-        lambda: list(stored.list_federated_credentials(user.id)),
-        key=lambda credential: (credential.id,),
-        name=lambda credential: f"{credential.name} of {name}",
-        remove=lambda credential: users.remove_federated_credential(user.id, credential.id, principal=build.principal),
-        effects=lambda credential: build.services.deletion_impact(DeletionTarget.FEDERATED_CREDENTIAL, credential.id),
-    )
-
-
-def _is_described(credential: FederatedCredential, id: str | None, command: AddFederatedCredential) -> bool:
-    is_same = all(getattr(credential, name) == value for name, value in command)
-    return is_same and id in (None, credential.id)
 
 
 def _generate_key(build: Reconciler, name: str, user: ServiceUser, described: AddServiceUserKey) -> None:

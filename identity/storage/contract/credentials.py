@@ -141,6 +141,21 @@ class CredentialContract(ContractBase):
         with on.transaction() as storage:
             assert storage.credentials.list_federated_credentials(user.id, locked=True) == (older, newer)
 
+    def test_credentials_federated_of_an_application_are_deleted_with_their_tokens(self, on: StorageHarness) -> None:
+        older = make.federated_credential(on.application, created_at=NOW - DAY)
+        newer = make.federated_credential(on.application)
+        on.store(newer, older, make.federated_credential(on.service_user))
+        tokens = [
+            on.store_value(make.access_token(None, on.application, federated_credential_id=item.id))
+            for item in (older, newer)
+        ]
+        with on.transaction() as storage:
+            assert storage.credentials.list_federated_credentials(on.application.id, locked=True) == (older, newer)
+            storage.credentials.delete(FederatedCredential, on.application.id, older.id)
+        assert [on.find_stored(token) for token in tokens] == [None, tokens[1]]
+        on.write.applications.delete(on.application.id)
+        assert on.read.credentials.list_federated_credentials(on.application.id) == ()
+
     def test_credentials_find_holder_knows_service_users_with_a_secret_alone(self, on: StorageHarness) -> None:
         on.store(make.service_user_secret(on.human_user))
         found = [

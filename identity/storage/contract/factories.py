@@ -255,14 +255,16 @@ def service_user_secret(user: User | None = None, **overrides: Any) -> ServiceUs
     return build_value(ServiceUserSecret, overrides, **parent_ids(user_id=user))
 
 
-def federated_credential(user: User | None = None, **overrides: Any) -> FederatedCredential:
-    """A federated credential of the service user."""
+def federated_credential(owner: User | Application | None = None, **overrides: Any) -> FederatedCredential:
+    """A federated credential of the service user or application."""
     fields: dict[str, Any] = {
         "name": "Deployment",
         "issuer": "https://token.actions.githubusercontent.com",
         "conditions": ("sub = repo:acme/app:ref:refs/heads/main",),
     }
-    return build_value(FederatedCredential, overrides, **parent_ids(user_id=user), **fields)
+    reference = "application_id" if isinstance(owner, Application) else "user_id"
+    owner_id = make_id() if owner is None else owner.id
+    return build_value(FederatedCredential, overrides, **{reference: owner_id}, **fields)
 
 
 def personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:

@@ -280,7 +280,9 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     ServiceUserKey: _CREDENTIAL_ACCESS,
     ServiceUserSecret: _CREDENTIAL_ACCESS,
     PersonalAccessToken: _CREDENTIAL_ACCESS,
-    FederatedCredential: _CREDENTIAL_ACCESS,
+    FederatedCredential: StoreAccess(
+        "credentials", lambda storage, value: storage.credentials.find(type(value), value.id, value.owner_id)
+    ),
     Application: _access_by_id("applications"),
     AttributeDefinition: _access_by_id("attributes"),
     AttributeMapping: _access_by_id("attribute_mappings"),
@@ -322,5 +324,7 @@ def add(storage: Storage, value: Any) -> None:
 
 def remove(storage: Storage, value: Any) -> None:
     store = _STORE_ACCESS[type(value)].store
-    known_by = (type(value), value.user_id, value.id) if store == "credentials" else (value.id,)
+    known_by: tuple[Any, ...] = (value.id,)
+    if store == "credentials":
+        known_by = (type(value), getattr(value, "owner_id", "") or value.user_id, value.id)
     getattr(storage, store).delete(*known_by)

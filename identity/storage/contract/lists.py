@@ -218,6 +218,16 @@ LISTS = {
         lambda on, owner: [make.federated_credential(on.store_value(make.service_user(on.organization)))],
         has_state=False,
     ),
+    "federated credentials of an application": ListCase(
+        lambda on: on.application,
+        lambda storage, owner, request: storage.credentials.page(FederatedCredential, owner.id, request),
+        lambda on, owner, **fields: make.federated_credential(owner, **fields),
+        lambda on, owner: [
+            make.federated_credential(on.service_user),
+            make.federated_credential(on.store_value(make.application(on.project))),
+        ],
+        has_state=False,
+    ),
     "personal access tokens": ListCase(
         lambda on: on.service_user,
         lambda storage, owner, request: storage.credentials.page(PersonalAccessToken, owner.id, request),

@@ -49,6 +49,7 @@ COMPLETE_VALUES: dict[str, Callable[[StorageHarness], Any]] = {
         conditions=("sub = a", "repository_id = ü"),
         **other_values(FederatedCredential),
     ),
+    "federated credential of an application": lambda on: make.federated_credential(on.application),
     "personal access token": lambda on: make.personal_access_token(
         on.service_user,
         name="Nächtliche 株",
@@ -219,6 +220,7 @@ ORPHANS: tuple[Callable[[StorageHarness], Any], ...] = (
     lambda on: make.service_user_secret(),
     lambda on: make.personal_access_token(),
     lambda on: make.federated_credential(),
+    lambda on: make.federated_credential(make.application(on.project)),
     lambda on: make.session(),
     lambda on: make.pending_authorization(user_id=make_id()),
     lambda on: make.token_family(None, on.application),

@@ -23,20 +23,22 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
     def add(self, credential: Credential) -> None:
         self._rows(type(credential)).insert({credential.id: credential})
 
-    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:
+    def find(self, kind: type[CredentialT], id: str, owner_id: str) -> CredentialT | None:
         found: CredentialT | None = self._rows(kind).find(id)
-        return found if found is not None and found.user_id == user_id else None
+        return found if found is not None and _owner_id(found) == owner_id else None
 
-    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:
-        if self.find(kind, id, user_id) is None:
+    def delete(self, kind: type[CredentialT], owner_id: str, id: str) -> None:
+        if self.find(kind, id, owner_id) is None:
             raise RowNotFound(id)
         self._rows(kind).delete(id)
 
     def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:
         update_last_used(self._rows(kind), uses)
 
-    def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
-        return page_newest_first((row for row in self._rows(kind) if row.user_id == user_id), request)
+    def page(
+        self, kind: type[CredentialT], owner_id: str, request: PageRequest = FIRST_PAGE
+    ) -> ResultPage[CredentialT]:
+        return page_newest_first((row for row in self._rows(kind) if _owner_id(row) == owner_id), request)
 
     def list_expiring(
         self,
@@ -77,8 +79,8 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
         subject, credentials = self._find_service_user(user_id), self.list_federated_credentials(user_id)
         return (subject, credentials) if subject is not None and credentials else None
 
-    def list_federated_credentials(self, user_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
-        return sort_oldest_first(row for row in self._tables.federated_credentials if row.user_id == user_id)
+    def list_federated_credentials(self, owner_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
+        return sort_oldest_first(row for row in self._tables.federated_credentials if row.owner_id == owner_id)
 
     def _rows(self, kind: type) -> MemoryTable[str, Any]:
         tables: dict[type, MemoryTable[str, Any]] = {
@@ -88,6 +90,10 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
             FederatedCredential: self._tables.federated_credentials,
         }
         return tables[kind]
+
+
+def _owner_id(credential: Credential) -> str:
+    return credential.owner_id if isinstance(credential, FederatedCredential) else credential.user_id
 
 
 def _summarize_keys(keys: Sequence[ServiceUserKey], at: datetime) -> KeySummary:

@@ -250,8 +250,10 @@ class MemoryTables:
     service_user_keys: MemoryTable[str, ServiceUserKey] = _table(user_id="users")
     service_user_secrets: MemoryTable[str, ServiceUserSecret] = _table(user_id="users")
     personal_access_tokens: MemoryTable[str, PersonalAccessToken] = _table(user_id="users")
-    federated_credentials: MemoryTable[str, FederatedCredential] = _table(user_id="users")
     applications: MemoryTable[str, Application] = _table(project_id="projects")
+    federated_credentials: MemoryTable[str, FederatedCredential] = _table(
+        user_id="users", application_id="applications"
+    )
     client_secrets: MemoryTable[tuple[str, str], ClientSecret] = _table(
         goes_with={"applications": lambda key, _: key[0]}
     )

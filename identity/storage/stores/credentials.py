@@ -1,4 +1,5 @@
-"""Credentials of service users: keys, secrets, personal access tokens, federated credentials."""
+"""Credentials of service users: keys, secrets, personal access tokens, federated credentials; these also of
+applications."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
@@ -19,28 +20,31 @@ ExpiringCredentialT = TypeVar("ExpiringCredentialT", ServiceUserKey, PersonalAcc
 
 
 class CredentialStore(ABC):
-    """They are deleted with their service user, and access tokens obtained with one are deleted with it. ``kind`` is
-    the class of the credentials. The number per user is not limited here."""
+    """They are deleted with their service user or application, and access tokens obtained with one are deleted with
+    it. ``kind`` is the class of the credentials, ``owner_id`` the id of the service user or application: only the
+    former has hyphens. The number per owner is not limited here."""
 
     @abstractmethod
     def add(self, credential: Credential) -> None:
-        """Raises RowNotFound if there is no such user."""
+        """Raises RowNotFound if there is no such user or application."""
 
     @abstractmethod
-    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:
-        """The credential with this id, if it is this user's."""
+    def find(self, kind: type[CredentialT], id: str, owner_id: str) -> CredentialT | None:
+        """The credential with this id, if it belongs to this owner."""
 
     @abstractmethod
-    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:
-        """Delete a credential of the user and the access tokens obtained with it. Raises RowNotFound."""
+    def delete(self, kind: type[CredentialT], owner_id: str, id: str) -> None:
+        """Delete a credential of the owner and the access tokens obtained with it. Raises RowNotFound."""
 
     @abstractmethod
     def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:
         """Move ``last_used_at`` of those with these ids forward, never back; unknown ids are ignored."""
 
     @abstractmethod
-    def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
-        """The user's credentials, newest first."""
+    def page(
+        self, kind: type[CredentialT], owner_id: str, request: PageRequest = FIRST_PAGE
+    ) -> ResultPage[CredentialT]:
+        """The owner's credentials, newest first."""
 
     @abstractmethod
     def list_expiring(
@@ -74,8 +78,8 @@ class CredentialStore(ABC):
         """The same for federated credentials."""
 
     @abstractmethod
-    def list_federated_credentials(self, user_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
-        """The same as ``list_secrets`` for federated credentials."""
+    def list_federated_credentials(self, owner_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
+        """The same as ``list_secrets`` for federated credentials, also of an application."""
 
     @abstractmethod
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:

@@ -53,13 +53,17 @@ PAGES = {
     # An operation runs with the permissions of the manager, as in the API.
     ANY: ("", "/api", "/api/{operation}", "/instance", "/organizations", "/search"),
     "application.delete": below(APPLICATION, "delete"),
-    "application.read": (*below(APPLICATION, "- branding connect log secrets try-it"), *below(PROJECT, "applications")),
+    "application.read": (
+        *below(APPLICATION, "- branding connect federated-credentials log secrets try-it"),
+        *below(PROJECT, "applications"),
+    ),
     "application.write": (
         *below(
             APPLICATION,
             "branding/edit branding/logo branding/logo-dark connect/addresses deactivate edit reactivate revoke-access",
         ),
         *below(f"{APPLICATION}/secrets", "new {secret}/delete"),
+        *below(f"{APPLICATION}/federated-credentials", "new {application_credential}/delete"),
         *below(PROJECT, "applications/new"),
     ),
     "attribute.delete": ("/attributes/{attribute}/delete",),

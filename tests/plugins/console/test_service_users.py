@@ -204,7 +204,7 @@ def test_federated_credential_is_added_from_a_template_and_removed(
     page = owner.submit({"conditions": "sub = repo:acme/app:*\nrepository_id = 74"}, form="page-form")
     assert "Federated credential added." in page
     assert "repo:acme/app:*" in page
-    [credential] = world.operator_services.service_users.page_federated_credentials(robot.id).items
+    [credential] = world.operator_services.federated_credentials.page(robot.id).items
     assert credential.conditions == ("sub = repo:acme/app:*", "repository_id = 74")
     assert not credential.instance_managed
     owner.open(f"/console/service-users/{robot.id}/federated-credentials/{credential.id}/delete")

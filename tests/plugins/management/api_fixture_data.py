@@ -111,8 +111,13 @@ def make_fixture_data(world: World) -> ApiFixtureData:
             CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=held_organization.id, reason="Case 12/2027")
         )
         services.mails.queue(Mail(to="", subject="", text=""), MailReason.NOTICE)
-        credential = services.service_users.add_federated_credential(
+        credential = services.federated_credentials.add(
             robot.id,
+            AddFederatedCredential.build(name="CI", issuer="https://ci.example", conditions=("sub = a",)),
+            principal=Principal.OPERATOR,
+        )
+        application_credential = services.federated_credentials.add(
+            application.client_id,
             AddFederatedCredential.build(name="CI", issuer="https://ci.example", conditions=("sub = a",)),
             principal=Principal.OPERATOR,
         )
@@ -144,6 +149,7 @@ def make_fixture_data(world: World) -> ApiFixtureData:
         "secret": secret.id,
         "token": token.id,
         "credential": credential.id,
+        "application_credential": application_credential.id,
         "user": person.id,
         "session": session.id,
         "user_grant": user_grant.id,

@@ -153,6 +153,7 @@ READS: dict[str, Call] = {
     "find_signer": lambda storage: storage.credentials.find_key_with_subject(KEY.id, ROBOT.id),
     "find_holder": lambda storage: storage.credentials.find_subject_with_secrets(ROBOT.id),
     "secrets of_user": lambda storage: storage.credentials.list_secrets(ROBOT.id),
+    "federated of_application": lambda storage: storage.credentials.list_federated_credentials(APPLICATION.id),
     "find_federated": lambda storage: storage.credentials.find_subject_with_federated_credentials(ROBOT.id),
     "federated of_user": lambda storage: storage.credentials.list_federated_credentials(ROBOT.id),
     "find_subject": lambda storage: storage.users.find_subject(PERSON.id),

@@ -37,7 +37,7 @@ FEDERATED_CREDENTIAL_FIELDS = labelled_fields(
         "jwks": FieldLabel(_("Public keys"), _("A JWK set, if the issuer publishes none."), section=_KEYS),
         "instance_managed": FieldLabel(
             _("Managed by the instance"),
-            _("Service users with a role at the instance need such a credential."),
+            _("Service users with a role at the instance, and applications of the instance, need such a credential."),
             value_labels={True: _("Managed by the instance"), False: ""},
         ),
     },

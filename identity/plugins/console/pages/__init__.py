@@ -14,6 +14,7 @@ _MODULES = tuple(
         "pages.search",
         "resources.service_users",
         "resources.service_user_credentials",
+        "resources.federated_credentials",
         "resources.managers",
         "pages.overview",
         "resources.audit_events",

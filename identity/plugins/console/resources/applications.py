@@ -8,7 +8,7 @@ from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.api.plugins import cached_property
-from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_error
+from identity.domain.applications import PRIVATE_KEY_JWT, Application, ApplicationType, ConsentRule, redirect_uri_error
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.entity import EntityField, entity_fields
 from identity.domain.errors import Invalid
@@ -40,10 +40,12 @@ from identity.plugins.console.resource_pages import (
     Sections,
     active_badge,
     format_value,
+    list_tab,
 )
 from identity.plugins.console.resource_types import APPLICATION, PROJECT, ResourcePage
 from identity.plugins.console.resources.application_log import LOG_PATH, log_section
 from identity.plugins.console.resources.branding import BRANDING_PATH, branding_section
+from identity.plugins.console.resources.federated_credentials import APPLICATION_FEDERATED_CREDENTIALS
 from identity.plugins.console.try_it import TRY_IT_PATH, TryItPage
 from identity.provider.endpoints import metadata
 from identity.services.commands import CommandT
@@ -436,6 +438,10 @@ _PAGES = ResourcePages(
             path=_SECRETS.tab_path,
             sections=lambda page, application: [_SECRETS.section(page)],
             is_available=lambda page, application: application.uses_client_secret,
+        ),
+        list_tab(
+            APPLICATION_FEDERATED_CREDENTIALS.resource_list,
+            is_available=lambda page, application: application.authentication_method == PRIVATE_KEY_JWT,
         ),
         ResourceTab(
             label=_("Branding"),

@@ -1,36 +1,32 @@
-"""Keys, secrets, personal access tokens and federated credentials of a service user. Secret parts are shown once."""
+"""Keys, secrets and personal access tokens of a service user. Secret parts are shown once."""
 
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.expirations import NEVER
-from identity.domain.federated_credentials import FederatedCredential, IssuerKind
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import ServiceUser
-from identity.pages.forms import FieldValue, Form
+from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import expiry_badge
 from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, ClientSecrets, last_used_label
 from identity.plugins.console.console_page import ConsolePage, path_value
-from identity.plugins.console.fields.federated_credentials import FEDERATED_CREDENTIAL_FIELDS, ISSUER_TEMPLATES
 from identity.plugins.console.fields.personal_access_tokens import PERSONAL_ACCESS_TOKEN_FIELDS
 from identity.plugins.console.form_fields import Checkbox, FormField, RadioField, SelectField, TextArea, form_fields
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, ResourceList, list_route
 from identity.plugins.console.resource_types import SERVICE_USER, ResourcePage
 from identity.services.commands.service_users import (
-    AddFederatedCredential,
     AddPersonalAccessToken,
     AddServiceUserKey,
     UploadServiceUserKey,
@@ -376,110 +372,7 @@ _REMOVE_TOKEN = Action[PersonalAccessToken](
     back="#tokens",
 )
 
-FEDERATED_CREDENTIALS = ResourceList(
-    path="/federated-credentials",
-    permission="service_user.read",
-    title=_("Federated credentials"),
-    columns=(_("Name"), _("Issuer"), _("Conditions"), _("Last used")),
-    has_row_buttons=True,
-    is_searchable=False,
-    fetch=lambda page, request: page.services.service_users.page_federated_credentials(
-        page.entity_of(ServiceUser).id, request
-    ),
-    rows=lambda page, credentials: [_federated_cells(page, credential) for credential in credentials],
-    empty_title=_("No federated credentials yet"),
-    empty_text=_("A job or workload gets tokens with the token of its own platform, without a stored key."),
-    create="service_user.write",
-    entity_label=_("federated credential"),
-    all_label=_("All federated credentials …"),
-    section_lead=_("For jobs and workloads that have a token of their own platform, such as GitHub or Kubernetes."),
-    section_empty=_("No federated credentials"),
-    is_created_from_section=True,
-)
-
-
-def _federated_cells(page: ConsolePage, credential: FederatedCredential) -> Cells:
-    path = f"{SERVICE_USER.path_of(page.entity_of(ServiceUser))}/federated-credentials/{credential.id}"
-    return (
-        page.template_macros.bold(credential.name),
-        page.template_macros.code(credential.issuer),
-        Markup("<br>").join(page.template_macros.code(condition) for condition in credential.conditions),
-        page.relative_time(credential.last_used_at),
-        page.row_buttons(path, credential.name, remove=_("Remove …"), change=False)
-        if page.has_permission("service_user.write")
-        else "",
-    )
-
-
-class FederatedCredentialCreatePage(ResourcePage[ServiceUser], ConsoleFormPage):
-    """Adds a federated credential; ``?template=`` fills the form in for a known issuer."""
-
-    is_creation = True
-    back_path_suffix = "#federated-credentials"
-    form_fields = form_fields(FederatedCredential, FEDERATED_CREDENTIAL_FIELDS)
-    title = _("New federated credential for {name}")
-    submit_label = _("Add")
-
-    @property
-    def lead(self) -> str:
-        link = Markup('<a href="?template={}">{}</a>')
-        links = Markup(" · ").join(link.format(name, item.label) for name, item in ISSUER_TEMPLATES.items())
-        return Markup("{} {}").format(self.translator.gettext("Start from:"), links)
-
-    def visible_fields(self) -> Sequence[FormField]:
-        is_instance_manager = self.services.applications.can_set_privileged_fields(self.principal)
-        return [field for field in self.form_fields if is_instance_manager or field.name != "instance_managed"]
-
-    def initial_values(self) -> Mapping[str, FieldValue]:
-        template = ISSUER_TEMPLATES.get(self.request.GET.get("template", ""))
-        if template is None:
-            return {"kind": IssuerKind.OIDC.value}
-        return {
-            "name": template.label,
-            "kind": template.kind.value,
-            "issuer": template.issuer,
-            "conditions": "\n".join(template.conditions),
-            "jwks_uri": template.jwks_uri,
-        }
-
-    def submit(self, form: Form) -> Response:
-        command = self.build_command(AddFederatedCredential, form)
-        self.redeem_submission_id(form)
-        self.services.service_users.add_federated_credential(self.entity.id, command, principal=self.principal)
-        return self.redirect(self.path_with_flash(f"{self.resource_path}#federated-credentials"))
-
-
-_FEDERATED_CREDENTIAL = SERVICE_USER.child(
-    "/federated-credentials/{credential}",
-    FederatedCredential,
-    message_values=lambda page, credential: {
-        "credential": credential.name,
-        "name": page.entity_of(ServiceUser).display_name,
-    },
-    find=lambda page: page.services.service_users.get_federated_credential(
-        page.entity_of(ServiceUser).id, path_value(page, "credential")
-    ),
-)
-
-_REMOVE_FEDERATED_CREDENTIAL = Action[FederatedCredential](
-    path="/delete",
-    run=lambda page, credential: page.services.service_users.remove_federated_credential(
-        page.entity_of(ServiceUser).id, credential.id, principal=page.principal
-    ),
-    done=lambda page, credential: SERVICE_USER.path_of(page.entity_of(ServiceUser)),
-    title=_("Remove the federated credential “{credential}” of {name}?"),
-    impact=lambda page, credential: [
-        _("Programs that use it lose access at once."),
-        last_used_label(credential.last_used_at),
-    ],
-    submit_label=_("Remove federated credential"),
-    back="#federated-credentials",
-)
-
 ROUTES = (
-    list_route(FEDERATED_CREDENTIALS, SERVICE_USER),
-    SERVICE_USER.page_route("/federated-credentials/new", FederatedCredentialCreatePage, "write"),
-    *action_routes(_FEDERATED_CREDENTIAL, _REMOVE_FEDERATED_CREDENTIAL),
     list_route(KEYS, SERVICE_USER),
     SERVICE_USER.page_route("/keys/new", ServiceUserKeyCreatePage, "write"),
     *action_routes(_KEY, _REMOVE_KEY),

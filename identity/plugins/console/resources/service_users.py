@@ -27,13 +27,9 @@ from identity.plugins.console.resource_types import ORGANIZATION, SERVICE_USER
 from identity.plugins.console.resources.access import ACCESS_PATH, AccessPage
 from identity.plugins.console.resources.activity import activity_tab
 from identity.plugins.console.resources.audit_events import user_events_section
+from identity.plugins.console.resources.federated_credentials import SERVICE_USER_FEDERATED_CREDENTIALS
 from identity.plugins.console.resources.selected_users import SERVICE_USER_BULK_ACTIONS
-from identity.plugins.console.resources.service_user_credentials import (
-    FEDERATED_CREDENTIALS,
-    KEYS,
-    PERSONAL_ACCESS_TOKENS,
-    SECRETS,
-)
+from identity.plugins.console.resources.service_user_credentials import KEYS, PERSONAL_ACCESS_TOKENS, SECRETS
 from identity.plugins.console.selected_rows import selected_rows_routes
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import PageRequest, ResultPage
@@ -146,7 +142,7 @@ def _descriptions(page: DetailPage[ServiceUser], user: ServiceUser) -> Descripti
 def _credential_sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Sections:
     return [
         page.list_section(KEYS),
-        page.list_section(FEDERATED_CREDENTIALS),
+        page.list_section(SERVICE_USER_FEDERATED_CREDENTIALS.resource_list),
         SECRETS.section(page),
         page.list_section(PERSONAL_ACCESS_TOKENS),
     ]

@@ -1,4 +1,4 @@
-"""Credentials of service users in SQL."""
+"""Credentials of service users and applications in SQL."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ from identity.plugins.sql.paging import PagedSqlStore
 from identity.plugins.sql.query_batching import BatchedLookup
 from identity.plugins.sql.row_mapping import MappedTable, row_reader, row_slices, skip_unreadable
 from identity.plugins.sql.sql_store import advance_timestamp
-from identity.plugins.sql.stores import users
+from identity.plugins.sql.stores import applications, users
 from identity.plugins.sql.tables import (
     federated_credentials,
     organizations,
@@ -46,6 +46,12 @@ class _CredentialTable(MappedTable[Any]):
             .join(organizations, organizations.c.id == users_table.c.organization_id)
             .where(users_table.c.kind == UserKind.SERVICE.value)
         )
+
+    def owner_condition(self, owner_id: str) -> ColumnElement[bool]:
+        """Selects the rows of a user or, by the form of the id, of an application."""
+        columns = self.table.c
+        column = columns.user_id if _is_user_id(owner_id) else columns.get("application_id", columns.user_id)
+        return column == owner_id
 
 
 _KEY_TABLE, _SECRET_TABLE = _CredentialTable(service_user_keys), _CredentialTable(service_user_secrets)
@@ -88,20 +94,22 @@ class SqlCredentialStore(PagedSqlStore, CredentialStore):
         rows = _TABLES_BY_CLASS[type(credential)]
         self._execute_in_savepoint(rows.insert, rows.to_row(credential))
 
-    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:
+    def find(self, kind: type[CredentialT], id: str, owner_id: str) -> CredentialT | None:
         rows = _TABLES_BY_CLASS[kind]
-        return self._fetch_value(rows.from_row, rows.select.where(*_is_credential(rows, id, user_id)))
+        return self._fetch_value(rows.from_row, rows.select.where(*_is_credential(rows, id, owner_id)))
 
-    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:
+    def delete(self, kind: type[CredentialT], owner_id: str, id: str) -> None:
         rows = _TABLES_BY_CLASS[kind]
-        self._execute_for_one(delete(rows.table).where(*_is_credential(rows, id, user_id)))
+        self._execute_for_one(delete(rows.table).where(*_is_credential(rows, id, owner_id)))
 
     def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:
         self._advance_timestamps(_TABLES_BY_CLASS[kind].update_last_used, uses)
 
-    def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
+    def page(
+        self, kind: type[CredentialT], owner_id: str, request: PageRequest = FIRST_PAGE
+    ) -> ResultPage[CredentialT]:
         rows = _TABLES_BY_CLASS[kind]
-        return self._page_newest_first(rows, rows.select.where(rows.table.c.user_id == user_id), request)
+        return self._page_newest_first(rows, rows.select.where(rows.owner_condition(owner_id)), request)
 
     def list_expiring(
         self,
@@ -149,22 +157,27 @@ class SqlCredentialStore(PagedSqlStore, CredentialStore):
             skip_unreadable(_FEDERATED_TABLE.from_row, (row[_FEDERATED] for row in rows))
         )
 
-    def list_federated_credentials(self, user_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
-        return self._list(_FEDERATED_TABLE, user_id, locked=locked)
+    def list_federated_credentials(self, owner_id: str, *, locked: bool = False) -> tuple[FederatedCredential, ...]:
+        return self._list(_FEDERATED_TABLE, owner_id, locked=locked)
 
     def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         return self._list(_SECRET_TABLE, user_id, locked=locked)
 
-    def _list(self, rows: _CredentialTable, user_id: str, *, locked: bool) -> tuple[Any, ...]:
+    def _list(self, rows: _CredentialTable, owner_id: str, *, locked: bool) -> tuple[Any, ...]:
         if locked:
-            lock_names(self._connection, "secrets", user_id)
-            self._fetch_one(users.ENTITY_TABLE.lock(user_id))
-        found = rows.select.where(rows.table.c.user_id == user_id)
+            lock_names(self._connection, "secrets", owner_id)
+            owners = users.ENTITY_TABLE if _is_user_id(owner_id) else applications.ENTITY_TABLE
+            self._fetch_one(owners.lock(owner_id))
+        found = rows.select.where(rows.owner_condition(owner_id))
         return self._fetch_values(rows.from_row, found.order_by(*rows.oldest_first))
 
 
-def _is_credential(rows: MappedTable[Any], id_: str, user_id: str) -> tuple[ColumnElement[bool], ...]:
-    return rows.table.c.id == id_, rows.table.c.user_id == user_id
+def _is_user_id(owner_id: str) -> bool:
+    return "-" in owner_id
+
+
+def _is_credential(rows: _CredentialTable, id_: str, owner_id: str) -> tuple[ColumnElement[bool], ...]:
+    return rows.table.c.id == id_, rows.owner_condition(owner_id)
 
 
 @row_reader(*_KEY_SUMMARIES.selected_columns)
