@@ -13,6 +13,7 @@ from identity.domain.names import display_name_error
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.search import search_text
+from identity.domain.security_profiles import PROFILE_ALGORITHMS, SecurityProfile
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import TokenFormat
 from identity.domain.validators import LOOPBACK_HOSTS, lifetime_problem
@@ -131,6 +132,7 @@ class Application:
     request_object_signing_alg: str = mutable(default="", validator=assertion_algorithm_error, types=_SIGN_IN_TYPES)
     required_sender_constraint: str | None = mutable(default=None)
     origin: ApplicationOrigin = read_only(default=ApplicationOrigin.MANAGER)
+    security_profile: SecurityProfile | None = mutable(default=None)
     branded: bool = internal(default=False)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
@@ -153,6 +155,36 @@ class Application:
     def certificate_names(self) -> dict[str, str]:
         """The names of its certificate, by field."""
         return {field: name for field in CERTIFICATE_NAME_FIELDS if (name := getattr(self, field))}
+
+    @property
+    def needs_code_challenge(self) -> bool:
+        """True if its codes are worthless without PKCE."""
+        return self.is_public or self.security_profile is not None
+
+    @property
+    def needs_pushed_request(self) -> bool:
+        return self.require_pushed_authorization_requests or self.security_profile is not None
+
+    @property
+    def signs_messages(self) -> bool:
+        """True if its profile demands signed requests and responses."""
+        return self.security_profile is SecurityProfile.FAPI2_MESSAGE_SIGNING
+
+    @property
+    def needs_signed_request(self) -> bool:
+        return self.require_signed_request_object or self.signs_messages
+
+    @property
+    def needs_encoded_response(self) -> bool:
+        return self.require_encoded_response or self.signs_messages
+
+    @property
+    def needs_bound_tokens(self) -> bool:
+        return self.required_sender_constraint is not None or self.security_profile is not None
+
+    def allows_algorithm(self, name: str | None) -> bool:
+        """True if its profile, if it has one, allows signatures by this algorithm."""
+        return self.security_profile is None or name in PROFILE_ALGORITHMS
 
     @property
     def has_logout_uri(self) -> bool:

@@ -71,8 +71,8 @@ def _find_mismatch(
     code = presented.code
     if redirect_uri != code.redirect_uri:
         return "redirect_uri differs from the one of the authorization request"
-    if client.application.is_public and code.code_challenge is None:
-        return "the code was issued without PKCE, which public clients need"
+    if client.application.needs_code_challenge and code.code_challenge is None:
+        return "the code was issued without PKCE, which this application needs"
     if not _verifies_challenge(parameters.get_value("code_verifier"), code.code_challenge):
         return "code_verifier does not fit the code_challenge"
     return None

@@ -77,6 +77,11 @@ class DpopConstraint(SenderConstraint):
         """True for a DPoP header, well-formed or not."""
         return _HEADER in request.headers
 
+    def proof_algorithm(self, request: ProtocolRequest) -> str | None:
+        """``alg`` of the proof."""
+        algorithm = UnverifiedToken.parse(request.headers[_HEADER], has_embedded_key=True).header["alg"]
+        return str(algorithm)
+
     def thumbprint_from_parameter(self, value: str) -> str:
         """The thumbprint itself. Raises InvalidRequest."""
         if not _THUMBPRINT.match(value):

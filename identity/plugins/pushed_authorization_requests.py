@@ -77,7 +77,7 @@ class PushedAuthorizationRequestsPlugin:
         """How long a pushed request can be used."""
 
         lifetime: timedelta = duration(
-            "How long the browser has to arrive with a pushed request.", "60s", at_least="5s", at_most="10m"
+            "How long the browser has to arrive with a pushed request.", "60s", at_least="5s", at_most="9m"
         )
 
     def __init__(self, settings: Settings) -> None:

@@ -46,7 +46,11 @@ class RefreshTokenCredential(SingleUseCredential):
 
 
 class RefreshTokenGrant(GrantType):
-    """Each use returns a new refresh token. A reused one has been stolen: the family is revoked."""
+    """Each use returns a new refresh token. A reused one has been stolen: the family is revoked.
+
+    Not so for an application with a security profile, whose refresh token is worthless without its key: a lost response
+    must not cost the sign-in, so the token stays (FAPI 2.0 Security Profile §5.3.2.1), until its idle timeout after
+    the sign-in, used or not."""
 
     grant_type = "refresh_token"
     parameters = frozenset({"refresh_token"})
@@ -83,6 +87,7 @@ def _build_authorization(
     presented: PresentedRefreshToken, client: ApplicationClient, requested: tuple[str, ...]
 ) -> Authorization:
     token = presented.token
+    is_rotated = client.application.security_profile is None
     return Authorization(
         subject=presented.subject,
         client=client,
@@ -92,8 +97,10 @@ def _build_authorization(
         # A token that outlives its session is no longer bound to it.
         session_id=None if presented.session_ended else token.session_id,
         family_id=token.family_id,
-        refresh_token_terms=RefreshTokenTerms(ends_at=token.ends_at, scope=token.scope, predecessor_id=token.id),
-        single_use_credential=RefreshTokenCredential(token, client),
+        refresh_token_terms=(
+            RefreshTokenTerms(ends_at=token.ends_at, scope=token.scope, predecessor_id=token.id) if is_rotated else None
+        ),
+        single_use_credential=RefreshTokenCredential(token, client) if is_rotated else None,
         methods=presented.family.methods,
         acr=presented.family.acr,
         userinfo_claims=presented.family.userinfo_claims,

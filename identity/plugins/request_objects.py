@@ -62,8 +62,13 @@ class RequestObjectSource(AuthorizationRequestSource):
 def _verify(text: str, client: ApplicationClient, context: Context) -> Mapping[str, Any]:
     token = UnverifiedToken.parse(text, max_length=_MAX_LENGTH)
     application, algorithm = client.application, token.header["alg"]
-    if algorithm not in ALGORITHMS or application.request_object_signing_alg not in ("", algorithm):
-        names = application.request_object_signing_alg or ", ".join(ALGORITHMS)
+    allowed = [
+        name
+        for name in ALGORITHMS
+        if application.request_object_signing_alg in ("", name) and application.allows_algorithm(name)
+    ]
+    if algorithm not in allowed:
+        names = ", ".join(allowed)
         raise InvalidRequestObject(f"alg of the request object must be one of {names}")
     if token.header.get("typ") not in _TYPES:
         raise InvalidRequestObject("typ of the request object must be oauth-authz-req+jwt")
@@ -83,12 +88,14 @@ def _check_claims(claims: Mapping[str, Any], client: ApplicationClient, context:
     if context.issuer not in (audience if isinstance(audience, list) else (audience,)):
         raise InvalidRequestObject(f"aud of the request object must be {context.issuer}")
     expires_at = _read_seconds(claims, "exp")
-    begins_at = _read_seconds(claims, "nbf") if "nbf" in claims else now
+    needs_beginning = client.application.security_profile is not None
+    begins_at = _read_seconds(claims, "nbf") if "nbf" in claims or needs_beginning else now
     if expires_at <= now - skew:
         raise InvalidRequestObject("the request object has expired")
     if begins_at > now + skew:
         raise InvalidRequestObject("nbf of the request object is in the future")
-    if expires_at > now + longest + skew or begins_at < now - longest - skew:
+    latest = begins_at + longest if needs_beginning else now + longest + skew
+    if expires_at > latest or begins_at < now - longest - skew:
         raise InvalidRequestObject(f"the request object must be valid for at most {longest} s")
 
 

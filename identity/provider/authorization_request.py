@@ -148,7 +148,7 @@ def parse_authorization_request(
     confirmation = requested_confirmation(parameters, context)
     if (
         Artifact.ACCESS_TOKEN in response_type.artifacts
-        and client.application.required_sender_constraint is not None
+        and client.application.needs_bound_tokens
         and confirmation is None
     ):
         raise InvalidRequest("this application has to name the key to which its tokens are bound")
@@ -220,7 +220,7 @@ def _check_mode(
 ) -> None:
     requested_mode, known = parameters.get_value("response_mode"), context.protocol.response_modes
     mode = None if requested_mode is None else known.get(requested_mode)
-    if client.application.require_encoded_response and (mode is None or mode.encode is None):
+    if client.application.needs_encoded_response and (mode is None or mode.encode is None):
         raise InvalidRequest("this application has to request a signed response: use response_mode jwt")
     if requested_mode is None:
         return
@@ -267,8 +267,8 @@ def _code_challenge(parameters: Parameters, client: ApplicationClient, response_
     if challenge is None and method is not None:
         raise InvalidRequest("parameter code_challenge is missing")
     if challenge is None:
-        if client.application.is_public:
-            raise InvalidRequest("parameter code_challenge is missing: public clients need PKCE")
+        if client.application.needs_code_challenge:
+            raise InvalidRequest("parameter code_challenge is missing: this application needs PKCE")
         return None
     # The default method is plain.
     if method != "S256":

@@ -17,7 +17,7 @@ from identity.provider.errors import InvalidRequest, UnredirectableError
 from identity.provider.parameters import Parameters
 from identity.provider.protocol_request import ProtocolRequest
 from identity.provider.resource_indicators import join_resources
-from identity.provider.sender_constraint import confirmation_parameter, find_confirmation
+from identity.provider.sender_constraint import check_proof_algorithm, confirmation_parameter, find_confirmation
 
 #: The parameters that carry or reference other parameters (OpenID Connect Core §6, RFC 9101 §5).
 SOURCE_PARAMETERS = ("request", "request_uri")
@@ -82,9 +82,9 @@ def load_request(parameters: Parameters, context: Context) -> LoadedRequest:
 def require_forms(client: ApplicationClient, forms: frozenset[RequestForm]) -> None:
     """Raise InvalidRequest unless the request was passed in the forms that the application requires."""
     application = client.application
-    if application.require_pushed_authorization_requests and RequestForm.PUSHED not in forms:
+    if application.needs_pushed_request and RequestForm.PUSHED not in forms:
         raise InvalidRequest("this application has to push its authorization requests (RFC 9126)")
-    if application.require_signed_request_object and RequestForm.SIGNED not in forms:
+    if application.needs_signed_request and RequestForm.SIGNED not in forms:
         raise InvalidRequest("this application has to sign its authorization requests (RFC 9101)")
 
 
@@ -104,6 +104,7 @@ def load_pushed_request(parameters: Parameters, request: ProtocolRequest, contex
     authorization = parse_authorization_request(loaded.parameters, client, target, context)
     if confirmation is None:
         return loaded
+    check_proof_algorithm(client.application, request, confirmation, context)
     if authorization.confirmation not in (None, confirmation):
         raise InvalidRequest("the request names another key than it proves")
     return replace(

@@ -93,7 +93,11 @@ class ClientAuthenticationMethod(ABC):
         )
         if claims.get("sub") != client.id:
             checked.refuse("sub must equal iss")
-        checked.check_audience(_assertion_audiences(context))
+        if client.application.security_profile is None:
+            checked.check_audience(_assertion_audiences(context))
+        elif claims.get("aud") != context.issuer:
+            # FAPI 2.0 Security Profile §5.3.2.1: the issuer, as text.
+            checked.refuse(f"aud must be {context.issuer}")
         ends_at = checked.check_times(max_lifetime=max_lifetime)
         jti = checked.read_jti()
         if not context.services.assertions.use_once(client.id, str(jti), ends_at):
@@ -152,7 +156,11 @@ class ClientAuthenticationMethod(ABC):
         if application.authentication_method != self.name:
             return "the application uses another authentication method", None
         allowed = application.token_endpoint_auth_signing_alg or token.header["alg"]
-        if token.header["alg"] not in self.signing_algorithms or token.header["alg"] != allowed:
+        if (
+            token.header["alg"] not in self.signing_algorithms
+            or token.header["alg"] != allowed
+            or not application.allows_algorithm(token.header["alg"])
+        ):
             return "alg is not accepted", None
         if token.header.get("typ") not in _ASSERTION_TYPES:
             return "typ is not that of a client assertion", None

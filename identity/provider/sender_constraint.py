@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from identity.domain.applications import Application
+from identity.domain.security_profiles import PROFILE_ALGORITHMS
 from identity.domain.tokens import AccessToken
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, InvalidRequest, InvalidToken
@@ -37,6 +39,10 @@ class SenderConstraint(ABC):
     def verify(self, request: ProtocolRequest, context: Context, *, access_token: str | None = None) -> str:
         """The thumbprint of the key that the request proves; ``access_token`` is the one that it presents to a
         protected resource. Raises OAuthError."""
+
+    def proof_algorithm(self, request: ProtocolRequest) -> str | None:
+        """The algorithm by which the client signed a verified proof; None if the proof is not a signed message."""
+        return None
 
     def thumbprint_from_parameter(self, value: str) -> str:
         """The thumbprint that an authorization request names in ``parameter``. Raises InvalidRequest."""
@@ -76,14 +82,11 @@ def bind_to_sender(
 ) -> Authorization:
     """The authorization, with its tokens bound to the key that the request proves. Raises InvalidGrant if the grant is
     bound to another key, InvalidRequest without the proof that the application requires."""
-    client, constraints = authorization.client, context.protocol.sender_constraints
-    required = None if client is None else client.application.required_sender_constraint
-    if required is not None and required not in constraints:
-        raise InvalidRequest(f"this application has to use {required}, which is not offered here")
+    application = None if authorization.client is None else authorization.client.application
     if confirmation is None:
-        confirmation = _find_bearer_confirmation(authorization, request, required, context)
-    if required is not None and (confirmation or "").partition(":")[0] != constraints[required].method:
-        raise InvalidRequest(f"this application has to prove its key with {required}")
+        confirmation = _find_bearer_confirmation(authorization, request, context)
+    if application is not None and application.needs_bound_tokens:
+        _require_constraint(application, request, confirmation, context)
     if authorization.confirmation not in (None, confirmation):
         raise InvalidGrant("the grant is bound to another key than the request proves")
     if authorization.requires_confirmation and confirmation is None:
@@ -91,16 +94,45 @@ def bind_to_sender(
     return authorization if confirmation is None else replace(authorization, confirmation=confirmation)
 
 
-def _find_bearer_confirmation(
-    authorization: Authorization, request: ProtocolRequest, required: str | None, context: Context
-) -> str | None:
+def _find_bearer_confirmation(authorization: Authorization, request: ProtocolRequest, context: Context) -> str | None:
     """The key that the request proves by a constraint with the scheme Bearer, if it applies. Raises OAuthError."""
+    application = None if authorization.client is None else authorization.client.application
+    required = None if application is None else application.required_sender_constraint
+    in_any_way = authorization.requires_confirmation or (
+        application is not None and application.needs_bound_tokens and required is None
+    )
     bound_by = (authorization.confirmation or "").partition(":")[0]
     for name, constraint in context.protocol.sender_constraints.items():
-        applies = name == required or constraint.method == bound_by or authorization.requires_confirmation
+        applies = in_any_way or name == required or constraint.method == bound_by
         if constraint.token_type == BEARER and applies and constraint.is_used_in(request):
             return constraint.confirmation(constraint.verify(request, context))
     return None
+
+
+def _require_constraint(
+    application: Application, request: ProtocolRequest, confirmation: str | None, context: Context
+) -> None:
+    """Raise InvalidRequest unless the key was proved in the way that the application requires, or in any if its profile
+    requires one."""
+    required, offered = application.required_sender_constraint, context.protocol.sender_constraints
+    if required is not None and required not in offered:
+        raise InvalidRequest(f"this application has to use {required}, which is not offered here")
+    names = tuple(offered) if required is None else (required,)
+    if confirmation is None or confirmation.partition(":")[0] not in {offered[name].method for name in names}:
+        raise InvalidRequest(f"this application has to prove its key with {' or '.join(names)}")
+    check_proof_algorithm(application, request, confirmation, context)
+
+
+def check_proof_algorithm(
+    application: Application, request: ProtocolRequest, confirmation: str, context: Context
+) -> None:
+    """Raise InvalidRequest if the profile of the application does not allow the algorithm of its verified proof."""
+    if application.security_profile is None:
+        return
+    constraint = _find_constraint(confirmation.partition(":")[0], context)
+    algorithm = None if constraint is None else constraint.proof_algorithm(request)
+    if algorithm is not None and not application.allows_algorithm(algorithm):
+        raise InvalidRequest(f"alg of the proof must be one of {', '.join(PROFILE_ALGORITHMS)}")
 
 
 def prove_sender(request: ProtocolRequest, scheme: str, text: str, context: Context) -> str | None:

@@ -10,6 +10,7 @@ from identity.crypto.secrets import new_id, new_token, token_digest
 from identity.domain.authentication import authentication_claims
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.expirations import earliest
+from identity.domain.security_profiles import MAX_CODE_LIFETIME
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily, actor_claim
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
@@ -119,7 +120,7 @@ def new_code(
         redirect_uri=redirect_uri,
         scope=granted.values,
         issued_at=context.now,
-        expires_at=context.now + context.settings.authorization_code_lifetime,
+        expires_at=context.now + _code_lifetime(authorization, context),
         authenticated_at=authorization.authenticated_at,
         session_id=authorization.session_id,
         nonce=authorization.nonce,
@@ -127,6 +128,12 @@ def new_code(
         confirmation=authorization.confirmation,
     )
     return text, code
+
+
+def _code_lifetime(authorization: Authorization, context: Context) -> timedelta:
+    lifetime, client = context.settings.authorization_code_lifetime, authorization.client
+    has_profile = client is not None and client.application.security_profile is not None
+    return min(lifetime, MAX_CODE_LIFETIME) if has_profile else lifetime
 
 
 def new_family(authorization: Authorization, granted: GrantedScopes, context: Context) -> TokenFamily:

@@ -25,6 +25,7 @@ from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.projects import Project
+from identity.domain.security_profiles import find_profile_conflicts
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.key_sets import parse_stored_key_set
 from identity.services.access_control import AccessControl, Principal
@@ -258,6 +259,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         Raises Invalid, with all fields at once, if the settings contradict each other."""
         tokens = self._choices.uses_front_channel(application.response_types)
         problems = {**dict(_problems(application)), **dict(self._problems_of_grants(application))}
+        if application.security_profile is not None:
+            problems |= dict(self._find_profile_conflicts(application))
         if IMPLICIT in (command.grant_types or ()) and not tokens:
             problems.setdefault(
                 "grant_types", gettext_lazy("Choose a response type with id_token too: implicit is one of those.")
@@ -284,6 +287,22 @@ class ApplicationService(DeactivatableEntityService[Application]):
             names = " / ".join(name for name in choices.grants_by_type if name in bringing)
             sentence = gettext_lazy("Choose {names} too: refresh tokens come with it alone.", names=names)
             yield "grant_types", sentence if names else gettext_lazy("None of these grant types issues refresh tokens.")
+
+    def _find_profile_conflicts(self, application: Application) -> Iterator[tuple[str, str]]:
+        yield from find_profile_conflicts(application)
+        # People sign in through the authorization endpoint alone.
+        sign_in_grants = application.grant_types & self._choices.select_grant_types(
+            lambda grant: grant.issues_refresh_tokens and not grant.accepts_codes
+        )
+        if sign_in_grants:
+            yield (
+                "grant_types",
+                gettext_lazy(
+                    "The profile {profile} does not allow {names}.",
+                    profile=application.security_profile,
+                    names=", ".join(sorted(sign_in_grants)),
+                ),
+            )
 
     def _new_secret(self, application: Application) -> tuple[ClientSecret, str]:
         text = new_token()

@@ -48,6 +48,7 @@ HANDED_OVER = {
     "registration": {"RegistrationMail"},
     "relying_party": {"ReceivedTokens", "SentAuthorizationRequest"},
     "rendering": {"PageRenderer"},
+    "security_profiles": {"SecurityProfile"},
     "service_test_client": {"Credentials"},
     "sessions": {"Session"},
     "settings": {"SmtpSettings"},

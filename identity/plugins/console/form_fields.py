@@ -197,7 +197,8 @@ def form_field(entity_field: EntityField, label: FieldLabel) -> FormField:
 
 def label_options(labels: Mapping[Any, str]) -> Options:
     """The labelled values of a field."""
-    return lambda page: [(str(value), page.translate(label)) for value, label in labels.items()]
+    texts = {"" if value is None else str(value): label for value, label in labels.items()}
+    return lambda page: [(text, page.translate(label)) for text, label in texts.items()]
 
 
 #: Field classes for sets and single values with options, and for other types.

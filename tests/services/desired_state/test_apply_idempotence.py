@@ -91,6 +91,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "tls_client_auth_subject_dn": st.sampled_from(["", "CN=app,O=Example"]),
     "authentication_method": st.sampled_from(["client_secret_basic", "client_secret_post", "none"]),
     "required_sender_constraint": st.sampled_from([None, "dpop"]),
+    "security_profile": st.none(),
     "factors": st.lists(st.sampled_from(["totp", "email_code", "recovery_codes", "passkeys"]), min_size=1, max_size=3),
     "registration_domains": st.lists(st.sampled_from(["acme.example", "other.example"]), min_size=1, max_size=2),
     "password_min_length": st.sampled_from([8, 12]),

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from identity.domain.applications import Application, ApplicationOrigin, ApplicationType, ConsentRule
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.security_profiles import SecurityProfile
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
 from identity.plugins.console.fields.service_users import (
@@ -146,6 +147,19 @@ APPLICATION_FIELDS = labelled_fields(
             _("Grant types"),
             section=_ACCESS,
             options=_capability_options(lambda capabilities: capabilities.grant_types, GRANT_TYPE_DESCRIPTIONS),
+        ),
+        "security_profile": FieldLabel(
+            _("Security profile"),
+            _(
+                "FAPI 2.0 requires client authentication with a key, pushed requests, PKCE, bound tokens, and "
+                "signatures by PS256, ES256 or EdDSA. Message Signing also requires signed requests and responses."
+            ),
+            section=_ACCESS,
+            value_labels={
+                None: _("None"),
+                SecurityProfile.FAPI2: "FAPI 2.0 Security Profile",
+                SecurityProfile.FAPI2_MESSAGE_SIGNING: "FAPI 2.0 Message Signing",
+            },
         ),
         "authentication_method": FieldLabel(
             _("Authentication method"),
