@@ -289,4 +289,6 @@ class IdentityApplication:
                 log.exception("%s could not be written", name)
         self.process_state.hasher.close()
         self.process_state.key_sets.close()
+        if self.process_state.client_metadata is not None:
+            self.process_state.client_metadata.close()
         self.backend.close()

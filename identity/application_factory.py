@@ -82,6 +82,9 @@ def create_application(
     hasher = PasswordHasher(cost, workers=core.password_workers)
     mailer = create_mailer(core, listens_locally=is_loopback_only)
     deliveries = extension_registry.collect_deliveries(host, core, mailer)
+    outbound = OutboundHttpClient(
+        networks=OutboundHttpClient.parse_networks(core.allowed_networks), bounds_name_lookups=True
+    )
     return IdentityApplication(
         settings=core,
         plugin_host=host,
@@ -92,11 +95,8 @@ def create_application(
             key_ring=ring,
             sealer=sealer,
             hasher=hasher,
-            key_sets=KeySetClient(
-                OutboundHttpClient(
-                    networks=OutboundHttpClient.parse_networks(core.allowed_networks), bounds_name_lookups=True
-                )
-            ),
+            key_sets=KeySetClient(outbound),
+            client_metadata=extension_registry.create_client_metadata_client(host, outbound),
             manager_roles=extension_registry.collect_manager_roles(host),
             deny_hook=extension_registry.combine_deny_hooks(host),
             capabilities=extension_registry.build_capabilities(host, protocol),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from identity.document_cache import DocumentTransport
 from identity.domain.authentication import Proof
 from identity.domain.managers import ManagerRole
 from identity.domain.messages import gettext_lazy
@@ -21,6 +22,7 @@ from identity.provider.response_type import CORE_RESPONSE_MODES, Artifact, Respo
 from identity.provider.scope import Scopes
 from identity.services.access_control import DenyHook
 from identity.services.capabilities import Capabilities, GrantTypeCapability, HasSignInMethod, ResponseTypeCapability
+from identity.services.client_metadata import ClientMetadataClient
 from identity.services.lookup import Lookup
 from identity.services.mails import MAIL_KIND
 from identity.services.outbox import Delivery
@@ -145,6 +147,14 @@ def collect_deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> 
     if MAIL_KIND in offered:
         raise PluginError(f'A plugin offers the delivery "{MAIL_KIND}", which is the service\'s own.')
     return {MAIL_KIND: MailDelivery(mailer), **offered}
+
+
+def create_client_metadata_client(host: PluginHost, transport: DocumentTransport) -> ClientMetadataClient | None:
+    """None if no plugin reads metadata of clients."""
+    sources = host.extensions_by_name(
+        "identity_client_metadata_sources", lambda item: str(item.name), "source of client metadata"
+    )
+    return ClientMetadataClient(transport, sources.values()) if sources else None
 
 
 def collect_observers(host: PluginHost) -> list[InstrumentationObserver]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from identity.provider.sender_constraint import SenderConstraint
     from identity.services.access_control import Principal
     from identity.services.capabilities import HasSignInMethod
+    from identity.services.client_metadata import ClientMetadataSource
     from identity.services.lookup import Lookup
     from identity.services.outbox import Delivery
     from identity.settings import Settings
@@ -166,6 +167,21 @@ def identity_client_authentication_methods() -> Iterable[ClientAuthenticationMet
         @hookimpl
         def identity_client_authentication_methods(self):
             return [ClientSecretBasic()]
+    """
+
+
+@hookspec
+def identity_client_metadata_sources() -> Iterable[ClientMetadataSource]:  # type: ignore[empty-body]
+    """Offer sources that read the metadata of clients whose id is its URL.
+
+    Called once at start. Returns ClientMetadataSource objects; the first in ini order that accepts a client id reads
+    what the service has fetched from it. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_client_metadata_sources(self):
+            return [ClientIdMetadataDocuments(self.settings)]
     """
 
 

@@ -4,6 +4,8 @@ from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.records import Record, RecordNamespace
 from identity.services.access_control import Principal
 from identity.services.audit import event_to_dict
+from identity.services.client_metadata import ClientMetadataSource
+from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.users import ChangeAddress, ChangeProfile, RegisterUser
 from identity.services.container import Services
 from identity.services.lookup import Lookup
@@ -19,6 +21,7 @@ __all__ = [
     "AuditFilter",
     "ChangeAddress",
     "ChangeProfile",
+    "ClientMetadataSource",
     "Delivery",
     "DeliveryFailed",
     "InvalidOneTimeLink",
@@ -28,6 +31,7 @@ __all__ = [
     "Record",
     "RecordNamespace",
     "RecordService",
+    "RegisterApplication",
     "RegisterUser",
     "Result",
     "Services",

@@ -4,12 +4,13 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from urllib.parse import urlsplit
+from hashlib import sha256
+from urllib.parse import quote, unquote, urlsplit
 
 from identity.domain.entity import create_only, entity, internal, mutable, read_only, versioned
 from identity.domain.key_sets import assertion_algorithm_error, key_set_error, key_set_url_error
 from identity.domain.messages import gettext_lazy
-from identity.domain.names import display_name_error
+from identity.domain.names import display_name_error, is_printable
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.search import search_text
@@ -79,6 +80,18 @@ def certificate_name_error(name: str) -> str | None:
 
 #: Users sign in to all types except APIs.
 _SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
+
+
+#: Fields that the metadata of an application known by its URL sets.
+_METADATA_FIELDS = (
+    "name",
+    "type",
+    "authentication_method",
+    "token_endpoint_auth_signing_alg",
+    "jwks",
+    "jwks_uri",
+    "redirect_uris",
+)
 
 
 _METHODS_WITHOUT_SECRET = frozenset({"none", PRIVATE_KEY_JWT, TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH})
@@ -192,6 +205,30 @@ class Application:
         return bool(self.backchannel_logout_uri or self.frontchannel_logout_uri)
 
     @property
+    def is_known_by_url(self) -> bool:
+        """True if its client id is the URL of its metadata."""
+        return self.origin is ApplicationOrigin.METADATA_DOCUMENT
+
+    @property
+    def known_host(self) -> str:
+        """The host of the URL by which it is known; empty for others."""
+        return urlsplit(self.id).netloc if self.is_known_by_url else ""
+
+    @property
+    def path_id(self) -> str:
+        """The id as the value of a path variable, in which a URL is percent-encoded. In a path it is encoded again,
+        since web servers decode once."""
+        return quote(self.id, safe="")
+
+    @property
+    def consent_terms(self) -> str:
+        """What a consent to an application known by its URL is bound to: a digest of what its metadata says about its
+        name, addresses and keys. Empty for others, whose managers change them."""
+        if not self.is_known_by_url:
+            return ""
+        return sha256(repr([getattr(self, name) for name in _METADATA_FIELDS]).encode()).hexdigest()
+
+    @property
     def uses_client_secret(self) -> bool:
         """True if it authenticates with a secret."""
         return self.authentication_method not in _METHODS_WITHOUT_SECRET
@@ -248,7 +285,14 @@ class ApplicationClient:
         return self.application.id in audience or (not self.application.is_dynamic and self.project.id in audience)
 
 
+def client_id_from_path(value: str) -> str:
+    """The client id in a path variable (``Application.path_id``)."""
+    found = unquote(value)
+    return found if ":" in found and is_printable(found) else value
+
+
 _LOOPBACK_URI = re.compile(r"(?P<host>http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?(?P<rest>[/?].*|)\Z")
+_LOOPBACK_START = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])(?=[:/?]|\Z)")
 _PLAIN_HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
 _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z")
 _URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
@@ -286,6 +330,11 @@ def logout_uri_error(uri: str, *, development: bool = False) -> str | None:
     if problem is None and not _PLAIN_HOST.fullmatch(urlsplit(uri).hostname or ""):
         problem = gettext_lazy("{uri} is not an address.", uri=uri)
     return problem
+
+
+def is_loopback_uri(uri: str) -> bool:
+    """True if a program on the user's device receives what is sent there."""
+    return _LOOPBACK_START.match(uri) is not None
 
 
 def _without_loopback_port(uri: str) -> str | None:

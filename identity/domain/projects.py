@@ -39,6 +39,11 @@ def resource_uri_error(uri: str) -> str | None:
     )
 
 
+#: The project of applications known by their URL, which belong to no organization: it opens nothing to them, and is in
+#: no audience.
+URL_CLIENTS_PROJECT_ID = "00000000-0000-7000-8000-000000000001"
+
+
 @entity
 class Project:
     """Owns applications and roles. ``assert_roles`` adds the user's project roles to userinfo and introspection

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyramid.request import Request
 
-from identity.domain.applications import Application
+from identity.domain.applications import Application, client_id_from_path
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import NotFound
 from identity.domain.managers import Manager
@@ -114,7 +114,9 @@ organization_or_child_context = context_factory(
     "organization", lambda services: services.organizations.get, includes_children=True
 )
 project_context = context_factory("project", lambda services: services.projects.get)
-application_context = context_factory("application", lambda services: services.applications.get)
+application_context = context_factory(
+    "application", lambda services: lambda value: services.applications.get(client_id_from_path(value))
+)
 project_grant_context = context_factory("project_grant", lambda services: services.project_grants.get)
 user_context = context_factory("user", lambda services: services.users.get)
 service_user_context = context_factory("service_user", lambda services: services.service_users.get)

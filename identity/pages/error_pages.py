@@ -27,6 +27,7 @@ from identity.pages.translation import Translator
 from identity.provider.errors import (
     OAuthError,
     RequestTooLarge,
+    UnavailableClientMetadata,
     UnknownApplication,
     UnredirectableError,
     UntrustedRedirect,
@@ -116,6 +117,11 @@ def oauth_error(error: OAuthError, request: Request) -> Response:
     if isinstance(error, UnknownApplication):
         title = gettext_lazy("This application is unknown")
         text = gettext_lazy("It is not registered here, or no longer active. Nothing was sent.")
+    elif isinstance(error, UnavailableClientMetadata):
+        title = gettext_lazy("This application cannot be verified")
+        text = gettext_lazy(
+            "Its description cannot be read from its address, or is not accepted here. Nothing was sent."
+        )
     elif isinstance(error, UntrustedRedirect):
         title, text = gettext_lazy("We cannot send you back to this application"), _untrusted_redirect_message(error)
     elif isinstance(error, UnredirectableError):

@@ -79,6 +79,7 @@ class ScopeDescriptions:
         ]
         return {
             "scope": granted.scope_string,
+            "known_host": client.application.known_host,
             "organization": client.organization_name,
             "domain": "" if organization is None else _verified_domain(organization, services),
             "received": ScopeDescriptions.describe(granted.values, client.project.name, translator, namespaces),

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from identity.crypto.jwt import unverified_claims
-from identity.domain.applications import ApplicationClient
+from identity.domain.applications import ApplicationClient, is_loopback_uri
 from identity.provider.claims_request import ClaimsRequest, parse_claims_request
 from identity.provider.context import Context
 from identity.provider.errors import (
@@ -22,6 +22,7 @@ from identity.provider.errors import (
     RequestNotSupported,
     RequestUriNotSupported,
     UnauthorizedClient,
+    UnavailableClientMetadata,
     UnknownApplication,
     UnsupportedResponseType,
     UntrustedRedirect,
@@ -32,6 +33,7 @@ from identity.provider.resource_indicators import requested_resources
 from identity.provider.response_type import CORE_RESPONSE_MODES, Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.scope import Scope
 from identity.provider.sender_constraint import requested_confirmation
+from identity.services.client_metadata import ClientMetadataUnavailable
 
 if TYPE_CHECKING:
     from identity.provider.pyoidc_messages import AuthorizationRequestMessage
@@ -75,6 +77,11 @@ class AuthorizationRequest:
     resources: tuple[str, ...] = ()
 
     @property
+    def returns_to_unknown_program(self) -> bool:
+        """True if any program on the user's device could have sent the request in the name of this client."""
+        return self.client.application.is_known_by_url and is_loopback_uri(self.redirect_uri)
+
+    @property
     def is_silent(self) -> bool:
         """True if no page may be shown (prompt=none)."""
         return "none" in self.prompts
@@ -109,11 +116,14 @@ def resolve_client_and_redirect_target(
 
 
 def find_client(parameters: Parameters, context: Context) -> ApplicationClient:
-    """The client that the request names. Raises UnknownApplication."""
+    """The client that the request names. Raises UnknownApplication, UnavailableClientMetadata."""
     client_id = parameters.get_value("client_id")
     if client_id is None:
         raise UnknownApplication("client_id is missing")
-    return require_active(context.services.applications.find_client(client_id))
+    try:
+        return require_active(context.services.applications.find_requesting_client(client_id))
+    except ClientMetadataUnavailable as problem:
+        raise UnavailableClientMetadata(f"the metadata of the client cannot be used: {problem.reason}") from None
 
 
 def require_active(client: ApplicationClient | None) -> ApplicationClient:

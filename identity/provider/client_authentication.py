@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 #: RFC 7523 §2.2.
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _ASSERTION_TYPES = frozenset({None, "JWT", "jwt", "client-authentication+jwt"})
-_MAX_CLIENT_ID_LENGTH = 128
+_MAX_CLIENT_ID_LENGTH = 200
 
 
 class ClientAuthenticationMethod(ABC):

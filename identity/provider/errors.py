@@ -175,6 +175,12 @@ class UnknownApplication(UnredirectableError):
     error = "unauthorized_client"
 
 
+class UnavailableClientMetadata(UnredirectableError):
+    """A client known by its URL whose metadata cannot be fetched or is refused. The description says what to fix."""
+
+    error = "invalid_client_metadata"
+
+
 class UntrustedRedirect(UnredirectableError):
     """The redirect URI is missing or not registered: nothing is sent there.
 

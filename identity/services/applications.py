@@ -1,6 +1,6 @@
 """Applications and their client secrets."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,13 +24,14 @@ from identity.domain.applications import (
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE, Resource
-from identity.domain.projects import Project
+from identity.domain.projects import URL_CLIENTS_PROJECT_ID, Project
 from identity.domain.security_profiles import find_profile_conflicts
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.key_sets import parse_stored_key_set
 from identity.services.access_control import AccessControl, Principal
 from identity.services.base import translate_storage_errors
 from identity.services.capabilities import IMPLICIT, Capabilities
+from identity.services.client_metadata import ClientMetadataClient, ClientMetadataUnavailable, metadata_error
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
@@ -66,6 +67,46 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _choices: Capabilities
     _uses: LastUsedTracker
     _signing_keys: SigningKeyService
+    _client_metadata: ClientMetadataClient | None
+    _release_connection: Callable[[], None]
+
+    def find_requesting_client(self, client_id: str) -> ApplicationClient | None:
+        """The client of an authorization request: an application, or a client known by its URL as its metadata
+        describes it now. Such a client is stored with the first consent, and all requests but this one know it as it
+        was at the last consent. Raises ClientMetadataUnavailable."""
+        metadata = self._client_metadata
+        if metadata is None or not metadata.accepts(client_id):
+            return self.find_client(client_id)
+        stored = self.find_client(client_id)
+        if stored is not None and (not stored.is_active or stored.project.id != URL_CLIENTS_PROJECT_ID):
+            return None
+        instance = self._instance()
+        command = metadata.find(client_id)
+        if command is None:
+            # Nothing is held while the metadata is fetched.
+            self._release_connection()
+            command = metadata.fetch(client_id)
+        with self._look() as storage:
+            organization = None if instance is None else storage.organizations.find(instance.organization_id)
+        if organization is None:
+            return None
+        project = self._url_clients_project(organization.id) if stored is None else stored.project
+        try:
+            application = self._described_application(client_id, command, stored)
+        except Invalid as refusal:
+            raise ClientMetadataUnavailable(metadata_error(refusal)) from None
+        return ApplicationClient(application, (), project, organization)
+
+    def store_url_client(self, client: ApplicationClient) -> None:
+        """Store a client known by its URL as a person has just agreed to it. Raises Conflict."""
+        application, before = client.application, self._storage.applications.find(client.id)
+        if before is not None:
+            self._update("application.changed", before, replace(application, changed_at=self._now))
+            return
+        if self._storage.projects.find(client.project.id) is None:
+            with translate_storage_errors("organization", client.organization.id):
+                self._storage.projects.add(client.project)
+        self._add("application.created", application, client.organization.id, parent=("project", client.project.id))
 
     def find_client(self, client_id: str) -> ApplicationClient | None:
         """The application with its project and organization, active or not. This does not authenticate the client."""
@@ -204,6 +245,34 @@ class ApplicationService(DeactivatableEntityService[Application]):
             values["grant_types"] = self._choices.select_grant_types(lambda grant: grant.accepts_codes)
         return values
 
+    def _url_clients_project(self, organization_id: str) -> Project:
+        return Project(
+            id=URL_CLIENTS_PROJECT_ID,
+            organization_id=organization_id,
+            name="Clients known by their URL",
+            created_at=self._now,
+            changed_at=self._now,
+        )
+
+    def _described_application(
+        self, client_id: str, command: RegisterApplication, stored: ApplicationClient | None
+    ) -> Application:
+        """The application that the metadata describes, judged by the rules for all applications. What metadata cannot
+        say, managers may have set for a stored one. Raises Invalid."""
+        values = {**self.type_defaults(command.type), **self._decoded_values(command)}
+        # Whatever the metadata says: people always agree first, and there are no tokens without them.
+        values |= {"consent": ConsentRule.ALWAYS, "may_manage": False, "development": False}
+        values["origin"] = ApplicationOrigin.METADATA_DOCUMENT
+        values["grant_types"] &= self._choices.select_grant_types(
+            lambda grant: grant.accepts_codes or grant.accepts_refresh_tokens
+        )
+        if stored is None:
+            application = self._new_entity(Application, id=client_id, project_id=URL_CLIENTS_PROJECT_ID, **values)
+            return self._check_consistency(application, command)
+        before = stored.application
+        application = self._check_consistency(replace(before, **values), command)
+        return application if application == before else replace(application, version=before.version + 1)
+
     def _authorize(self, application: Application, principal: Principal) -> None:
         if self.is_instance_managed(application):
             self._require_instance_permission(application, principal)
@@ -221,10 +290,11 @@ class ApplicationService(DeactivatableEntityService[Application]):
             )
 
     def is_instance_managed(self, owner: Project | Application) -> bool:
-        """True for the instance's own project, its applications, and those that may manage on behalf of users."""
-        if isinstance(owner, Project):
-            return self._projects.is_own_project(owner.id)
-        return owner.may_manage or self._projects.is_own_project(owner.project_id)
+        """True for the instance's own project, its applications, those known by their URL, and those that may manage on
+        behalf of users."""
+        project_id = owner.id if isinstance(owner, Project) else owner.project_id
+        manages = isinstance(owner, Application) and owner.may_manage
+        return manages or project_id == URL_CLIENTS_PROJECT_ID or self._projects.is_own_project(project_id)
 
     def _decoded_values(self, command: RegisterApplication | ChangeApplication) -> dict[str, Any]:
         """The command's values, checked against what is offered, without duplicates. Raises Invalid."""

@@ -44,7 +44,8 @@ class AssertionService(Service):
 
     def find_client_key(self, header: Mapping[str, Any], client: ApplicationClient) -> JwkPublicKey | None:
         """The same for an application."""
-        application, organization_id = client.application, client.organization.id
+        application = client.application
+        organization_id = "" if application.is_known_by_url else client.organization.id
         return self.find_key(
             header, jwks=application.jwks, jwks_uri=application.jwks_uri, organization_id=organization_id
         )

@@ -1,7 +1,7 @@
 """Users' consents to what applications get."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from identity.crypto.secrets import token_digest
 from identity.domain.applications import ApplicationClient
@@ -12,17 +12,27 @@ from identity.services.base import Service, translate_storage_errors
 from identity.storage.errors import RowNotFound, StaleRow
 
 _KIND = "consent"
+#: The member of a record with the terms that were agreed to.
+_TERMS = "terms"
 
 
+@dataclass(eq=False, repr=False)
 class ConsentService(Service):
     """A consent covers a set of scopes; withdrawing it also revokes what the application got
-    (UserService.disconnect)."""
+    (UserService.disconnect). That to an application known by its URL counts for its metadata at that time, which is
+    stored with it."""
+
+    _store_url_client: Callable[[ApplicationClient], None]
 
     def covers_scopes(self, subject: Subject, client: ApplicationClient, scope: Iterable[str]) -> bool:
         """True if the user has consented to all of these scopes."""
         with self._look() as storage:
             record = storage.records.find(*_record_key(subject.user.id, client.id))
-        return record is not None and {*scope} <= {*_scope(record)}
+        return (
+            record is not None
+            and {*scope} <= {*_scope(record)}
+            and record.value.get(_TERMS, "") == client.application.consent_terms
+        )
 
     def list_by_user(self, user_id: str) -> tuple[Consent, ...]:
         """The user's consents, newest first."""
@@ -31,13 +41,17 @@ class ConsentService(Service):
     def grant_consent(self, subject: Subject, client: ApplicationClient, scope: tuple[str, ...]) -> None:
         """Add these scopes to the user's consent. Raises NotFound."""
         plugin, kind, key = _record_key(subject.user.id, client.id)
+        terms = {}
+        if client.application.is_known_by_url:
+            self._store_url_client(client)
+            terms = {_TERMS: client.application.consent_terms}
         new = Record(
             plugin=plugin,
             kind=kind,
             key=key,
             user_id=subject.user.id,
             application_id=client.id,
-            value={"scope": [*scope]},
+            value={"scope": [*scope], **terms},
             created_at=self._now,
         )
         with translate_storage_errors("application", client.id):
@@ -45,7 +59,9 @@ class ConsentService(Service):
             while before is not None:
                 both = [*dict.fromkeys((*_scope(before), *scope))]
                 try:
-                    self._storage.records.replace(replace(new, value={"scope": both}, version=before.version + 1))
+                    self._storage.records.replace(
+                        replace(new, value={"scope": both, **terms}, version=before.version + 1)
+                    )
                     break
                 except (StaleRow, RowNotFound):
                     # Another request added or withdrew the consent meanwhile.

@@ -466,6 +466,8 @@ class Services:
             self._process.capabilities,
             self._process.last_used_tracker,
             self.signing_keys,
+            self._process.client_metadata,
+            lambda: self.connection_releaser(),
         )
 
     @cached_property
@@ -500,7 +502,8 @@ class Services:
 
     @cached_property
     def consents(self) -> ConsentService:
-        return ConsentService(self._state)
+        # Deferred: most consents are only read.
+        return ConsentService(self._state, lambda client: self.applications.store_url_client(client))
 
     @cached_property
     def managers(self) -> ManagerService:

@@ -35,7 +35,7 @@ from identity.domain.permissions import (
     project_resource,
 )
 from identity.domain.policies import policy_to_json
-from identity.domain.projects import Project, ProjectGrant
+from identity.domain.projects import URL_CLIENTS_PROJECT_ID, Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import ServiceUser, Subject
@@ -230,7 +230,9 @@ class _Export:
 
     def document(self) -> dict[str, Any]:
         organization = self._organization
-        projects = sorted(self._visible(partial(self._storage.projects.page, organization.id)), key=_by_name)
+        found = self._visible(partial(self._storage.projects.page, organization.id))
+        # Clients known by their URL belong to no organization.
+        projects = sorted((item for item in found if item.id != URL_CLIENTS_PROJECT_ID), key=_by_name)
         return {
             **_members(organization, ChangeOrganization),
             **self._branding(organization),

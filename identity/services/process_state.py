@@ -12,6 +12,7 @@ from identity.password_hashing import PasswordHasher
 from identity.services.access_control import DenyHook
 from identity.services.activity_collector import ActivityCollector
 from identity.services.capabilities import Capabilities
+from identity.services.client_metadata import ClientMetadataClient
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.mail_server import MailServerCache
 from identity.services.outbox import Delivery
@@ -31,6 +32,8 @@ class ProcessState:
     manager_roles: Mapping[str, ManagerRole]
     deny_hook: DenyHook | None
     capabilities: Capabilities
+    #: None if no plugin reads metadata of clients.
+    client_metadata: ClientMetadataClient | None = None
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
     password_blocklist: Container[str] = frozenset()
     mail_server_cache: MailServerCache = field(default_factory=MailServerCache)

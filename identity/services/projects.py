@@ -9,7 +9,7 @@ from identity.domain.errors import Conflict, Invalid
 from identity.domain.expirations import NEVER
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel, Resource, project_resource
-from identity.domain.projects import MAX_RESOURCE_URIS, Project, ProjectRole
+from identity.domain.projects import MAX_RESOURCE_URIS, URL_CLIENTS_PROJECT_ID, Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
 from identity.services.access_control import AccessControl, Principal
 from identity.services.audit import diff_fields, dump_fields
@@ -97,6 +97,7 @@ class ProjectService(DeactivatableEntityService[Project]):
 
         A dynamic client acts only for a user and belongs to no organization. Instead, the project has to be open to
         such clients, which the service's own never is."""
+        project_ids -= {URL_CLIENTS_PROJECT_ID}
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
         own_ids = frozenset(item for item in project_ids if self.is_own_project(item))
         found = project_ids - own_ids

@@ -32,12 +32,12 @@ from identity.testing.service_test_client import ServiceTestClient
 
 #: All plugins that come with the service; the storage's plugin is put before them.
 DEFAULT_PLUGINS = (
-    "client_secret_basic client_secret_post private_key_jwt mutual_tls public_client authorization_code implicit"
-    " hybrid pushed_authorization_requests request_objects jarm dpop refresh_token client_credentials jwt_bearer"
-    " workload_federation device_authorization token_exchange introspection revocation end_session back_channel_logout"
-    " front_channel_logout oidc_scopes project_audience resource_indicators project_roles organization_scopes"
-    " manager_roles upstream ldap login account console management scim documentation passkeys totp email_code"
-    " recovery_codes metrics tracing"
+    "client_secret_basic client_secret_post private_key_jwt mutual_tls client_id_metadata_documents public_client"
+    " authorization_code implicit hybrid pushed_authorization_requests request_objects jarm dpop refresh_token"
+    " client_credentials jwt_bearer workload_federation device_authorization token_exchange introspection"
+    " revocation end_session back_channel_logout front_channel_logout oidc_scopes project_audience"
+    " resource_indicators project_roles organization_scopes manager_roles upstream ldap login account console"
+    " management scim documentation passkeys totp email_code recovery_codes metrics tracing"
 )
 
 ONE_HOST_SETTINGS = {"identity.issuer_url": "https://id.example.com"}

@@ -12,6 +12,7 @@ from identity.services.commands.projects import ChangeProject
 from tests.browser.account_pages import profile
 from tests.browser.page_scenarios import LONG, LONG_WORD, NEW, BrowserScenario, page
 from tests.plugins.device_authorization.device import GRANT_TYPES, Device
+from tests.plugins.metadata_host import install_url_client
 
 # --- sign-in ----------------------------------------------------------------------------------------------------------
 
@@ -184,6 +185,15 @@ def consent_to_manage(scene: BrowserScenario) -> None:
         LONG_WORD if scene.long else "Control room", scene.organization, may_manage=True
     )
     scene.site.ask(scene.tab, party, scope=f"openid profile {scene.site.world.audience_scope()}")
+
+
+@page("/login/1/consent", main=True, names=True)
+def consent_to_program(scene: BrowserScenario) -> None:
+    """Consent to a client known by its URL, on this device."""
+    scene.sign_in()
+    name, uris = LONG_WORD[:150] if scene.long else "Code agent", ["http://127.0.0.1/callback"]
+    party, _ = install_url_client(scene.site.world, "*", client_name=name, redirect_uris=uris)
+    scene.site.ask(scene.tab, party, scope="openid profile email offline_access")
 
 
 @page("/oauth/v2/authorize", script=False, names=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
+from urllib.parse import quote
 
 from pyramid.request import Request
 
@@ -69,7 +70,8 @@ class ResourceType(Generic[EntityT]):
 
     def path_of(self, entity: Any) -> str:
         """The path of the page of an entity that its id names."""
-        return f"{CONSOLE_PATH}{self.path.partition('{')[0]}{entity.id}"
+        value = entity.path_id if isinstance(entity, Application) else entity.id
+        return f"{CONSOLE_PATH}{self.path.partition('{')[0]}{quote(value)}"
 
     def own_path(self, page: ConsolePage, entity: EntityT) -> str:
         return self.path_of(entity) if self.find_path is None else self.find_path(page, entity)

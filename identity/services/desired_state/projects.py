@@ -9,7 +9,7 @@ from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
-from identity.domain.projects import Project, ProjectGrant, ProjectRole
+from identity.domain.projects import URL_CLIENTS_PROJECT_ID, Project, ProjectGrant, ProjectRole
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.desired_state import ApplicationSpec, ProjectGrantSpec, ProjectSpec
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
@@ -75,11 +75,11 @@ def ensure_projects(
             role_sources.append(role_source)
             _ensure_roles(build, role_source, spec.roles)
             _ensure_applications(build, role_source, spec.applications)
-    own_id = build.own_project_id
+    remaining_ids = {build.own_project_id, URL_CLIENTS_PROJECT_ID}
     build.prune_entities(
         f"{path}.projects",
         projects,
-        lambda: (project for project in rows() if project.id != own_id),
+        lambda: (project for project in rows() if project.id not in remaining_ids),
         lambda project: f"{organization.primary_domain} / {project.name}",
     )
     return role_sources

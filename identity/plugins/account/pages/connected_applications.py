@@ -64,7 +64,7 @@ class DisconnectApplicationPage(_ConnectionsPage, FormPage):
     def connection(self) -> ConnectedApplication:
         client_id = self.request.matchdict["client_id"]
         connected_application = next(
-            (connection for connection in self.connections() if connection.client.id == client_id), None
+            (item for item in self.connections() if item.client.application.path_id == client_id), None
         )
         if connected_application is None:
             raise NotFound("application", client_id)

@@ -15,6 +15,7 @@ from identity.plugins.console.badges import Badge
 from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.lists import Cells
 from identity.plugins.console.page_sections import TableSection
+from identity.plugins.console.resource_types import APPLICATION
 
 LOG_PATH = "/log"
 
@@ -43,7 +44,7 @@ def log_section(page: ConsolePage, application: Application) -> TableSection:
             "At most 25 successful and 25 refused requests of the last 30 days, up to ten seconds old. Values of"
             " parameters are not kept."
         ),
-        action=page.button_link(_("Refresh"), f"{CONSOLE_PATH}/applications/{application.id}{LOG_PATH}", small=True),
+        action=page.button_link(_("Refresh"), f"{APPLICATION.path_of(application)}{LOG_PATH}", small=True),
         columns=(_("What"), _("Outcome"), _("Who"), _("Where from"), _("When")),
         rows=[_cells(page, request, subjects) for request in requests],
         empty=_("No requests in the last 30 days. Reload this page after the application has sent one."),

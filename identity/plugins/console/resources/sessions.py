@@ -1,6 +1,7 @@
 """Sessions of a user, and applications that are connected to the account: lists, ending and disconnecting them."""
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -127,7 +128,8 @@ def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableS
     ui, may_end = page.template_macros, page.has_permission("session.delete")
     rows = []
     for connection in page.services.users.list_connected_applications(user.id):
-        name, path = connection.client.application.name, f"{USER.path_of(user)}/connections/{connection.client.id}"
+        application = connection.client.application
+        name, path = application.name, f"{USER.path_of(user)}/connections/{quote(application.path_id)}"
         rows.append(
             (
                 page.components.named(name, sub=connection.client.organization_name, square=True),
@@ -161,7 +163,7 @@ def connected_applications_section(page: ConsolePage, user: HumanUser) -> TableS
 def _find_connection(page: ConsolePage) -> ConnectedApplication:
     """Raises NotFound."""
     connections = page.services.users.list_connected_applications(page.entity_of(HumanUser).id)
-    return find_child(page, connections, "application", lambda connection: connection.client.id)
+    return find_child(page, connections, "application", lambda connection: connection.client.application.path_id)
 
 
 _CONNECTION = USER.child(

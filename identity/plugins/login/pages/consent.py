@@ -11,9 +11,9 @@ from identity.api.plugins import cached_property
 from identity.api.sign_in import SignInPage, find_missing_consent
 from identity.plugins.login.interactions import CONSENT_REFUSED_REASON, ConsentInteraction
 
-#: The account and scopes that the page showed: another window may have chosen another account since, and the
-#: application may have changed to receive more.
-_ACCOUNT_FIELD, _SCOPE_FIELD = "account", "scope"
+#: What the page showed: another window may have chosen another account since, and the application may have changed,
+#: to receive more or in its metadata.
+_ACCOUNT_FIELD, _SCOPE_FIELD, _TERMS_FIELD = "account", "scope", "terms"
 _DECISION_FIELD = "decision"
 
 
@@ -21,7 +21,7 @@ class ConsentPage(SignInPage):
     """Names the application, its owner and what it requests; a refusal ends the request."""
 
     template = "login/consent.html"
-    fields = (_ACCOUNT_FIELD, _SCOPE_FIELD)
+    fields = (_ACCOUNT_FIELD, _SCOPE_FIELD, _TERMS_FIELD)
     interaction = ConsentInteraction.name
 
     def template_variables(self) -> Mapping[str, object] | Response:
@@ -32,6 +32,8 @@ class ConsentPage(SignInPage):
         return {
             "login_name": subject.login_name,
             "account": subject.user.id,
+            "terms": client.application.consent_terms,
+            "returns_to_device": self.sign_in.request is not None and self.sign_in.request.returns_to_unknown_program,
             **ScopeDescriptions.requested_access(
                 client,
                 granted,
@@ -46,7 +48,8 @@ class ConsentPage(SignInPage):
         client, subject, granted = self.sign_in.client, self.sign_in.subject, self._requested_consent
         if client is None or subject is None or granted is None:
             return self.redirect_to_next()
-        if (form.text(_ACCOUNT_FIELD), form.text(_SCOPE_FIELD)) != (subject.user.id, granted.scope_string):
+        displayed = subject.user.id, granted.scope_string, client.application.consent_terms
+        if (form.text(_ACCOUNT_FIELD), form.text(_SCOPE_FIELD), form.text(_TERMS_FIELD)) != displayed:
             return self.redirect_to_next()
         consents, sign_ins = self.request.services.consents, self.request.services.sign_ins
         pending, account = self.pending_authorization, self.sign_in.selected_account

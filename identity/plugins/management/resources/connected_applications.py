@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from identity.domain.applications import client_id_from_path
 from identity.domain.tokens import ConnectedApplication
 from identity.plugins.management.api_resource import ApiResource
 from identity.plugins.management.entity_paths import USER
@@ -59,7 +60,7 @@ OPERATIONS = (
         USER / "connections/{application}",
         "Removes an application's access to a person's account, and the person's consent.",
         lambda call: call.services.users.disconnect_application_as_manager(
-            call.entity.id, call.child_id, principal=call.principal
+            call.entity.id, client_id_from_path(call.child_id), principal=call.principal
         ),
     ),
 )
