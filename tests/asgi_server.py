@@ -28,7 +28,13 @@ def server_of(app: Any, *, around: Callable[[Any], Any] = lambda app: app, **set
 @contextmanager
 def serving_asgi(app: Any, bound: socket.socket, **settings: Any) -> Iterator[None]:
     """Serve on the socket until the block ends."""
-    server = server_of(app, timeout_graceful_shutdown=5, **settings)
+    with running_server(server_of(app, timeout_graceful_shutdown=5, **settings), bound):
+        yield
+
+
+@contextmanager
+def running_server(server: uvicorn.Server, bound: socket.socket) -> Iterator[None]:
+    """Serve on the socket until the block ends."""
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="asgi-server")
     thread.start()
     while thread.is_alive() and not server.started:

@@ -20,7 +20,7 @@ def role_key_error(key: str) -> str | None:
 
 
 _RESOURCE_URI = re.compile(
-    r"(https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[!$&-;=?-Z_a-z~%]*)?|urn:[A-Za-z0-9][!$&-;=?-Z_a-z~%]*)\Z"
+    r"((https://[A-Za-z0-9.-]+|http://(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(/[!$&-;=?-Z_a-z~%]*)?|urn:[A-Za-z0-9][!$&-;=?-Z_a-z~%]*)\Z"
 )
 #: MariaDB compares at most this many characters in an index.
 _LONGEST_RESOURCE_URI = 200
@@ -29,7 +29,7 @@ MAX_RESOURCE_URIS = 20
 
 def resource_uri_error(uri: str) -> str | None:
     """What is wrong with the address of an API in resource indicators: absolute, without fragment (RFC 8707 §2), and
-    https or urn."""
+    https, http of a loopback host, or urn."""
     if len(uri) <= _LONGEST_RESOURCE_URI and _RESOURCE_URI.match(uri):
         return None
     return gettext_lazy(

@@ -18,12 +18,21 @@ from tests.nodes import NodePool
 
 
 @pytest.fixture
-def served(database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str) -> Iterator[World]:
+def served_settings() -> dict[str, str]:
+    """Settings of ``served`` that a module overrides."""
+    return {}
+
+
+@pytest.fixture
+def served(
+    database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str, served_settings: dict[str, str]
+) -> Iterator[World]:
     """A service that clients reach over HTTP at its issuer URL; its clock runs."""
     bound = loopback_socket()
     settings = database_factory.new_database_settings(storage_name) | {
         "identity.development": "true",
         "identity.issuer_url": f"http://127.0.0.1:{bound.getsockname()[1]}",
+        **served_settings,
     }
     world = World(settings, clock=TickingClock(), key_pool=key_pool)
     world.bootstrap()

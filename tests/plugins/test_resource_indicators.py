@@ -7,7 +7,7 @@ import pytest
 
 from identity.domain.errors import Invalid
 from identity.domain.organizations import Organization
-from identity.domain.projects import Project
+from identity.domain.projects import Project, resource_uri_error
 from identity.plugins.token_exchange import ACCESS_TOKEN
 from identity.services.access_control import Principal
 from identity.services.commands.projects import ChangeProject
@@ -199,3 +199,9 @@ def test_resource_uri_names_one_project_of_an_organization(
     declare(world, project, ORDERS)
     # Projects of different organizations may declare one address: the nearest counts.
     declare(world, world.make_project(), ORDERS)
+
+
+def test_plain_http_is_for_loopback_hosts() -> None:
+    assert resource_uri_error("http://127.0.0.1:8001/mcp") is None
+    for uri in ("http://orders.example/", "http://127.0.0.1.example/", "http://localhost:1@orders.example/"):
+        assert resource_uri_error(uri) is not None
