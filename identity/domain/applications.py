@@ -12,14 +12,15 @@ from identity.domain.key_sets import assertion_algorithm_error, key_set_error, k
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error, is_printable
 from identity.domain.organizations import Organization
-from identity.domain.projects import Project
+from identity.domain.projects import Project, resource_uri_error
 from identity.domain.search import search_text
 from identity.domain.security_profiles import PROFILE_ALGORITHMS, SecurityProfile
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import TokenFormat
-from identity.domain.validators import LOOPBACK_HOSTS, lifetime_problem
+from identity.domain.validators import LOOPBACK_HOSTS, is_https_url, lifetime_problem
 
 MAX_LIVE_SECRETS = 2
+_LONGEST_LINE, _LONGEST_CLIENT_ID = 2000, 500
 #: Client authentication with an assertion that the application signs (OpenID Connect Core §9).
 PRIVATE_KEY_JWT = "private_key_jwt"
 #: Client authentication with a certificate of an authority, or with one whose key is registered (RFC 8705 §2).
@@ -97,10 +98,23 @@ _METADATA_FIELDS = (
 _METHODS_WITHOUT_SECRET = frozenset({"none", PRIVATE_KEY_JWT, TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH})
 
 
+def identity_assertion_audience_error(text: str) -> str | None:
+    """A line with the issuer of another authorization server, the client id there, and the addresses of APIs there that
+    assertions may be for, separated by spaces."""
+    audience, *terms = text.split(" ")
+    client_id, resources = "".join(terms[:1]), terms[1:]
+    is_valid = is_https_url(audience, max_length=500, forbidden=" ?#@\\") and 0 < len(client_id) <= _LONGEST_CLIENT_ID
+    if len(text) > _LONGEST_LINE or not is_valid or not is_printable(text) or any(map(resource_uri_error, resources)):
+        example = "https://login.example.com CLIENT_ID https://api.example.com"
+        return gettext_lazy("Enter a line such as {example}.", example=example)
+    return None
+
+
 @entity
 class Application:
     """An OIDC client. ``id`` is the client id and consists of letters and digits. With ``may_manage`` it can get tokens
     for the management API on behalf of its users. ``branded`` says that it has a Branding.
+    ``identity_assertion_audiences`` are the authorization servers for which it gets identity assertions (ID-JAG).
 
     An application that no manager created is dynamic: it is stored in a project, but no organization vouches for it. It
     always asks people for consent, acts only for them, and gets the scopes and audiences that are open to dynamic
@@ -144,6 +158,9 @@ class Application:
     require_encoded_response: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     request_object_signing_alg: str = mutable(default="", validator=assertion_algorithm_error, types=_SIGN_IN_TYPES)
     required_sender_constraint: str | None = mutable(default=None)
+    identity_assertion_audiences: tuple[str, ...] = mutable(
+        default=(), item_validator=identity_assertion_audience_error, types=_SIGN_IN_TYPES
+    )
     origin: ApplicationOrigin = read_only(default=ApplicationOrigin.MANAGER)
     security_profile: SecurityProfile | None = mutable(default=None)
     branded: bool = internal(default=False)
@@ -232,6 +249,13 @@ class Application:
     def uses_client_secret(self) -> bool:
         """True if it authenticates with a secret."""
         return self.authentication_method not in _METHODS_WITHOUT_SECRET
+
+    def find_assertion_audience(self, audience: str) -> tuple[str, frozenset[str]] | None:
+        """The client id at this authorization server, and the resources there, for which the application gets identity
+        assertions; None if it gets none."""
+        lines = (line.split(" ") for line in self.identity_assertion_audiences)
+        found = next((line for line in lines if line[0] == audience), None)
+        return None if found is None else (found[1], frozenset(found[2:]))
 
     def has_redirect_uri(self, uri: str) -> bool:
         """True if exactly this URI is registered; nothing is decoded or normalized. Exception: a native application may

@@ -100,6 +100,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
             *("secret_rotated", "secret_retired", "tested", "resent"),
         ),
         "linked_identity": ("added", "removed"),
+        "identity_assertion": ("accepted", "issued"),
         "device": ("approved", "denied", "disconnected"),
         "consent": ("given", "refused", "withdrawn"),
         "branding": ("changed",),

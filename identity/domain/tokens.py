@@ -21,7 +21,8 @@ class TokenFamily:
     class. The claims are those that the client requested individually (OpenID Connect Core §5.5). ``impersonator_id``
     is the manager who was signed in as the user; then no token outlives ``ends_at``. ``device_address`` is the network
     address of the device that the user signed in on by a code; None for any other sign-in.
-    ``resources`` are those that the client named (RFC 8707), to which the audience of its tokens is limited."""
+    ``resources`` are those that the client named (RFC 8707), to which the audience of its tokens is limited.
+    ``provider_id`` is the identity provider whose assertion began the family, with which it ends."""
 
     id: str
     user_id: str
@@ -40,6 +41,7 @@ class TokenFamily:
     impersonator_id: str | None = None
     device_address: str | None = None
     resources: tuple[str, ...] | None = None
+    provider_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

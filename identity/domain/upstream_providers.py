@@ -9,6 +9,7 @@ from typing import ClassVar
 from identity.domain.entity import create_only, entity, internal, mutable, read_only, versioned
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error, is_printable
+from identity.domain.projects import resource_uri_error
 from identity.domain.search import search_text
 from identity.domain.validators import is_https_url, text_problem
 
@@ -35,6 +36,8 @@ class UpstreamAuthentication(StrEnum):
 
 
 _LONGEST_CLAIM = 200
+_LONGEST_LINE = 2000
+_CLIENT_ID = re.compile(r"[A-Za-z0-9]{1,128}")
 _TENANT = re.compile(
     r"https://login\.microsoftonline\.com/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/v2\.0\Z", re.IGNORECASE
 )
@@ -104,11 +107,20 @@ class ClaimMapping:
         return None
 
 
+def identity_assertion_client_error(text: str) -> str | None:
+    """A line with a client id, and the addresses of the APIs to which its tokens are limited, separated by spaces."""
+    client_id, *resources = text.split(" ")
+    if len(text) > _LONGEST_LINE or not _CLIENT_ID.fullmatch(client_id) or any(map(resource_uri_error, resources)):
+        return gettext_lazy("Enter a line such as {example}.", example="CLIENT_ID https://api.example.com")
+    return None
+
+
 @entity
 class UpstreamProvider:
     """A provider at which users of an organization, or with ``everywhere`` of all organizations, can sign in. Its users
     are identified by issuer and subject only. ``secret`` is sealed: the client secret, or the key that signs one. It is
-    never displayed; ``secret_changed_at`` is when it was set."""
+    never displayed; ``secret_changed_at`` is when it was set. ``identity_assertion_clients`` are the applications that
+    get tokens for its assertions (ID-JAG), each with the resources that these are limited to, if any."""
 
     #: Issuers of products that have a single one; others must be configured.
     ISSUERS: ClassVar[Mapping[UpstreamKind, str]] = {
@@ -140,6 +152,7 @@ class UpstreamProvider:
     instance_managed: bool = mutable(default=False, permission="instance.write")
     sign_out_there: bool = mutable(default=False)
     everywhere: bool = mutable(default=False, permission="instance.write")
+    identity_assertion_clients: tuple[str, ...] = mutable(default=(), item_validator=identity_assertion_client_error)
     secret: bytes = internal(default=b"")
     secret_changed_at: datetime | None = read_only(default=None)
     active: bool = read_only(default=True)
@@ -174,6 +187,18 @@ class UpstreamProvider:
     def is_usable(self) -> bool:
         """True if users can sign in there: it is active and completely configured."""
         return self.active and self.is_complete
+
+    @property
+    def asserting_client_ids(self) -> frozenset[str]:
+        """The applications that get tokens for its assertions."""
+        return frozenset(line.partition(" ")[0] for line in self.identity_assertion_clients)
+
+    def assertion_resources(self, client_id: str) -> frozenset[str] | None:
+        """The resources that tokens of the application are limited to, which gets tokens for its assertions; None for
+        any."""
+        lines = [line.split(" ") for line in self.identity_assertion_clients]
+        listed = [resources for listed_id, *resources in lines if listed_id == client_id]
+        return None if not all(listed) else frozenset(resource for resources in listed for resource in resources)
 
     @property
     def claim_mapping(self) -> Mapping[str, str]:

@@ -295,6 +295,8 @@ _EVENTS = {
     ),
     "linked_identity.added": (gettext_lazy("External account linked"), gettext_lazy("The account is linked.")),
     "linked_identity.removed": (gettext_lazy("External account unlinked"), gettext_lazy("The account is unlinked.")),
+    "identity_assertion.accepted": (gettext_lazy("Identity assertion accepted"), ""),
+    "identity_assertion.issued": (gettext_lazy("Identity assertion issued"), ""),
     "device.approved": (gettext_lazy("Sign-in on a device approved"), ""),
     "device.denied": (gettext_lazy("Sign-in on a device denied"), ""),
     "device.disconnected": (gettext_lazy("Device disconnected"), gettext_lazy("The device is disconnected.")),

@@ -15,17 +15,26 @@ other grant hold for it: its right to each audience, roles, consent, second fact
 nor an ID token. What comes from a token that is bound to a key is bound too, to a key of the application. An actor
 token adds a name to the claim ``act`` and no right; nothing removes a name.
 
+With an ID token and the requested type ``id-jag`` the application gets an identity assertion for another authorization
+server (draft-ietf-oauth-identity-assertion-authz-grant), which its settings list with the client id and the resources
+there. Assertions are about people of the application's own organization alone, because a sign-in at an application of
+another one allows it nothing elsewhere, and about people with a role at the instance only if the application belongs to
+the instance. They end after five minutes, and with the ID token.
+
 With the id of a person as the subject, the actor is a manager who wants to act as that person. That is impersonation:
 the rules of ``ImpersonationService`` decide, and what comes out ends with that session.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
+from typing import ClassVar
 
 from identity.api.endpoints import (
     Context,
     InvalidRequest,
     InvalidScope,
+    InvalidTarget,
     OAuthError,
     Parameters,
     UnauthorizedClient,
@@ -37,6 +46,7 @@ from identity.api.grants import (
     Authorization,
     ClientRequirement,
     GrantType,
+    OutgoingAssertion,
     PresentedAccessToken,
     PreviewInput,
     Scope,
@@ -45,7 +55,9 @@ from identity.api.grants import (
 from identity.api.plugins import hookimpl
 
 _PREFIX = "urn:ietf:params:oauth:token-type:"
-ACCESS_TOKEN, ID_TOKEN, JWT = (f"{_PREFIX}{kind}" for kind in ("access_token", "id_token", "jwt"))
+ACCESS_TOKEN, ID_TOKEN, JWT, ID_JAG = (f"{_PREFIX}{kind}" for kind in ("access_token", "id_token", "jwt", "id-jag"))
+_ASSERTION_TYPE = "oauth-id-jag+jwt"
+_ASSERTION_LIFETIME = timedelta(minutes=5)
 #: In any namespace of the service: the subject token is the id of a person.
 USER_ID_SUFFIX = ":token-type:user_id"
 
@@ -67,6 +79,7 @@ class TokenExchangeGrant(GrantType):
     repeatable_parameters = frozenset({"audience", "resource"})
     client_requirement = ClientRequirement.REQUIRED
     requires_confidential_client = True
+    discovery_members: ClassVar[Mapping[str, object]] = {"identity_chaining_requested_token_types_supported": [ID_JAG]}
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The user of the subject token, with what both that token and the client may have. Raises InvalidRequest,
@@ -76,13 +89,16 @@ class TokenExchangeGrant(GrantType):
             raise ValueError("the token endpoint authenticates the client first")
         if client.application.is_public:
             raise UnauthorizedClient("a public client cannot prove that a token was meant for it")
+        if parameters.get_value("requested_token_type") == ID_JAG:
+            return _assert_identity(parameters, client, context)
         issued_type = _issued_token_type(parameters, client)
         subject_token, kind = parameters.require_value("subject_token"), parameters.require_value("subject_token_type")
         actor = _find_actor(parameters, client, context)
         if kind in _user_id_types(context):
             authorization = _impersonate(subject_token, parameters, actor, client, context)
         elif kind == ID_TOKEN:
-            authorization = _from_id_token(subject_token, parameters, client, context)
+            requested = _requested_scopes(parameters, (Scope.OPENID,))
+            authorization = _from_id_token(subject_token, requested, client, context)
         elif kind in (ACCESS_TOKEN, JWT):
             issued = _find_access_token("subject_token", subject_token, kind, context)
             if not context.services.tokens.is_in_audience(issued, client):
@@ -146,9 +162,9 @@ def _from_access_token(
     )
 
 
-def _from_id_token(text: str, parameters: Parameters, client: ApplicationClient, context: Context) -> Authorization:
+def _from_id_token(text: str, requested: tuple[str, ...], client: ApplicationClient, context: Context) -> Authorization:
     """An ID token says who signed in, not what they allowed: it stands for openid alone, at the client that it was
-    issued to, while its session goes on. Raises InvalidRequest, InvalidScope."""
+    issued to, while its session goes on. Raises InvalidRequest."""
     hint = context.services.signing_keys.verify_id_token_hint(text)
     if hint is None or hint.client_id != client.id or context.now >= hint.expires_at:
         raise _refuse("subject_token", "not an unexpired ID token of this client")
@@ -159,13 +175,63 @@ def _from_id_token(text: str, parameters: Parameters, client: ApplicationClient,
         subject=account.subject,
         client=client,
         client_id=client.id,
-        requested_scopes=_requested_scopes(parameters, (Scope.OPENID,)),
+        requested_scopes=requested,
         authenticated_at=account.session.authenticated_at,
         methods=account.session.amr_methods,
         session_id=account.session.id,
         includes_id_token=False,
         ends_at=hint.expires_at,
     )
+
+
+def _assert_identity(parameters: Parameters, client: ApplicationClient, context: Context) -> Authorization:
+    """An identity assertion about the person of the ID token. Raises InvalidRequest, InvalidScope, InvalidTarget,
+    UnauthorizedClient."""
+    if parameters.get_value("subject_token_type") != ID_TOKEN:
+        raise InvalidRequest(f"subject_token_type must be {ID_TOKEN}")
+    if parameters.get_value("actor_token") is not None:
+        raise InvalidRequest("actor_token has no place in an identity assertion")
+    audiences, resources = parameters.get_values("audience"), _requested_resources(parameters)
+    listed = client.application.find_assertion_audience(audiences[0]) if len(audiences) == 1 else None
+    if listed is None:
+        raise InvalidTarget("audience must be one authorization server that the application lists")
+    client_id, allowed = listed
+    if not set(resources) <= allowed:
+        raise InvalidTarget("resource must be one that the application lists for this audience")
+    scope = parameters.get_space_delimited("scope")
+    Scope.require_syntax(scope)
+    authorization = _from_id_token(parameters.require_value("subject_token"), (Scope.OPENID,), client, context)
+    subject, services = authorization.subject, context.services
+    responsible = client.responsible_organization
+    if subject is None or responsible is None or subject.organization.id != responsible.id:
+        raise UnauthorizedClient("an application asserts identities of its own organization's people alone")
+    if services.instance_managers.is_instance_manager(
+        subject.user.id
+    ) and not services.applications.is_instance_managed(client.application):
+        raise UnauthorizedClient("the person has a role at the instance, to which the application does not belong")
+    assertion = OutgoingAssertion(
+        type=_ASSERTION_TYPE,
+        audience=audiences[0],
+        lifetime=_ASSERTION_LIFETIME,
+        scope=scope,
+        claims={
+            "client_id": client_id,
+            **({"resource": resources[0] if len(resources) == 1 else list(resources)} if resources else {}),
+        },
+    )
+    services.audit.record(
+        "identity_assertion.issued",
+        kind="user",
+        id=subject.user.id,
+        organization_id=subject.organization.id,
+        detail={"client_id": client.id, "audience": audiences[0], "resources": list(resources), "scope": list(scope)},
+    )
+    return replace(authorization, assertion=assertion, response_members={"issued_token_type": ID_JAG})
+
+
+def _requested_resources(parameters: Parameters) -> tuple[str, ...]:
+    """Those of other servers, whether or not the endpoint joined repeated ones."""
+    return tuple(dict.fromkeys(item for value in parameters.get_values("resource") for item in value.split()))
 
 
 def _impersonate(

@@ -77,7 +77,10 @@ class WorkloadTokenVerifier(AssertionVerifier):
         self._max_lifetime = max_lifetime
 
     def accepts(self, token: UnverifiedToken) -> bool:
-        """True if the issuer is a URL. SPIFFE tokens need none; their subject is one."""
+        """True if the issuer is a URL. SPIFFE tokens need none; their subject is one. Assertions with a type of their
+        own are others'."""
+        if str(token.header.get("typ", "")).lower().endswith("+jwt"):
+            return False
         issuer = token.claims.get("iss", token.claims.get("sub"))
         return isinstance(issuer, str) and "://" in issuer
 

@@ -1,6 +1,7 @@
 """AssertionVerifier: assertions of outside issuers, as grants and as client authentication (RFC 7523)."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -27,9 +28,11 @@ class VerifiedAssertion:
 
 
 class AssertionVerifier(ABC):
-    """Verifies assertions that service users and applications do not sign themselves."""
+    """Verifies assertions that service users and applications do not sign themselves. ``discovery_members`` are what it
+    adds to the discovery document."""
 
     name: ClassVar[str]
+    discovery_members: ClassVar[Mapping[str, object]] = {}
 
     @abstractmethod
     def accepts(self, token: UnverifiedToken) -> bool:

@@ -44,6 +44,8 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         members |= source.discovery_members
     for constraint in protocol.sender_constraints.values():
         members |= constraint.discovery_members
+    for verifier in protocol.assertion_verifiers.values():
+        members |= verifier.discovery_members
     return {name: value for name, value in members.items() if value != []}
 
 

@@ -1,11 +1,11 @@
 """GrantType decides who may get which tokens; Authorization is its decision."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import PresentedCode
@@ -14,6 +14,7 @@ from identity.domain.organizations import Organization
 from identity.domain.tokens import PresentedRefreshToken
 from identity.domain.users import ServiceUser, Subject
 from identity.provider.context import Context
+from identity.provider.errors import InvalidClient
 from identity.provider.parameters import Parameters
 from identity.provider.single_use import SingleUseCredential
 
@@ -27,15 +28,21 @@ class ClientRequirement(Enum):
     NONE = "none"
 
 
+def _refuse_client() -> NoReturn:
+    raise InvalidClient("client authentication is missing")
+
+
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
     """A token request after the endpoint's own checks. ``parameters`` are decoded, and unique except for
     ``repeatable_parameters`` of the grant. ``client`` is set where the grant requires one, or instead ``service_user``
-    where one presented its secret."""
+    where one presented its secret. A grant that requires no client calls ``authenticate_client`` for requests that need
+    one, before anything else: it returns the application, or raises InvalidClient or InvalidRequest."""
 
     parameters: Parameters
     client: ApplicationClient | None
     service_user: ServiceUserClient | None = None
+    authenticate_client: Callable[[], ApplicationClient] = _refuse_client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +78,18 @@ class RefreshTokenTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingAssertion:
+    """A signed assertion for another authorization server, instead of tokens of this service: the type in its header,
+    its claims besides those about issuer, subject and time, its longest lifetime, and the scope that it is for."""
+
+    type: str
+    audience: str
+    lifetime: timedelta
+    scope: tuple[str, ...] = ()
+    claims: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Authorization:
     """The decision of a grant, from which tokens are issued.
 
@@ -96,9 +115,8 @@ class Authorization:
     ``act`` (RFC 8693 §4.1). ``impersonator_id`` is the manager who is signed in as the subject, and acts before
     those. ``confirmation`` names the key that the sender of the tokens has to prove (``AccessToken``): until the
     token endpoint binds them, the one that the grant requires. With ``requires_confirmation`` it can be any, but
-    there must be one.
-    ``response_members`` are further members of the
-    token response."""
+    there must be one. ``provider_id`` is the identity provider whose assertion starts a family, with which that ends.
+    ``assertion`` is issued instead of tokens. ``response_members`` are further members of the token response."""
 
     subject: Subject | None
     client: ApplicationClient | None
@@ -128,6 +146,8 @@ class Authorization:
     impersonator_id: str | None = None
     confirmation: str | None = None
     requires_confirmation: bool = False
+    provider_id: str | None = None
+    assertion: OutgoingAssertion | None = None
     response_members: Mapping[str, Any] = field(default_factory=dict)
 
     @property

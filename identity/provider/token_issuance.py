@@ -1,24 +1,24 @@
 """Issue tokens from an Authorization and granted scopes. Tokens are minted only here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from identity.crypto.jwt import UnverifiedToken
+from identity.crypto.jwt import UnverifiedToken, sign
 from identity.crypto.secrets import new_id, new_token, token_digest
 from identity.domain.authentication import authentication_claims
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.expirations import earliest
 from identity.domain.security_profiles import MAX_CODE_LIFETIME
-from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily, actor_claim
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily, actor_claim, confirmation_claim
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.provider.access_token_formats import SigningKeyGetter, new_jwt_access_token, response_algorithm
 from identity.provider.claims import requested_claims, scope_claims
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
-from identity.provider.grant_type import Authorization
+from identity.provider.grant_type import Authorization, OutgoingAssertion
 from identity.provider.role_claims import RoleClaims, token_role_claims
 from identity.provider.scope import GrantedScopes, Scope
 from identity.provider.sender_constraint import BEARER, token_type
@@ -62,6 +62,8 @@ def store_tokens(minted: MintedTokens, context: Context) -> None:
     """Make minted tokens valid, as the last write of the transaction. Raises InvalidGrant if the grant has ended."""
     credential = minted.authorization.single_use_credential
     try:
+        if minted.authorization.provider_id is not None:
+            context.services.tokens.store_family(new_family(minted.authorization, minted.granted, context))
         if credential is not None:
             credential.consume(minted.access_token, minted.refresh_token, context)
         elif minted.access_token is not None:
@@ -83,6 +85,12 @@ def mint_tokens(
     """The tokens of one authorization, signed with this key; they are not valid until they are stored. Only an ID token
     without ``access_token``; it contains the hash of a ``code`` in the same response. Unless the grant had to write
     before, nothing is written until the signatures are there."""
+    if authorization.assertion is not None:
+        return MintedTokens(
+            authorization, granted, _assertion(authorization, authorization.assertion, context, key), None, None
+        )
+    if authorization.provider_id is not None:
+        authorization = replace(authorization, family_id=new_id())
     token, text = _access_token(authorization, granted, context, key) if access_token else (None, None)
     id_token = None
     if authorization.includes_id_token and Scope.OPENID in granted:
@@ -98,6 +106,35 @@ def mint_tokens(
         token_type=token_type(authorization.confirmation, context),
     )
     return MintedTokens(authorization, granted, tokens, token, refresh)
+
+
+def _assertion(
+    authorization: Authorization, assertion: OutgoingAssertion, context: Context, key: SigningKeyGetter
+) -> IssuedTokens:
+    """The assertion in the place of an access token, which it is not (RFC 8693 §2.2.1)."""
+    if authorization.subject is None:
+        raise ValueError("an assertion is about somebody")
+    key_id, private_key = key(response_algorithm(authorization))
+    lifetime = _cap_lifetime(assertion.lifetime, authorization, None, context)
+    scope = " ".join(assertion.scope)
+    claims = {
+        "iss": context.issuer,
+        "sub": authorization.subject.user.id,
+        "aud": assertion.audience,
+        "iat": int(context.now.timestamp()),
+        "exp": int((context.now + lifetime).timestamp()),
+        "jti": new_id(),
+        **authentication_claims(authorization.methods, authorization.acr, authorization.authenticated_at),
+        **({"scope": scope} if scope else {}),
+        **confirmation_claim(authorization.confirmation),
+        **assertion.claims,
+    }
+    return IssuedTokens(
+        scope=scope,
+        expires_in=int(lifetime.total_seconds()),
+        access_token=sign(claims, private_key, key_id=key_id, typ=assertion.type),
+        token_type="N_A",  # noqa: S106 - a name of RFC 8693
+    )
 
 
 def new_code(
@@ -160,14 +197,13 @@ def new_family(authorization: Authorization, granted: GrantedScopes, context: Co
         id_token_claims=authorization.id_token_claims,
         impersonator_id=authorization.impersonator_id,
         resources=authorization.resources or None,
+        provider_id=authorization.provider_id,
     )
 
 
 def _family_end(authorization: Authorization, latest: datetime) -> datetime:
-    """The end of a family; that of an impersonated session ends all of its tokens."""
-    if authorization.impersonator_id is None or authorization.ends_at is None:
-        return latest
-    return min(latest, authorization.ends_at)
+    """The end of a family; that of the authorization ends all of its tokens."""
+    return latest if authorization.ends_at is None else min(latest, authorization.ends_at)
 
 
 def _refresh_token(authorization: Authorization, context: Context) -> tuple[RefreshToken | None, str | None]:

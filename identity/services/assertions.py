@@ -65,15 +65,19 @@ class AssertionService(Service):
         self, header: Mapping[str, Any], credential: FederatedCredential, organization_id: str
     ) -> JwkPublicKey | None:
         """The same for the issuer of a federated credential."""
-        is_discovered = credential.kind is IssuerKind.OIDC
-        form = {IssuerKind.OIDC: KeySetForm.ISSUER, IssuerKind.SPIFFE: KeySetForm.BUNDLE}.get(credential.kind)
+        if credential.kind is IssuerKind.OIDC:
+            return self.find_discovered_key(header, credential.issuer, organization_id)
         return self.find_key(
             header,
             jwks=credential.jwks,
-            jwks_uri=credential.issuer if is_discovered else credential.jwks_uri,
+            jwks_uri=credential.jwks_uri,
             organization_id=organization_id,
-            form=form or KeySetForm.JWKS,
+            form=KeySetForm.BUNDLE if credential.kind is IssuerKind.SPIFFE else KeySetForm.JWKS,
         )
+
+    def find_discovered_key(self, header: Mapping[str, Any], issuer: str, organization_id: str) -> JwkPublicKey | None:
+        """The same for an issuer whose discovery document names its keys."""
+        return self.find_key(header, jwks="", jwks_uri=issuer, organization_id=organization_id, form=KeySetForm.ISSUER)
 
     def use_once(self, issuer: str, jti: str, until: datetime) -> bool:
         """Record the use of an assertion, in a transaction of its own: it stays used even if the request fails.

@@ -20,6 +20,9 @@ from identity.services.instance_managers import InstanceManagerService
 from identity.storage.errors import UnreadableRow
 from identity.storage.paging import iterate_rows
 
+#: A change of these ends the tokens that identity assertions brought.
+_ASSERTION_TERMS = ("issuer", "identity_assertion_clients", "trust_methods", "instance_managed", "everywhere")
+
 
 @dataclass(eq=False, repr=False)
 class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
@@ -73,7 +76,24 @@ class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
         self._authorize(after, principal)
         after = self._with_secret(after, command.client_secret)
         _refuse_inconsistent(after)
+        if any(getattr(after, name) != getattr(before, name) for name in _ASSERTION_TERMS):
+            self.revoke_assertions(before.id)
         return self._update("upstream_provider.changed", before, after)
+
+    def deactivate(self, id: str, *, principal: Principal) -> UpstreamProvider:
+        after = super().deactivate(id, principal=principal)
+        self.revoke_assertions(id)
+        return after
+
+    def revoke_assertions(self, provider_id: str, *, user_id: str | None = None) -> None:
+        """End all tokens that the provider's identity assertions brought, or those of one user. They also end when it
+        is removed."""
+        self._storage.tokens.revoke_for_provider(provider_id, self._now, user_id=user_id)
+
+    def list_asserting(self, client_id: str) -> tuple[UpstreamProvider, ...]:
+        """The active providers whose identity assertions bring the application tokens; oldest first."""
+        with self._look() as storage:
+            return storage.upstream_providers.list_asserting(client_id)
 
     def reactivate(self, id: str, *, principal: Principal) -> UpstreamProvider:
         self._require_giving_mapped_groups(self._get_authorized(id, principal), principal)
@@ -159,6 +179,8 @@ def _refuse_inconsistent(provider: UpstreamProvider) -> None:
     issuer = issuer_error_for_kind(provider.kind, provider.issuer)
     if issuer is not None:
         problems["issuer"] = issuer
+    if provider.identity_assertion_clients and provider.kind is UpstreamKind.GITHUB:
+        problems["identity_assertion_clients"] = gettext_lazy("A provider of this kind asserts no identities.")
     if provider.kind is UpstreamKind.APPLE:
         needed = {"team_id": provider.team_id, "key_id": provider.key_id}
         problems |= {name: gettext_lazy("This is required.") for name, value in needed.items() if not value}

@@ -368,6 +368,7 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         "project_grant.accepted",
         # Recorded by the plugins.
         *("linked_identity.added", "linked_identity.removed"),
+        *("identity_assertion.accepted", "identity_assertion.issued"),
         # Only the ini file sets up directories.
         "directory.tested",
         # At a sign-in.

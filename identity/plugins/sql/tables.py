@@ -441,6 +441,15 @@ upstream_providers = _create_table(
     Index("ix_upstream_providers_everywhere", "created_at", "id", **_partial_index("everywhere")),
 )
 
+# The applications that get tokens for assertions of the providers, for ``list_asserting``.
+upstream_provider_clients = Table(
+    "upstream_provider_clients",
+    metadata,
+    _foreign_key_column("provider_id", "upstream_providers", primary_key=True),
+    _id_column("client_id"),
+    Index(None, "client_id"),
+)
+
 webhooks = _create_table(
     "webhooks",
     Webhook,
@@ -506,6 +515,7 @@ token_families = _create_table(
     TokenFamily,
     _foreign_key_column("user_id", "users"),
     _foreign_key_column("client_id", "applications"),
+    *_indexed_reference("provider_id", "upstream_providers"),
     Index(None, "user_id"),
     Index(None, "client_id"),
     Index(None, "ends_at"),

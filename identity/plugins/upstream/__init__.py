@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pyramid.config import Configurator
 
     from identity.api.entities import Subject
+    from identity.api.grants import AssertionVerifier
     from identity.api.services import RecordNamespace, Services
     from identity.api.sign_in import Interaction, LogoutHandler
 
@@ -34,6 +35,13 @@ class UpstreamPlugin:
         from identity.plugins.upstream.unlinked_identities import LinkIdentityInteraction
 
         return [UpstreamSignInInteraction(), LinkIdentityInteraction(self._record_namespace)]
+
+    @hookimpl
+    def identity_assertion_verifiers(self) -> "Iterable[AssertionVerifier]":
+        """Identity assertions of providers, for the applications that these list."""
+        from identity.plugins.upstream.identity_assertions import IdentityAssertionVerifier
+
+        return [IdentityAssertionVerifier(self._record_namespace)]
 
     @hookimpl
     def identity_logout_handlers(self) -> "Iterable[LogoutHandler]":

@@ -119,6 +119,7 @@ class AccountResolver:
 
     def unlink_identity(self, link: LinkedIdentity, subject: Subject) -> None:
         if self.links.remove(link):
+            self.services.upstream_providers.revoke_assertions(link.provider_id, user_id=subject.user.id)
             self._record_event("linked_identity.removed", subject, link)
 
     def _record_event(self, event: str, subject: Subject, link: LinkedIdentity) -> None:

@@ -1,9 +1,12 @@
 """The token endpoint (service description §4.3, RFC 6749 §3.2)."""
 
+from functools import partial
+
 from identity.domain.applications import ApplicationClient
 from identity.domain.clients import ServiceUserClient
 from identity.provider.access_token_formats import SigningKeyGetter
 from identity.provider.authorization_checks import check_and_resolve_scopes
+from identity.provider.client_authentication import require_application
 from identity.provider.consent import refuse_without_consent
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
@@ -64,7 +67,9 @@ def _authenticated(
     request: ProtocolRequest, parameters: Parameters, grant: GrantType, context: Context
 ) -> TokenRequest:
     if grant.client_requirement is ClientRequirement.NONE:
-        return TokenRequest(parameters, None)
+        return TokenRequest(
+            parameters, None, authenticate_client=partial(_authenticate_application, request, parameters, context)
+        )
     party = context.provider.authenticate(request, parameters, context)
     if isinstance(party, ServiceUserClient):
         # Only applications register grant types: for service users the grant itself decides.
@@ -73,6 +78,10 @@ def _authenticated(
         return TokenRequest(parameters, None, party)
     require_grant_type(grant.grant_type, party)
     return TokenRequest(parameters, party)
+
+
+def _authenticate_application(request: ProtocolRequest, parameters: Parameters, context: Context) -> ApplicationClient:
+    return require_application(context.provider.authenticate(request, parameters, context))
 
 
 def require_grant_type(grant_type: str, client: ApplicationClient) -> None:

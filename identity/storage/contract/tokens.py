@@ -157,6 +157,27 @@ class TokenContract(ContractBase):
         with pytest.raises(RowNotFound):
             on.write.tokens.add_access_token(make.access_token(on.service_user, None, None, **{parent: make_id()}))
 
+    def test_families_of_a_provider_are_revoked_and_deleted_with_it(self, on: StorageHarness) -> None:
+        provider, other = (on.store_value(make.upstream_provider(on.organization)) for _ in range(2))
+        first, second, foreign = (
+            on.store_value(make.token_family(user, on.application, provider_id=origin.id))
+            for user, origin in ((on.human_user, provider), (on.service_user, provider), (on.human_user, other))
+        )
+        tokens = [
+            on.store_value(make.access_token(on.human_user, on.application, family)) for family in (first, foreign)
+        ]
+        with on.transaction() as storage:
+            assert storage.tokens.revoke_for_provider(provider.id, NOW, user_id=on.human_user.id) == 1
+            assert storage.tokens.revoke_for_provider(make_id(), NOW) == 0
+        revoked = replace(first, revoked_at=NOW)
+        assert [on.find_stored(family) for family in (first, second, foreign)] == [revoked, second, foreign]
+        with on.transaction() as storage:
+            assert storage.tokens.revoke_for_provider(provider.id, NOW + SECOND) == 1
+        assert on.unchanged(revoked, foreign) == [revoked, foreign]
+        assert on.find_stored(second) == replace(second, revoked_at=NOW + SECOND)
+        on.write.upstream_providers.delete(provider.id)
+        assert [on.find_stored(token) for token in tokens] == [None, tokens[1]]
+
     def test_access_tokens_of_a_user_are_revoked_with_all_families(self, on: StorageHarness) -> None:
         human_user = on.human_user
         family, earlier = on.family, make.token_family(human_user, on.application, revoked_at=NOW - SECOND)

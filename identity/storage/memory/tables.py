@@ -272,7 +272,9 @@ class MemoryTables:
     sessions: MemoryTable[str, Session] = _table(user_id="users", unique={"digest": attrgetter("digest")})
     authorization_requests: MemoryTable[str, PendingAuthorization] = _table(user_id="users")
     attempts: MemoryTable[str, AttemptCount] = _table(user_id="users")
-    families: MemoryTable[str, TokenFamily] = _table(user_id="users", client_id="applications")
+    families: MemoryTable[str, TokenFamily] = _table(
+        user_id="users", client_id="applications", provider_id="upstream_providers"
+    )
     authorization_codes: MemoryTable[bytes, AuthorizationCode] = _table(key="digest", family_id="families")
     access_tokens: MemoryTable[bytes, AccessToken] = _table(
         key="digest",

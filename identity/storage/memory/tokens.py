@@ -97,6 +97,16 @@ class MemoryTokenStore(MemoryStore, TokenStore):
                 self.revoke_access_token(token.digest, revoked_at)
         return len(standing)
 
+    def revoke_for_provider(self, provider_id: str, revoked_at: datetime, *, user_id: str | None = None) -> int:
+        standing = [
+            family
+            for family in self._tables.families
+            if family.provider_id == provider_id and user_id in (None, family.user_id) and family.revoked_at is None
+        ]
+        for family in standing:
+            self.revoke_family(family.id, revoked_at)
+        return len(standing)
+
     def revoke_all(self, scope: AccessScope, revoked_at: datetime) -> int:
         users, applications = self._users_and_applications(scope)
         tables, spared = self._tables, scope.except_user_ids

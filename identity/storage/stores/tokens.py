@@ -61,6 +61,11 @@ class TokenStore(ABC):
         families that were not revoked before."""
 
     @abstractmethod
+    def revoke_for_provider(self, provider_id: str, revoked_at: datetime, *, user_id: str | None = None) -> int:
+        """Revoke all families that assertions of the identity provider began, or those of one user. Returns the number
+        of families that were not revoked before."""
+
+    @abstractmethod
     def revoke_all(self, scope: AccessScope, revoked_at: datetime) -> int:
         """Revoke the families and live access tokens in the scope, and delete the personal access tokens of its users.
         Returns the number of families and tokens that had not ended before."""

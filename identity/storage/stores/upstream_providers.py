@@ -15,5 +15,9 @@ class UpstreamProviderStore(EntityStore[UpstreamProvider]):
         """The providers of this organization, newest first."""
 
     @abstractmethod
+    def list_asserting(self, client_id: str) -> tuple[UpstreamProvider, ...]:
+        """The active providers whose identity assertions bring this application tokens; oldest first."""
+
+    @abstractmethod
     def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
         """The active providers of this organization, if given, and those for all; oldest first."""

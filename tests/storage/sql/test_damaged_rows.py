@@ -169,6 +169,7 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
         "application_origins",
         "audit_floor",
         "project_resources",
+        "upstream_provider_clients",
     }
     return path
 

@@ -271,6 +271,15 @@ APPLICATION_FIELDS = labelled_fields(
             value_labels={None: _("Not required")},
             options=_sender_constraint_options,
         ),
+        "identity_assertion_audiences": FieldLabel(
+            _("Identity assertions"),
+            _(
+                "Authorization servers for which the application gets assertions (ID-JAG), one per line: the issuer,"
+                " the client id there, and the addresses of APIs there. For example {example}",
+                example="https://login.example.com CLIENT_ID https://api.example.com",
+            ),
+            section=_TOKENS,
+        ),
         "require_encoded_response": FieldLabel(
             _("Require signed responses"),
             _("Authorization requests are refused unless they ask for a signed response (JARM)."),

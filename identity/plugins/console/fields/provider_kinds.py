@@ -221,7 +221,7 @@ PROVIDER_KINDS: Mapping[UpstreamKind, ProviderKind] = {
                     usual="github.com",
                 ),
             ),
-            without=_APPLE_ONLY | {"authentication", "sign_out_there"},
+            without=_APPLE_ONLY | {"authentication", "sign_out_there", "identity_assertion_clients"},
             needs_secret=True,
         ),
         ProviderKind(

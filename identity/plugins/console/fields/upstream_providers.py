@@ -125,6 +125,15 @@ UPSTREAM_PROVIDER_FIELDS = labelled_fields(
                 False: _("Signing out here ends only this session."),
             },
         ),
+        "identity_assertion_clients": FieldLabel(
+            _("Identity assertions"),
+            _(
+                "Applications that get tokens for assertions of this provider (ID-JAG): one client id per line, and"
+                " after it the addresses of APIs to which the tokens are limited. For example {example}",
+                example="CLIENT_ID https://api.example.com",
+            ),
+            section=_MORE,
+        ),
         "everywhere": FieldLabel(
             _("For all organizations"),
             _("People of every organization can sign in there."),

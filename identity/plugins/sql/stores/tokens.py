@@ -69,6 +69,7 @@ _REVOKE_FAMILIES = update(families).where(families.c.revoked_at.is_(None)).value
 _REVOKE_FAMILY = _REVOKE_FAMILIES.where(families.c.id == bindparam("family"))
 _REVOKE_FAMILIES_FOR_USER = _REVOKE_FAMILIES.where(families.c.user_id == bindparam("user"))
 _REVOKE_FOR_CLIENT = _REVOKE_FAMILIES_FOR_USER.where(families.c.client_id == bindparam("client"))
+_REVOKE_FAMILIES_OF_PROVIDER = _REVOKE_FAMILIES.where(families.c.provider_id == bindparam("provider"))
 _LAST_REFRESH = (
     select(func.max(refresh.c.issued_at))
     .where(refresh.c.family_id == families.c.id)
@@ -257,6 +258,12 @@ class SqlTokenStore(SqlStore, TokenStore):
         families_revoked = self._execute(_REVOKE_FAMILIES_FOR_USER, parameters)
         self._execute(_REVOKE_ACCESS_TOKENS_FOR_USER, parameters)
         return families_revoked
+
+    def revoke_for_provider(self, provider_id: str, revoked_at: datetime, *, user_id: str | None = None) -> int:
+        statement = _REVOKE_FAMILIES_OF_PROVIDER
+        if user_id is not None:
+            statement = statement.where(families.c.user_id == user_id)
+        return self._execute(statement, {"provider": provider_id, "at": seconds_from_datetime(revoked_at)})
 
     def revoke_all(self, scope: AccessScope, revoked_at: datetime) -> int:
         at = seconds_from_datetime(revoked_at)
