@@ -235,7 +235,7 @@ class Application:
     def path_id(self) -> str:
         """The id as the value of a path variable, in which a URL is percent-encoded. In a path it is encoded again,
         since web servers decode once."""
-        return quote(self.id, safe="")
+        return path_of_client_id(self.id)
 
     @property
     def consent_terms(self) -> str:
@@ -307,6 +307,11 @@ class ApplicationClient:
     def is_in_audience(self, audience: tuple[str, ...]) -> bool:
         """True if the audience contains the client's id, or the id of its project unless it is dynamic."""
         return self.application.id in audience or (not self.application.is_dynamic and self.project.id in audience)
+
+
+def path_of_client_id(client_id: str) -> str:
+    """See ``Application.path_id``."""
+    return quote(client_id, safe="")
 
 
 def client_id_from_path(value: str) -> str:

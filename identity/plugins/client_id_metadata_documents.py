@@ -45,8 +45,8 @@ class ClientIdMetadataDocuments(ClientMetadataSource):
 
     name = "client_id_metadata_documents"
 
-    def __init__(self, allowed_hosts: Iterable[str]) -> None:
-        self._hosts = frozenset(allowed_hosts)
+    def __init__(self, allowed_hosts: Iterable[str], denied_hosts: Iterable[str] = ()) -> None:
+        self._allowed, self._denied = frozenset(allowed_hosts), frozenset(denied_hosts)
 
     def accepts(self, client_id: str) -> bool:
         """True for a URL in normal form at an allowed host. http is for loopback hosts, which no pattern covers."""
@@ -55,11 +55,12 @@ class ClientIdMetadataDocuments(ClientMetadataSource):
             return False
         host = found["host"]
         if host in _LOOPBACK_HOSTS:
-            return host in self._hosts
+            return host in self._allowed
         if found["scheme"] != "https" or found["port"] == ":443" or not _is_public_name(host):
             return False
         parents = (host.split(".", count)[-1] for count in range(1, host.count(".") + 1))
-        return not self._hosts.isdisjoint({"*", host, *(f"*.{parent}" for parent in parents)})
+        patterns = {"*", host, *(f"*.{parent}" for parent in parents)}
+        return not self._allowed.isdisjoint(patterns) and self._denied.isdisjoint(patterns)
 
     def read(self, client_id: str, body: bytes) -> RegisterApplication:
         """The application that the document describes. Raises Invalid."""
@@ -172,11 +173,15 @@ class ClientIdMetadataDocumentsPlugin:
             " loopback hosts. Without a host no client is known by its URL.",
             default=(),
         )
+        denied_hosts: tuple[str, ...] = setting(
+            "Hosts whose clients are refused although they are allowed, in the same form.", default=()
+        )
 
         def __post_init__(self) -> None:
-            for host in self.allowed_hosts:
-                if host not in _LOOPBACK_HOSTS | {"*"} and not _is_public_name(host.removeprefix("*.")):
-                    raise InvalidSetting("allowed_hosts", f"{host} is no host name in lower case")
+            for name, hosts in (("allowed_hosts", self.allowed_hosts), ("denied_hosts", self.denied_hosts)):
+                for host in hosts:
+                    if host not in _LOOPBACK_HOSTS | {"*"} and not _is_public_name(host.removeprefix("*.")):
+                        raise InvalidSetting(name, f"{host} is no host name in lower case")
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -184,7 +189,9 @@ class ClientIdMetadataDocumentsPlugin:
     @hookimpl
     def identity_client_metadata_sources(self) -> Iterable[ClientMetadataSource]:
         """The documents."""
-        return [ClientIdMetadataDocuments(self.settings.allowed_hosts)] if self.settings.allowed_hosts else []
+        settings = self.settings
+        source = ClientIdMetadataDocuments(settings.allowed_hosts, settings.denied_hosts)
+        return [source] if settings.allowed_hosts else []
 
     @hookimpl
     def identity_discovery(self) -> Mapping[str, object]:

@@ -1,6 +1,7 @@
 """Applications and their client secrets."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +30,7 @@ from identity.domain.security_profiles import find_profile_conflicts
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.key_sets import parse_stored_key_set
 from identity.services.access_control import AccessControl, Principal
+from identity.services.audit import dump_fields
 from identity.services.base import translate_storage_errors
 from identity.services.capabilities import IMPLICIT, Capabilities
 from identity.services.client_metadata import ClientMetadataClient, ClientMetadataUnavailable, metadata_error
@@ -37,6 +39,7 @@ from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
 from identity.services.signing_keys import SigningKeyService
+from identity.storage.errors import DuplicateValue
 
 #: The default authentication method of each application type.
 _METHODS: Mapping[ApplicationType, str] = {
@@ -75,7 +78,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         describes it now. Such a client is stored with the first consent, and all requests but this one know it as it
         was at the last consent. Raises ClientMetadataUnavailable."""
         metadata = self._client_metadata
-        if metadata is None or not metadata.accepts(client_id):
+        if metadata is None or not self._accepts_metadata(client_id):
             return self.find_client(client_id)
         stored = self.find_client(client_id)
         if stored is not None and (not stored.is_active or stored.project.id != URL_CLIENTS_PROJECT_ID):
@@ -98,20 +101,28 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return ApplicationClient(application, (), project, organization)
 
     def store_url_client(self, client: ApplicationClient) -> None:
-        """Store a client known by its URL as a person has just agreed to it. Raises Conflict."""
-        application, before = client.application, self._storage.applications.find(client.id)
-        if before is not None:
-            self._update("application.changed", before, replace(application, changed_at=self._now))
-            return
+        """Store a client known by its URL as a person has just agreed to it. If several people agree at once, one of
+        them stores it: those who saw another document are asked again."""
+        application = client.application
         if self._storage.projects.find(client.project.id) is None:
-            with translate_storage_errors("organization", client.organization.id):
+            with suppress(DuplicateValue):
                 self._storage.projects.add(client.project)
-        self._add("application.created", application, client.organization.id, parent=("project", client.project.id))
+        before = self._storage.applications.find(client.id)
+        if before is None:
+            with suppress(DuplicateValue):
+                self._storage.applications.add(application)
+                self._record_event("application.created", application, client.organization.id, dump_fields(application))
+            return
+        with suppress(Conflict):
+            self._update("application.changed", before, replace(application, changed_at=self._now))
 
     def find_client(self, client_id: str) -> ApplicationClient | None:
-        """The application with its project and organization, active or not. This does not authenticate the client."""
+        """The application with its project and organization, active or not. This does not authenticate the client. One
+        known by a URL that is not accepted any more is not active."""
         with self._look() as storage:
             client = storage.applications.find_client(client_id)
+        if client is not None and client.application.is_known_by_url and not self._accepts_metadata(client_id):
+            client = replace(client, application=replace(client.application, active=False))
         # Callers do not need the digests, and hooks must not see them.
         return None if client is None else _without_secrets(client)
 
@@ -244,6 +255,9 @@ class ApplicationService(DeactivatableEntityService[Application]):
             values["response_types"] = frozenset(name for name, capability in responses if capability.is_code_only)
             values["grant_types"] = self._choices.select_grant_types(lambda grant: grant.accepts_codes)
         return values
+
+    def _accepts_metadata(self, client_id: str) -> bool:
+        return self._client_metadata is not None and self._client_metadata.accepts(client_id)
 
     def _url_clients_project(self, organization_id: str) -> Project:
         return Project(

@@ -3,10 +3,15 @@
 import json
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from identity.domain.errors import Invalid
 from identity.domain.permissions import Resource
@@ -16,7 +21,7 @@ from identity.services.access_control import Principal
 from identity.services.commands.projects import ChangeProject
 from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
-from identity.testing.relying_party import ReceivedTokens
+from identity.testing.relying_party import ReceivedTokens, SentAuthorizationRequest
 from identity.testing.response_checks import check_api_error, check_oauth_error, check_page, check_token_response
 from identity.testing.service_test_client import TOKEN_EXCHANGE
 from identity.testing.world import World
@@ -24,6 +29,22 @@ from tests.plugins.metadata_host import CALLBACK, URL, document, install_url_cli
 from tests.spec.consent_scenario import CONSENT
 from tests.spec.test_5_3_private_key_jwt import SigningClient, key_set
 
+# The storage matters where consents meet; a world of its own is cheap in memory.
+pytestmark = pytest.mark.storages("memory")
+
+HOST = "app.example"
+MEMBERS = (
+    "client_id",
+    "client_name",
+    "redirect_uris",
+    "grant_types",
+    "response_types",
+    "token_endpoint_auth_method",
+    "token_endpoint_auth_methods_supported",
+    "token_endpoint_auth_signing_alg",
+    "jwks",
+    "jwks_uri",
+)
 SETTINGS = {"identity.plugin.client_id_metadata_documents.allowed_hosts": "*"}
 
 
@@ -33,7 +54,9 @@ class UrlClient:
     def __init__(self, world: World, *hosts: str) -> None:
         self.world = world
         self.party, self.host = install_url_client(world, *hosts)
-        self.organization = world.make_organization()
+        # That of the project in which such clients are stored: the nearest that they have to an organization.
+        with world.transaction_services() as services:
+            self.organization = services.organizations.get(world.instance.organization_id)
         self.person = world.make_human_user(self.organization)
         self.browser = Browser(world)
         self.browser.start_session(self.person)
@@ -63,6 +86,7 @@ def test_discovery_says_whether_hosts_are_allowed(make_world: WorldFactory) -> N
     assert member not in make_world().client.discovery
 
 
+@pytest.mark.storages("sqlite")
 def test_client_signs_in_and_refreshes_without_registration(client: UrlClient) -> None:
     client.party.open_request(client.browser, "code", "openid email offline_access")
     page = client.browser.page.html.get_text(" ", strip=True)
@@ -132,6 +156,40 @@ def test_client_belongs_to_no_organization(client: UrlClient) -> None:
         check_oauth_error(answer, "unauthorized_client")
 
 
+@pytest.mark.every_storage
+def test_people_who_agree_at_once_all_get_tokens(make_world: WorldFactory) -> None:
+    client = UrlClient(make_world(), "*")
+    barrier, people = Barrier(6), []
+    for _ in range(6):
+        browser = Browser(client.world)
+        browser.start_session(client.world.make_human_user())
+        people.append((browser, client.party.open_request(browser)))
+
+    def agree(browser: Browser, sent: SentAuthorizationRequest) -> ReceivedTokens:
+        barrier.wait()
+        browser.submit(button=("decision", "allow"))
+        return client.party.obtain_tokens(browser.page, sent)
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        assert len({tokens.claims["sub"] for tokens in pool.map(agree, *zip(*people, strict=True))}) == len(people)
+
+
+@pytest.mark.storages("memory", "sqlite")
+def test_client_that_another_person_stored_meanwhile_stays(client: UrlClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a transaction sees that began before the other one ended."""
+    client.agree()
+    with client.world.transaction_services() as services:
+        found = services.applications.find_requesting_client(URL)
+        assert found is not None
+        renamed = replace(found, application=replace(found.application, name="Other", version=9))
+        services.applications.store_url_client(renamed)
+        for store in (services.storage.applications, services.storage.projects):
+            monkeypatch.setattr(type(store), "find", lambda self, id: None)
+        services.applications.store_url_client(found)
+        monkeypatch.undo()
+        assert services.applications.get(URL) == found.application
+
+
 def test_blocked_client_is_unknown(client: UrlClient) -> None:
     tokens = client.agree()
     client.world.operator_services.applications.deactivate(URL)
@@ -160,6 +218,29 @@ def test_client_has_pages_and_operations_by_its_encoded_url(client: UrlClient) -
     check_oauth_error(client.party.refresh(tokens.refresh_token), "invalid_grant")
 
 
+def test_console_pages_of_the_client_are_linked(client: UrlClient) -> None:
+    client.agree()
+    manager = client.world.make_human_user()
+    client.world.assign_manager_role(manager, "IAM_OWNER", resource=Resource.INSTANCE)
+    browser = Browser(client.world)
+    browser.start_session(manager)
+    for path in (f"/console/projects/{URL_CLIENTS_PROJECT_ID}/applications", "/console/audit-events"):
+        browser.open(path)
+        browser.open(browser.page.html.find("a", href=re.compile("client.json$"))["href"])
+        check_page(browser.page, 200, "Invoices & more (app.example)")
+
+
+def test_host_that_is_denied_later_stops_its_clients(client: UrlClient) -> None:
+    tokens = client.agree()
+    metadata = client.world.identity.process_state.client_metadata
+    assert metadata is not None
+    for sources in ((ClientIdMetadataDocuments(["*"], ["*.example"]),), (ClientIdMetadataDocuments(["*"], [HOST]),)):
+        metadata._sources = sources
+        client.party.open_request(client.browser)
+        check_page(client.browser.page, 400, "This application is unknown")
+        check_oauth_error(client.party.refresh(tokens.refresh_token), "invalid_client", status=401)
+
+
 @pytest.mark.parametrize("status", [302, 404, 500])
 def test_unavailable_metadata_shows_a_page_and_backs_off(client: UrlClient, status: int) -> None:
     client.host.status = status
@@ -184,6 +265,32 @@ def test_program_on_the_device_is_pointed_out(client: UrlClient) -> None:
 
 
 ALL = ClientIdMetadataDocuments(["*"])
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["none", "private_key_jwt", "code", URL])
+    | st.text(max_size=20),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.sampled_from(["keys", "kty", "k"]), values),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(MEMBERS), JSON))
+def test_any_document_is_read_or_refused(members: Mapping[str, Any]) -> None:
+    try:
+        command = ALL.read(URL, json.dumps(document() | dict(members)).encode())
+    except Invalid:
+        return
+    assert str(command).encode()
+    assert command.response_types == {"code"}
+
+
+@given(st.binary(max_size=200))
+def test_any_body_is_refused(body: bytes) -> None:
+    with pytest.raises(Invalid):
+        ALL.read(URL, body)
 
 
 @pytest.mark.parametrize(
@@ -237,6 +344,7 @@ def test_hosts_are_allowed_by_name_or_by_parent() -> None:
         ({"response_types": ["token"]}, "response_types"),
         ({"client_name": ["x"]}, "client_name"),
         ({"client_name": "a\u202eb"}, "name"),
+        ({"client_name": "\ud800"}, "name"),
         ({"token_endpoint_auth_method": "private_key_jwt", "jwks": {"keys": [{"kty": "oct", "k": "eA"}]}}, "jwks"),
         ({"client_name": "x" * 6000}, "document"),
     ],

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
+from identity.domain.applications import path_of_client_id
 from identity.domain.audit import OTHER_ORGANIZATION, ActorKind, AuditEvent
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.users import Subject
@@ -127,7 +129,8 @@ class AuditEventNames:
             is_visible = any(
                 self._page.services.access_control.can_see_organization(self._page.principal, home) for home in homes
             )
-            return EntityLink(name, f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{identifier}" if is_visible else "")
+            path = f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{quote(path_of_client_id(identifier))}"
+            return EntityLink(name, path if is_visible else "")
         # Events never record names of deleted users.
         bare = self._page.translator.gettext("Deleted user") if kind == "user" else identifier
         return EntityLink(self._called.get(key, bare), "")
