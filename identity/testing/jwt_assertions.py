@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicNumbers
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 #: Marks a claim or header parameter to be left out.
 OMITTED: Final = object()
@@ -99,17 +100,23 @@ def left_half_hash(token: str) -> str:
 
 
 def verify_jwt(token: str, keys: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a JWT with an RS256 signature of one of these published keys.
+    """Header and claims of a JWT with an RS256 or ES256 signature of one of these published keys.
 
     Written from the RFCs, so that the service is not verified by its own code. Raises InvalidSignature.
     """
     signing_input, _, signature = token.rpartition(".")
     header, claims = decode_jwt_unverified(token)
-    assert header["alg"] == "RS256", header
     (key,) = (key for key in keys if key["kid"] == header["kid"])
-    assert key["kty"] == "RSA"
-    numbers = RSAPublicNumbers(*(int.from_bytes(_decode_part(key[name])) for name in ("e", "n")))
-    numbers.public_key().verify(_decode_part(signature), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())
+    assert (header["alg"], key["kty"]) in (("RS256", "RSA"), ("ES256", "EC")), header
+    signed, data = _decode_part(signature), signing_input.encode()
+    first, second = (int.from_bytes(_decode_part(key[name])) for name in (("e", "n") if "n" in key else ("x", "y")))
+    if key["kty"] == "RSA":
+        RSAPublicNumbers(first, second).public_key().verify(signed, data, padding.PKCS1v15(), hashes.SHA256())
+    else:
+        assert len(signed) == 64, "the signature is not R and S"
+        pair = encode_dss_signature(int.from_bytes(signed[:32]), int.from_bytes(signed[32:]))
+        public_key = ec.EllipticCurvePublicNumbers(first, second, ec.SECP256R1()).public_key()
+        public_key.verify(pair, data, ec.ECDSA(hashes.SHA256()))
     return header, claims
 
 

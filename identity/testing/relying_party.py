@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from identity.domain.applications import ApplicationType
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.testing.browser import Browser
 from identity.testing.jwt_assertions import left_half_hash, pkce_challenge, verify_jwt
 from identity.testing.response_checks import format_response
@@ -91,6 +92,7 @@ class RelyingParty:
         now: Callable[[], int],
         authentication_method: str = "client_secret_basic",
         post_logout_redirect_uri: str | None = None,
+        id_token_algorithm: str = SignatureAlgorithm.RS256,
     ) -> None:
         self.client = client
         self.client_id = client_id
@@ -99,6 +101,7 @@ class RelyingParty:
         self.now = now
         self.authentication_method = authentication_method
         self.post_logout_redirect_uri = post_logout_redirect_uri
+        self.id_token_algorithm = id_token_algorithm
         if secret is not None:
             client.secrets.add(secret)
 
@@ -140,6 +143,7 @@ class RelyingParty:
             now=lambda: world.clock.seconds,
             authentication_method=authentication_method,
             post_logout_redirect_uri=post_logout_redirect_uri,
+            id_token_algorithm=application.id_token_signed_response_alg or SignatureAlgorithm.RS256,
         )
 
     @property
@@ -291,7 +295,7 @@ class RelyingParty:
         earlier sign-in.
         """
         header, claims = verify_jwt(text, self.client.fetch_jwks().json["keys"])
-        assert header["alg"] == "RS256"
+        assert header["alg"] == self.id_token_algorithm
         assert header.get("typ") in (None, "JWT")
         assert claims["iss"] == self.client.issuer_url
         assert claims["aud"] in (self.client_id, [self.client_id])

@@ -83,6 +83,80 @@ def flows(accepts: Callable[[frozenset[str]], bool] = bool) -> Callable[[Test], 
     return lambda test: sample(cases(test))
 
 
+@dataclass(frozen=True)
+class FapiVariant:
+    """A variant of the plans for FAPI 2.0: client authentication, binding of tokens, signed requests and responses."""
+
+    authentication: str
+    binding: str
+    is_signed: bool = False
+    is_encoded: bool = False
+
+    def __str__(self) -> str:
+        signed = f"-{'jar' if self.is_signed else ''}{'-jarm' if self.is_encoded else ''}" if self.is_signed else ""
+        return f"{self.authentication}-{self.binding}{signed}"
+
+    @property
+    def profile(self) -> str:
+        """The security profile of the application. It requires signed responses too, or none."""
+        return "fapi2_message_signing" if self.is_encoded else "fapi2"
+
+    @property
+    def plan(self) -> "CertificationPlan":
+        name = "message-signing" if self.is_signed else "security-profile"
+        prefix = "fapi2-security-profile-final-"
+        modules = (
+            *_FAPI2,
+            *(_FAPI2_DPOP if self.binding == "dpop" else ()),
+            *(_FAPI2_ASSERTIONS if self.authentication == "private_key_jwt" else ()),
+            *(_FAPI2_SIGNED if self.is_signed else ()),
+        )
+        variant = {
+            "fapi_profile": "plain_fapi",
+            "openid": "openid_connect",
+            "client_auth_type": "private_key_jwt" if self.authentication == "private_key_jwt" else "mtls",
+            "sender_constrain": self.binding,
+            "fapi_request_method": "signed_non_repudiation" if self.is_signed else "unsigned",
+            "fapi_response_mode": "jarm" if self.is_encoded else "plain_response",
+        }
+        title = "FAPI 2.0 Message Signing" if self.is_signed else "FAPI 2.0 Security Profile"
+        return CertificationPlan(
+            f"fapi2-{name}-final-test-plan",
+            f"{title}, {self}",
+            tuple(prefix + module for module in modules),
+            {prefix + module: remark for module, remark in _FAPI2_REMARKS.items()},
+            variant if self.is_signed else {key: variant[key] for key in list(variant)[:4]},
+            ("client", "client2"),
+            {"client_id": "CLIENT_ID", "scope": "openid", "jwks": "PRIVATE_KEYS"},
+            {
+                "security_profile": f"`{self.profile}`",
+                "authentication_method": f"`{self.authentication}`",
+                "id_token_signed_response_alg": "`ES256`, and `identity.signing_algorithms = RS256 ES256`",
+                **({"require_signed_request_object": "on"} if self.is_signed and not self.is_encoded else {}),
+            },
+            str(self),
+        )
+
+    @property
+    def folder(self) -> str:
+        """The folder of its plan."""
+        return self.plan.folder
+
+
+FAPI_VARIANTS = (
+    FapiVariant("private_key_jwt", "dpop"),
+    FapiVariant("private_key_jwt", "dpop", is_signed=True, is_encoded=True),
+    FapiVariant("private_key_jwt", "dpop", is_signed=True),
+)
+
+
+def fapi_variants(accepts: Callable[[FapiVariant], bool] = lambda variant: True) -> Callable[[Test], Test]:
+    """Run a test in each variant that fits: quickly in the first one only."""
+    cases = pytest.mark.parametrize("flow", [variant for variant in FAPI_VARIANTS if accepts(variant)], ids=str)
+    sample = pytest.mark.sampled(1)
+    return lambda test: sample(cases(test))
+
+
 _STATIC_CLIENT = {"server_metadata": "discovery", "client_registration": "static_client"}
 _SECRET = {"client_id": "CLIENT_ID", "client_secret": "SECRET"}
 
@@ -130,6 +204,97 @@ _NONCE = "oidcc-ensure-request-without-nonce-fails"
 _BASIC = (*_CORE, *_WITH_CODE, "oidcc-idtoken-unsigned", "oidcc-ensure-post-request-succeeds")
 _IMPLICIT = (*_CORE, _NONCE)
 _HYBRID = (*_CORE, *_WITH_CODE, _NONCE)
+
+#: Without the modules that the variants leave out: those of ecosystems (Australia, Brazil, Chile, Saudi Arabia, the
+#: United Arab Emirates) and of Grant Management.
+_FAPI2 = (
+    "discovery-end-point-verification",
+    "happy-flow",
+    "user-rejects-authentication",
+    "ensure-authorization-request-without-state-success",
+    "ensure-authorization-request-without-nonce-success",
+    "ensure-authorization-request-with-64-char-nonce-success",
+    "ensure-other-scope-order-succeeds",
+    "test-claims-parameter-identity-claims",
+    "access-token-type-header-case-sensitivity",
+    "ensure-different-nonce-inside-and-outside-request-object",
+    "ensure-different-state-inside-and-outside-request-object",
+    "ensure-authorization-request-with-long-nonce",
+    "ensure-authorization-request-with-long-state",
+    "state-only-outside-request-object-not-used",
+    "ensure-request-object-without-redirect-uri-fails",
+    "ensure-registered-redirect-uri",
+    "plain-fapi-tolerate-unregistered-redirect-uri",
+    "ensure-unsigned-authorization-request-without-using-par-fails",
+    "ensure-redirect-uri-in-authorization-request",
+    "ensure-response-type-code-idtoken-fails",
+    "ensure-response-type-token-fails",
+    "ensure-client-id-in-token-endpoint",
+    "ensure-holder-of-key-required",
+    "ensure-authorization-code-is-bound-to-client",
+    "attempt-reuse-authorization-code-after-one-second",
+    "ensure-token-endpoint-fails-with-expired-auth-code",
+    "refresh-token",
+    "par-ensure-reused-request-uri-prior-to-auth-completion-succeeds",
+    "par-attempt-reuse-request_uri",
+    "par-attempt-to-use-expired-request_uri",
+    "par-attempt-to-use-request_uri-for-different-client",
+    "par-authorization-request-containing-request_uri-form-param",
+    "par-attempt-invalid-http-method",
+    "par-ensure-pkce-required",
+    "ensure-pkce-code-verifier-required",
+    "incorrect-pkce-code-verifier-rejected",
+    "par-plain-pkce-rejected",
+    "par-without-duplicate-parameters",
+)
+#: With sender_constrain=dpop.
+_FAPI2_DPOP = (
+    "check-dpop-proof-nbf-exp",
+    "ensure-dpopproof-with-iat-10seconds-before-succeeds",
+    "ensure-dpopproof-with-iat-10seconds-after-succeeds",
+    "ensure-mismatched-dpop-jkt-fails",
+    "ensure-token-endpoint-fails-with-mismatched-dpop-proof-jkt",
+    "ensure-token-endpoint-fails-with-mismatched-dpop-jkt",
+    "ensure-dpopproof-at-par-endpoint-binding-success",
+    "ensure-dpop-auth-code-binding-success",
+    "dpop-negative-tests",
+)
+#: With client_auth_type=private_key_jwt.
+_FAPI2_ASSERTIONS = (
+    "ensure-signed-client-assertion-with-RS256-fails",
+    "ensure-client-assertion-in-token-endpoint",
+    "ensure-client-assertion-with-exp-is-5-minutes-in-past-fails",
+    "ensure-client-assertion-with-wrong-aud-fails",
+    "ensure-client-assertion-with-no-sub-fails",
+    "ensure-invalid-client-assertions-fail",
+    "par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted",
+    "par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails",
+    "par-test-array-as-audience-fails",
+    "par-test-par-endpoint-url-as-audience-fails",
+    "par-test-token-endpoint-url-as-audience-fails",
+)
+#: With fapi_request_method=signed_non_repudiation.
+_FAPI2_SIGNED = (
+    "ensure-request-object-with-multiple-aud-succeeds",
+    "ensure-request-object-with-nbf-8-seconds-in-the-future-is-accepted",
+    "ensure-request-object-without-exp-fails",
+    "ensure-request-object-without-nbf-fails",
+    "ensure-expired-request-object-fails",
+    "ensure-request-object-with-bad-aud-fails",
+    "ensure-request-object-with-exp-over-60-fails",
+    "ensure-request-object-with-nbf-over-60-fails",
+    "ensure-signed-request-object-with-RS256-fails",
+    "ensure-request-object-signature-algorithm-is-not-none",
+    "ensure-request-object-with-invalid-signature-fails",
+    "ensure-matching-key-in-authorization-request",
+    "ensure-unsigned-request-at-par-endpoint-fails",
+    "par-authorization-request-containing-request_uri",
+)
+_FAPI2_REMARKS = {
+    "par-ensure-reused-request-uri-prior-to-auth-completion-succeeds": Remark(
+        "WARNING", "the first visit uses up request_uri; that a visit before the sign-in does not is a recommendation"
+    ),
+}
 
 _NO_UNSIGNED_REQUESTS = "the service refuses requests with unsigned parameters, as the module allows"
 _CORE_REMARKS = {
@@ -196,6 +361,7 @@ PLANS = (
             "frontchannel_logout_uri": "for the suite, its address with `/test/a/identity/frontchannel_logout`"
         },
     ),
+    *(variant.plan for variant in FAPI_VARIANTS),
 )
 
 #: Modules that tests here are equivalent to, though no plan of the list has them: they are in the Dynamic plan.
@@ -209,6 +375,6 @@ OTHER_MODULES = frozenset(
 )
 
 
-def plans_with(module: str, flow: Flow | None) -> list[CertificationPlan]:
+def plans_with(module: str, flow: Flow | FapiVariant | None) -> list[CertificationPlan]:
     """The plans in which a test of this module in this flow counts."""
     return [plan for plan in PLANS if module in plan.modules and (flow is None or flow.folder == plan.folder)]

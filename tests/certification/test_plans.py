@@ -8,11 +8,11 @@ from types import FunctionType
 
 import pytest
 
-from tests.certification.plans import OTHER_MODULES, PLANS, CertificationPlan, Flow, plans_with
+from tests.certification.plans import OTHER_MODULES, PLANS, CertificationPlan, FapiVariant, Flow, plans_with
 from tests.certification.report import CertificationReport
 
 
-def marked_modules() -> Iterator[tuple[str, Flow | None]]:
+def marked_modules() -> Iterator[tuple[str, Flow | FapiVariant | None]]:
     """Module names of the tests in this folder, each in each flow that its test runs in."""
     for path in sorted(Path(__file__).parent.glob("test_*.py")):
         file = import_module(f"{__package__}.{path.stem}")

@@ -40,7 +40,9 @@ class FapiClient:
     def assertion(self, key: PrivateKey | None = None, **claims: Any) -> str:
         now = self.world.clock.seconds
         right = {"iss": self.client_id, "sub": self.client_id, "aud": self.world.issuer, "iat": now, "exp": now + 60}
-        return sign({**right, "jti": token_urlsafe(12), **claims}, key or self.key, key_id="one", typ="JWT")
+        members = {**right, "jti": token_urlsafe(12), **claims}
+        values = {name: value for name, value in members.items() if value is not None}
+        return sign(values, key or self.key, key_id="one", typ="JWT")
 
     def new_request(self, **changes: Any) -> SentAuthorizationRequest:
         return self.party.new_request(**changes)
@@ -55,8 +57,11 @@ class FapiClient:
     def post(self, endpoint: str, form: Mapping[str, str], *, proves_key: bool = False, **assertion: Any) -> Any:
         """The response to an authenticated form; ``assertion`` changes claims of the client assertion."""
         url = self.world.client.discovery[endpoint]
-        form = {**form, "client_assertion_type": ASSERTION_TYPE, "client_assertion": self.assertion(**assertion)}
+        form = {**form, **self.assertion_form(**assertion)}
         return self.dpop.post(url, form) if proves_key else self.world.client.post(url, form, {})
+
+    def assertion_form(self, **assertion: Any) -> dict[str, str]:
+        return {"client_assertion_type": ASSERTION_TYPE, "client_assertion": self.assertion(**assertion)}
 
     def push(self, form: Mapping[str, str], **assertion: Any) -> Any:
         return self.post("pushed_authorization_request_endpoint", form, **assertion)
@@ -77,13 +82,16 @@ class FapiClient:
         return self.post("token_endpoint", form, proves_key=proves_key, **assertion)
 
     def redeem(self, code: str, sent: SentAuthorizationRequest, **options: Any) -> Any:
-        form = {
+        return self.request_token(self.code_form(code, sent), **options)
+
+    @staticmethod
+    def code_form(code: str, sent: SentAuthorizationRequest) -> dict[str, str]:
+        return {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": sent.parameters["redirect_uri"],
             "code_verifier": sent.verifier or "",
         }
-        return self.request_token(form, **options)
 
 
 def without_verifier(sent: SentAuthorizationRequest) -> SentAuthorizationRequest:
