@@ -5,9 +5,16 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from identity.crypto.signature_keys import PrivateKey
+from identity.domain.signature_algorithms import SignatureAlgorithm
+from identity.testing.browser import Browser
+from identity.testing.jwt_assertions import base64url
+from identity.testing.relying_party import RelyingParty
+from identity.testing.service_test_client import TOKEN_EXCHANGE
 from identity.testing.world import World
 from tests.plugins.device_authorization.device import GRANT_TYPES, enter_code, signed_in_browser
 
@@ -34,3 +41,54 @@ def test_openid_client_signs_people_in_on_devices(served: World) -> None:
         browser.submit(button=("decision", "approve"))
         output, _ = device.communicate()
     assert json.loads(output) == {"sub": person.id, "renewed": True}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("uses", "members"),
+    [
+        ("par dpop", {"required_sender_constraint": "dpop", "require_pushed_authorization_requests": True}),
+        ("par jar jarm", {"require_signed_request_object": True, "require_encoded_response": True}),
+        ("hybrid", {"response_types": ("code id_token",)}),
+    ],
+)
+def test_openid_client_signs_people_in(served: World, uses: str, members: dict[str, Any]) -> None:
+    """With private_key_jwt: pushed and signed requests, signed responses, bound tokens, the hybrid flow.
+
+    Then it renews, exchanges, introspects and revokes tokens.
+    """
+    key = PrivateKey.generate(algorithm=SignatureAlgorithm.ES256)
+    public = key.public_key().to_jwk("one")
+    party = RelyingParty.register(
+        served,
+        redirect_uri="http://127.0.0.1:1/cb",
+        development=True,
+        authentication_method="private_key_jwt",
+        jwks=json.dumps({"keys": [public]}),
+        grant_types=("authorization_code", "refresh_token", TOKEN_EXCHANGE),
+        **{"response_types": ("code",), **members},
+    )
+    private = base64url(key.native.private_numbers().private_value.to_bytes(32))
+    settings = {
+        "clientId": party.client_id,
+        "redirectUri": party.redirect_uri,
+        "key": {**public, "d": private},
+        "uses": uses.split(),
+    }
+    browser, person = Browser(served), served.make_human_user()
+    browser.start_session(person)
+    program = str(Path(__file__).with_name("openid_client_sign_in.mjs"))
+    command = [str(NODE), program, served.issuer, json.dumps(settings)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as application:
+        assert application.stdout is not None
+        browser.open(application.stdout.readline().strip(), initiator="http://127.0.0.1:1")
+        output, _ = application.communicate(f"{browser.external_redirect}\n")
+    bound = "dpop" in uses
+    kind = "dpop" if bound else "bearer"
+    assert json.loads(output) == {
+        "sub": person.id,
+        "type": kind,
+        "exchanged": kind,
+        "active": [True, False],
+        "bound": bound,
+    }
