@@ -243,15 +243,15 @@ def test_times_of_a_proof_may_differ_a_little(suite: FapiSuite) -> None:
 @every
 def test_code_is_bound_to_the_key_of_its_request(suite: FapiSuite) -> None:
     """RFC 9449 §10, §10.1: by the parameter, or by a proof with the pushed request."""
-    own, other = suite.first.dpop, DpopKey(suite.world)
-    other.nonce = own.nonce
-    named = suite.new_request(dpop_jkt=own.thumbprint)
+    first, other = suite.first.dpop, DpopKey(suite.world)
+    other.nonce = first.nonce
+    named = suite.new_request(dpop_jkt=first.thumbprint)
     assert error_of(suite.push(suite.new_request(dpop_jkt=other.thumbprint), proves_key=True)) == "invalid_request"
     for sent, options in ((named, {}), (suite.new_request(), {"proves_key": True})):
         code, _ = suite.code(sent, **options)
         suite.first.dpop = other
         assert error_of(suite.first.redeem(code, sent)) in ("invalid_grant", "invalid_dpop_proof")
-        suite.first.dpop = own
+        suite.first.dpop = first
         assert suite.first.redeem(code, sent).status_int == 200
 
 
