@@ -29,7 +29,6 @@ from identity.services.container import Services
 from identity.services.outbox import Delivery
 from identity.services.policies import PolicyCache
 from identity.services.process_state import ProcessState
-from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import StorageUnavailable
@@ -123,7 +122,10 @@ class IdentityApplication:
             lambda: self.process_count,
         )
         self.background_monitor = BackgroundWorkMonitor(
-            self.settings, lambda: self.read_session(SYSTEM), lambda: self.background_worker
+            self.settings,
+            lambda: self.read_session(SYSTEM),
+            lambda: self.background_worker,
+            self.process_state.key_ring.failing_signers,
         )
         self.system_monitor = SystemMonitor(
             self.system_checks.run,
@@ -161,8 +163,7 @@ class IdentityApplication:
     @cached_property
     def _standby_process_state(self) -> ProcessState:
         process = self.process_state
-        ring = KeyRing(process.sealer, published_age=process.key_ring.published_age)
-        return replace(process, key_ring=ring, policy_cache=PolicyCache(), instance=None)
+        return replace(process, key_ring=process.key_ring.without_copy(), policy_cache=PolicyCache(), instance=None)
 
     def after_commit(self, services: Services) -> None:
         """Notify observers and caches of what these services changed. Call it after the commit."""
@@ -291,4 +292,5 @@ class IdentityApplication:
         self.process_state.key_sets.close()
         if self.process_state.client_metadata is not None:
             self.process_state.client_metadata.close()
+        self.process_state.key_ring.close()
         self.backend.close()

@@ -74,10 +74,12 @@ def create_application(
         protocol = extension_registry.build_protocol_registry(host)
         with problems():
             backend = extension_registry.select_backend(host, core.storage)
+        with problems():
+            signers = extension_registry.collect_signers(host, core.signer)
     problems.raise_if_any(unusable)
     if create_missing_key and isinstance(sealer, MissingKeySealer):
         sealer = _create_sealer_with_new_key(core, backend)
-    ring = KeyRing(sealer, published_age=MAX_TOKEN_LIFETIME + core.clock_skew)
+    ring = KeyRing(sealer, published_age=MAX_TOKEN_LIFETIME + core.clock_skew, signers=signers, signer=core.signer)
     cost = Argon2Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
     hasher = PasswordHasher(cost, workers=core.password_workers)
     mailer = create_mailer(core, listens_locally=is_loopback_only)

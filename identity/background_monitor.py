@@ -1,4 +1,6 @@
-"""How long background work has been waiting, for readiness, ``identity check`` and metrics."""
+"""How long background work has been waiting and signers have been failing, for readiness, ``identity check`` and
+metrics.
+"""
 
 import logging
 import threading
@@ -21,12 +23,19 @@ _OUTBOX = "outbox: "
 
 
 class BackgroundWorkMonitor:
-    """The oldest pending item of each sender and job, and the hung jobs of this process."""
+    """The oldest pending item of each sender and job, and the hung jobs and failing signers of this process."""
 
-    def __init__(self, settings: Settings, reading: ServicesFactory, worker: Callable[[], BackgroundWorker]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        reading: ServicesFactory,
+        worker: Callable[[], BackgroundWorker],
+        failing_signers: Callable[[], Mapping[str, timedelta]] = dict,
+    ) -> None:
         self._settings = settings
         self._reading = reading
         self._worker = worker
+        self._failing_signers = failing_signers
         self._refresh_lock = threading.Lock()
         self._cached_times: Mapping[str, timedelta] = {}
         self._read_at = float("-inf")
@@ -67,4 +76,5 @@ class BackgroundWorkMonitor:
         }
         for name, age in found.items():
             log.warning("background work is late: %s, since %s", name, age)
+        found |= {f"signer: {name}": age for name, age in self._failing_signers().items()}
         return {name: int(age.total_seconds()) for name, age in found.items()}

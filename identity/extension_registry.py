@@ -28,6 +28,7 @@ from identity.services.mails import MAIL_KIND
 from identity.services.outbox import Delivery
 from identity.settings import Settings
 from identity.settings_parser import InvalidSetting
+from identity.signers import SOFTWARE, Signer
 from identity.storage.backend import Backend
 
 #: A plugin's password check: user, password, lookup → whether the password is right; None to pass.
@@ -43,6 +44,17 @@ def select_backend(host: PluginHost, name: str) -> Backend:
         offered = ", ".join(sorted(backends)) or "none"
         raise InvalidSetting("identity.storage", f'"{name}" is offered by no listed plugin; offered: {offered}')
     return backends[name]
+
+
+def collect_signers(host: PluginHost, selected: str) -> Mapping[str, Signer]:
+    """All signers of plugins by name. Raises InvalidSetting unless ``selected`` is one of them or the service's own."""
+    signers: dict[str, Signer] = host.extensions_by_name("identity_signers", lambda item: str(item.name), "signer")
+    if SOFTWARE in signers:
+        raise PluginError(f'A plugin offers the signer "{SOFTWARE}", which is the service\'s own.')
+    if selected not in (SOFTWARE, *signers):
+        offered = ", ".join((SOFTWARE, *sorted(signers)))
+        raise InvalidSetting("identity.signer", f'"{selected}" is offered by no listed plugin; offered: {offered}')
+    return signers
 
 
 def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from identity.services.lookup import Lookup
     from identity.services.outbox import Delivery
     from identity.settings import Settings
+    from identity.signers import ExternalSigner
     from identity.storage.backend import Backend
 
 
@@ -152,6 +153,22 @@ def identity_storage_backends() -> Iterable[Backend]:  # type: ignore[empty-body
         @hookimpl
         def identity_storage_backends(self):
             return [RedisBackend(self.settings.url)]
+    """
+
+
+@hookspec
+def identity_signers() -> Iterable[ExternalSigner]:  # type: ignore[empty-body]
+    """Offer signers that keep signing keys outside the process, such as in a hardware security module.
+
+    Called once at start. Returns ExternalSigner objects, which must not connect before they are used;
+    ``identity.signer`` selects the one that creates new keys by its name. The signer of a key that exists stays in use.
+    Each signer must pass ``identity.api.testing.SignerContract``. An exception stops the start.
+
+    Example::
+
+        @hookimpl
+        def identity_signers(self):
+            return [CloudKeys(self.settings.region)]
     """
 
 

@@ -18,6 +18,8 @@ class Measurement(StrEnum):
     HASH = "hash"
     #: A signature, by algorithm.
     SIGNATURE = "signature"
+    #: A call of a signer outside the process, by the signer's name. Its outcome is "succeeded" or "failed".
+    SIGNER = "signer"
     #: An SQL statement or commit; its name is the statement without values.
     STATEMENT = "statement"
     #: A batch of a purge, by kind: the time for which it blocks other writers on storages with a single writer.
@@ -33,7 +35,7 @@ class Measurement(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What came of a sign-in attempt."""
+    """What came of a sign-in attempt, or of a call of a signer."""
 
     SUCCEEDED = "succeeded"
     REFUSED = "refused"

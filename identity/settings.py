@@ -235,6 +235,11 @@ class Settings:
         default=("RS256",),
         validator=_parse_validator(SignatureAlgorithm, "RS256 ES256"),
     )
+    signer: str = setting(
+        "What creates new signing keys and signs with them: software stores them encrypted in the database. Plugins"
+        " offer others, such as hardware security modules.",
+        default="software",
+    )
     signing_key_active_age: timedelta = duration("How long a signing key signs before the next one replaces it.", "90d")
     jwks_max_age: timedelta = duration(
         "How long clients may cache discovery and keys. A new key is announced for a minute longer.", "5m"

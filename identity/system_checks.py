@@ -49,6 +49,7 @@ class SystemChecks:
         self._checks = (
             SystemCheck(STORAGE_CHECK, self.storage),
             SystemCheck("signing key", self.signing_key),
+            SystemCheck("signer", self.signer, affects_readiness=False),
             SystemCheck("signing algorithms", self.signing_algorithms, affects_readiness=False),
             SystemCheck("connections", self.connections, affects_readiness=False),
             SystemCheck("master keys", self.master_keys, affects_readiness=False),
@@ -110,6 +111,11 @@ class SystemChecks:
         except Exception as problem:
             return str(problem) or type(problem).__name__
         return None
+
+    def signer(self) -> str | None:
+        """Checks that keys outside the process sign, and that new ones can be created there."""
+        with self._reading() as services:
+            return services.signing_keys.find_signer_problem()
 
     def signing_algorithms(self) -> str | None:
         """Finds applications and service users that chose an algorithm which is not switched on."""

@@ -7,13 +7,17 @@ from identity.crypto.jwk_sets import JwkPublicKey, jwk_thumbprint
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.jwt import sign as sign_jwt
 from identity.crypto.secrets import constant_time_equal, new_token, token_digest
-from identity.crypto.signature_keys import InvalidKey, PrivateKey, PublicKey
+from identity.crypto.signature_keys import ExternalKey, InvalidKey, PrivateKey, PublicKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
 from identity.password_hashing import PasswordHasher
+from identity.signers import CreatedKey, ExternalSigner, SignerUnavailable
 
 __all__ = [
     "ClientCertificate",
+    "CreatedKey",
+    "ExternalKey",
+    "ExternalSigner",
     "ForbiddenDestination",
     "InvalidKey",
     "InvalidTokenSignature",
@@ -24,6 +28,7 @@ __all__ = [
     "PrivateKey",
     "PublicKey",
     "SignatureAlgorithm",
+    "SignerUnavailable",
     "UnverifiedToken",
     "constant_time_equal",
     "decode_base64url",

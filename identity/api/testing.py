@@ -7,6 +7,7 @@ from identity.testing.grant_type_contract import GrantTypeContract, ValidTokenRe
 from identity.testing.plugin_contract import PluginContract
 from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_oauth_error, check_page, check_token_response
+from identity.testing.signer_contract import SignerContract
 from identity.testing.world import World
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "GrantTypeContract",
     "PluginContract",
     "RelyingParty",
+    "SignerContract",
     "StorageContract",
     "ValidTokenRequest",
     "World",

@@ -63,7 +63,8 @@ def _withdraw_keys(arguments: Namespace) -> int:
         from identity.services.signing_keys import CACHE_AGE
 
         with identity.transaction() as services:
-            chosen = _select_key_ids(arguments.withdraw, services.signing_keys.list_key_states())
+            states = services.signing_keys.list_key_states()
+            chosen = _select_key_ids(arguments.withdraw, states)
             impacts = [services.signing_keys.withdrawal_impact(key_id) for key_id in chosen]
             new = () if arguments.dry_run else services.signing_keys.withdraw(chosen)
     for impact in impacts:
@@ -75,7 +76,16 @@ def _withdraw_keys(arguments: Namespace) -> int:
         return 0
     for key in new:
         print(f"The new signing key {key.id} signs from now on.")
-    if not new:
+    replaced = {key.algorithm for key in new}
+    unreplaced = {
+        state.key.algorithm for state in states if state.state == "active" and state.key.id in chosen
+    } - replaced
+    if unreplaced:
+        print(
+            f"No key could be created for {', '.join(sorted(unreplaced))}: see the log. Run `identity rotate-keys"
+            " --emergency` once the signer is back, or `identity bootstrap` if there is no key any more."
+        )
+    elif not new:
         print("The active signing key goes on signing.")
     print(f"Every process follows within {CACHE_AGE.seconds} seconds, clients when they fetch the key list again.")
     return 0

@@ -21,7 +21,7 @@ from joserfc.jws import JWSRegistry
 from identity import instrumentation
 from identity.crypto import base64url
 from identity.crypto.jwk_sets import JwkPublicKey
-from identity.crypto.signature_keys import EC_ALGORITHMS, RSA_ALGORITHMS, PrivateKey, PublicKey
+from identity.crypto.signature_keys import EC_ALGORITHMS, RSA_ALGORITHMS, ExternalKey, PrivateKey, PublicKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
 
 # Header parameters that contain or reference a key, or change how the token is parsed (RFC 8725 §3.10, RFC 7797).
@@ -176,16 +176,20 @@ def _unknown_key(algorithm: SignatureAlgorithm) -> PublicKey:
     return PrivateKey.generate(algorithm=algorithm).public_key()
 
 
-def sign(claims: Mapping[str, Any], key: PrivateKey, *, key_id: str, typ: str | None = None) -> str:
+def sign(claims: Mapping[str, Any], key: PrivateKey | ExternalKey, *, key_id: str, typ: str | None = None) -> str:
     """The token in compact form, signed with the key's algorithm; without ``typ`` the header has none.
 
-    Raises ValueError or TypeError if the claims cannot be serialized as JSON.
+    Raises ValueError or TypeError if the claims cannot be serialized as JSON; SignerUnavailable if the key is outside.
     """
     algorithm = key.algorithm
     primitives = _primitives(algorithm)
     signing_input = f"{_encode_header(algorithm, key_id, typ)}.{_encode_segment(dict(claims))}"
+    data = signing_input.encode("ascii")
     with instrumentation.measure_duration(instrumentation.Measurement.SIGNATURE, algorithm):
-        signature = primitives.model.sign(signing_input.encode("ascii"), primitives.key(key.native, key.native))
+        if isinstance(key, PrivateKey):
+            signature = primitives.model.sign(data, primitives.key(key.native, key.native))
+        else:
+            signature = key.sign_bytes(data)
     return f"{signing_input}.{base64url.encode(signature)}"
 
 

@@ -5,7 +5,7 @@ A key is bound to one algorithm. Nothing that a token says selects another.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -207,6 +207,27 @@ class PrivateKey:
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.algorithm}, bits={self.bits})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExternalKey:
+    """A private key that never leaves the signer of this name. ``sign_bytes`` returns the signature in the form of JWS
+    (RFC 7518 §3), and raises SignerUnavailable."""
+
+    public: PublicKey
+    signer: str
+    sign_bytes: Callable[[bytes], bytes]
+
+    @property
+    def algorithm(self) -> str:
+        return self.public.algorithm
+
+    def public_key(self) -> PublicKey:
+        """The public half."""
+        return self.public
+
+    def __repr__(self) -> str:
+        return f"ExternalKey({self.algorithm}, {self.signer})"
 
 
 def parse_public_key(text: str, algorithm: str | None = None) -> PublicKey:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from identity.crypto.jwt import sign
-from identity.crypto.signature_keys import PrivateKey
+from identity.crypto.signature_keys import ExternalKey, PrivateKey
 from identity.domain.authentication import authentication_claims
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.tokens import AccessToken, confirmation_claim
@@ -18,7 +18,7 @@ JWT_TYPE = "at+jwt"
 
 #: Returns the id and the private key to sign with, of the service's default algorithm for None; called only if
 #: something is signed.
-SigningKeyGetter = Callable[[SignatureAlgorithm | None], tuple[str, PrivateKey]]
+SigningKeyGetter = Callable[[SignatureAlgorithm | None], tuple[str, PrivateKey | ExternalKey]]
 
 
 def response_algorithm(authorization: Authorization) -> SignatureAlgorithm | None:

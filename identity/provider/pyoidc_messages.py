@@ -18,7 +18,7 @@ from oic.oic.message import IdToken as _IdToken
 from oic.oic.message import OpenIDSchema as _OpenIDSchema
 
 from identity.crypto.jwt import sign
-from identity.crypto.signature_keys import PrivateKey
+from identity.crypto.signature_keys import ExternalKey, PrivateKey
 
 __all__ = ["ErrorResponse"]
 
@@ -136,7 +136,7 @@ class OpenIDSchema(_UntaggedMessage, _OpenIDSchema):  # type: ignore[misc]
 @dataclass(frozen=True, slots=True)
 class IdTokenSigningKey:
     key_id: str
-    private_key: PrivateKey
+    private_key: PrivateKey | ExternalKey
 
 
 class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]

@@ -16,7 +16,7 @@ from oic.utils.clientdb import BaseClientDatabase
 from oic.utils.keyio import KeyJar
 from oic.utils.settings import OicProviderSettings
 
-from identity.crypto.signature_keys import PrivateKey
+from identity.crypto.signature_keys import ExternalKey, PrivateKey
 from identity.domain.applications import ApplicationClient
 from identity.domain.clients import Client
 from identity.provider.client_authentication import require_application
@@ -132,7 +132,7 @@ class IdentityProvider(Provider):  # type: ignore[misc]
     def id_token(
         self,
         *,
-        key: tuple[str, PrivateKey],
+        key: tuple[str, PrivateKey | ExternalKey],
         subject: str,
         client_id: str,
         issued_at: datetime,

@@ -238,7 +238,7 @@ class OverviewService(Service):
             self._storage.records.delete(CORE_NAMESPACE, _HIDDEN_STEPS, key)
 
     def _list_retiring_keys(self, until: datetime) -> Iterator[ExpiringCredential]:
-        for key, state, retires_at, _ in self._signing_keys.list_key_states():
+        for key, state, retires_at, *_ in self._signing_keys.list_key_states():
             if state is KeyState.ACTIVE and retires_at is not None and retires_at <= until:
                 yield ExpiringCredential(ExpiringCredentialKind.SIGNING_KEY, key, None, retires_at)
 

@@ -1,15 +1,16 @@
 """The service's signing keys: current, published, rotated, resealed."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple
 
-from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken, sign
 from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
-from identity.crypto.signature_keys import InvalidKey, PrivateKey, PublicKey
+from identity.crypto.signature_keys import ExternalKey, InvalidKey, PrivateKey, PublicKey
 from identity.domain.deletion_impact import MAX_COUNTED_OBJECTS
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
@@ -17,6 +18,7 @@ from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.signing_keys import KeySchedules, KeyState, SigningKey, WithdrawalImpact
 from identity.log_formatters import RepeatedMessageFilter
 from identity.services.base import ReadSessionFactory, Service
+from identity.signers import SOFTWARE, Signer, SignerUnavailable, SoftwareSigner
 from identity.storage.backend import Storage
 from identity.storage.errors import DuplicateValue, RowNotFound, StorageUnavailable
 
@@ -35,6 +37,9 @@ ROLLOUT_PERIOD = timedelta(hours=1)
 LAST_KNOWN_AGE = timedelta(minutes=5)
 
 
+#: What is sealed begins with it, the signer's name and a colon, unless it is the private key itself, in DER.
+_EXTERNAL = b"signer:"
+
 Published = tuple[tuple[SigningKey, PublicKey], ...]
 
 
@@ -52,12 +57,19 @@ class IdTokenHint(NamedTuple):
 
 
 class SigningKeyState(NamedTuple):
-    """A signing key and its state; ``retires_at`` and ``published_until`` are None until it has a successor."""
+    """A signing key and its state; ``retires_at`` and ``published_until`` are None until it has a successor. ``signer``
+    is the name of the signer that has it, None if it cannot be opened."""
 
     key: SigningKey
     state: KeyState
     retires_at: datetime | None
     published_until: datetime | None
+    signer: str | None
+
+    @property
+    def external_signer(self) -> str:
+        """The name of a signer outside the process; empty for others."""
+        return "" if self.signer in (None, SOFTWARE) else str(self.signer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +79,24 @@ class _Copy:
 
 
 class KeyRing:
-    """Per process: a fresh copy of the key list, and each key parsed once."""
+    """Per process: a fresh copy of the key list, and each key parsed once. ``signers`` are those of plugins by name;
+    ``signer`` creates new keys."""
 
-    def __init__(self, sealer: Sealer, *, published_age: timedelta) -> None:
+    def __init__(
+        self,
+        sealer: Sealer,
+        *,
+        published_age: timedelta,
+        signers: Mapping[str, Signer] = MappingProxyType({}),
+        signer: str = SOFTWARE,
+    ) -> None:
         self.sealer = sealer
         self.published_age = published_age
+        software = SoftwareSigner()
+        self.signers = {software.name: software, **signers}
+        self.signer = self.signers[signer]
         self._copy: _Copy | None = None
-        self._private: dict[str, PrivateKey] = {}
+        self._private: dict[str, PrivateKey | ExternalKey] = {}
         self._public: dict[str, PublicKey] = {}
         #: The last published key list, with its source copy and time.
         self._published: tuple[KeySchedules, datetime, Published] | None = None
@@ -123,15 +146,51 @@ class KeyRing:
         self.invalidate()
         return self.cached_schedule(look, now).find(key_id) is not None
 
-    def private_key(self, key: SigningKey) -> PrivateKey:
-        """Unsealed and parsed once per process."""
+    def without_copy(self) -> "KeyRing":
+        """Another ring with the same settings, for another storage."""
+        return KeyRing(self.sealer, published_age=self.published_age, signers=self.signers, signer=self.signer.name)
+
+    def private_key(self, key: SigningKey) -> PrivateKey | ExternalKey:
+        """Unsealed and parsed once per process; nothing is asked of the signer. Raises UnsealingError, InvalidKey."""
         parsed = self._private.get(key.id)
         if parsed is None:
-            parsed = PrivateKey.from_der(
-                self.sealer.open(key.sealed_private_key, associated_data=key.id), key.algorithm
-            )
+            name, reference = SOFTWARE, self.sealer.open(key.sealed_private_key, associated_data=key.id)
+            if reference.startswith(_EXTERNAL):
+                prefix, _, reference = reference.removeprefix(_EXTERNAL).partition(b":")
+                name = prefix.decode()
+            signer = self.signers.get(name)
+            if signer is None:
+                raise InvalidKey(f"it is in the signer {name}, which no listed plugin offers")
+            parsed = signer.open_key(reference, PublicKey.from_der(key.public_key, key.algorithm))
             self._private[key.id] = parsed
         return parsed
+
+    def create_key(self, key_id: str, algorithm: SignatureAlgorithm, bits: int) -> tuple[bytes, bytes]:
+        """The sealed private key, or its sealed reference, and the public key in DER. Raises SignerUnavailable, also if
+        the two do not belong together."""
+        name = self.signer.name
+        created = self.signer.create_key(key_id, algorithm, bits)
+        if name != SOFTWARE:
+            require_signature(self.signer.open_key(created.reference, created.public_key))
+        reference = created.reference if name == SOFTWARE else _EXTERNAL + name.encode() + b":" + created.reference
+        return self.sealer.seal(reference, associated_data=key_id), created.public_key.to_der()
+
+    def signer_name(self, key: SigningKey) -> str | None:
+        """The name of the signer that has the key; None if it cannot be opened."""
+        try:
+            private_key = self.private_key(key)
+        except (UnsealingError, InvalidKey):
+            return None
+        return SOFTWARE if isinstance(private_key, PrivateKey) else private_key.signer
+
+    def failing_signers(self) -> Mapping[str, timedelta]:
+        """The signers whose calls in this process fail, and for how long they have."""
+        ages = ((name, signer.failing_for()) for name, signer in self.signers.items())
+        return {name: age for name, age in ages if age is not None}
+
+    def close(self) -> None:
+        for signer in self.signers.values():
+            signer.close()
 
     def public_key(self, key: SigningKey) -> PublicKey | None:
         """Parsed once per process; None if it is damaged, which is logged."""
@@ -153,7 +212,7 @@ class KeyRing:
         self._published = schedule, now, keys
         return keys
 
-    def select_signing_key(self, keys: Iterable[SigningKey]) -> tuple[str, PrivateKey]:
+    def select_signing_key(self, keys: Iterable[SigningKey]) -> tuple[str, PrivateKey | ExternalKey]:
         """The first key that can be unsealed, and its private half; damaged ones are logged. Raises NoSigningKey."""
         problem: Exception | None = None
         for key in keys:
@@ -172,6 +231,14 @@ class KeyRing:
             return False
 
 
+def require_signature(key: PrivateKey | ExternalKey) -> None:
+    """Raises SignerUnavailable unless the key signs, and the signature fits its public half."""
+    try:
+        UnverifiedToken.parse(sign({}, key, key_id="check")).verify(key.public_key())
+    except (MalformedToken, InvalidTokenSignature) as problem:
+        raise SignerUnavailable(f"The signature of {key!r} is not valid: {problem.reason}.") from None
+
+
 @dataclass(eq=False, repr=False)
 class SigningKeyService(Service):
     """Signing keys within one request or job."""
@@ -182,12 +249,27 @@ class SigningKeyService(Service):
         """All keys and the schedules derived from them, at most CACHE_AGE old. Raises StorageUnavailable."""
         return self._ring.cached_schedule(self._look, self._now)
 
-    def current_signing_key(self, algorithm: SignatureAlgorithm | None = None) -> tuple[str, PrivateKey]:
+    def current_signing_key(self, algorithm: SignatureAlgorithm | None = None) -> tuple[str, PrivateKey | ExternalKey]:
         """Key id and private key to sign with: the active key of the algorithm, or another published one if that is
         damaged. Without ``algorithm``, the first of the settings that has a key. Raises NoSigningKey, also if the
         algorithm has no active key: clients that chose it reject every other; StorageUnavailable."""
         algorithms = self._settings.signing_algorithms if algorithm is None else (algorithm,)
         return self._ring.select_signing_key(self.schedule().signing_candidates(algorithms, self._now))
+
+    def find_signer_problem(self) -> str | None:
+        """What keeps the signer of new keys, or an active key outside the process, from signing; None without a
+        problem. Raises StorageUnavailable."""
+        problem = self._ring.signer.find_problem()
+        if problem is not None:
+            return problem
+        for algorithm in self.active_algorithms():
+            _, key = self.current_signing_key(algorithm)
+            if isinstance(key, ExternalKey):
+                try:
+                    require_signature(key)
+                except SignerUnavailable as failure:
+                    return str(failure)
+        return None
 
     def active_algorithms(self) -> tuple[SignatureAlgorithm, ...]:
         """The switched-on algorithms that have an active key. Raises StorageUnavailable."""
@@ -257,7 +339,13 @@ class SigningKeyService(Service):
         """State of every stored key, newest first; bypasses the copy."""
         schedule, at = self._ring.load_schedule(self._storage, self._now), now or self._now
         return tuple(
-            SigningKeyState(key, alike.key_state(key, at), alike.retires_at(key), alike.published_until(key))
+            SigningKeyState(
+                key,
+                alike.key_state(key, at),
+                alike.retires_at(key),
+                alike.published_until(key),
+                self._ring.signer_name(key),
+            )
             for key in reversed(schedule.keys)
             for alike in (schedule.by_algorithm[key.algorithm],)
         )
@@ -298,7 +386,9 @@ class SigningKeyService(Service):
     def withdraw(self, key_ids: Collection[str]) -> tuple[SigningKey, ...]:
         """Withdraw compromised keys permanently; returns the keys that sign from now on, as far as they had to be
         created. The JWKS no longer contains them, and the service rejects what they signed: other processes follow
-        within CACHE_AGE. Clients that cache the JWKS follow when they fetch it again. Raises NotFound."""
+        within CACHE_AGE. Clients that cache the JWKS follow when they fetch it again. If the signer of new keys is
+        unavailable, the keys are withdrawn all the same, and nothing is signed until ``rotate_due`` finds it back.
+        Raises NotFound."""
         schedule = self._ring.load_schedule(self._storage, self._now)
         withdrawn = [self._delete_unpublished(schedule, key_id) for key_id in key_ids]
         self._ring.invalidate()
@@ -311,14 +401,22 @@ class SigningKeyService(Service):
                 # It never signed: the background job announces its first key again.
                 continue
             if active in withdrawn or not self._ring.can_open(active):
-                # The next generation may belong to a key that another node has just announced and that signs later.
-                signing_key = self._add(algorithm, schedule.next_generation, self._now)
-                while signing_key.active_at > self._now:
-                    signing_key = self._add(algorithm, signing_key.generation + 1, self._now)
-                new.append(signing_key)
+                try:
+                    new.append(self._replace(algorithm, schedule.next_generation))
+                except SignerUnavailable as problem:
+                    # A compromised key must go, even if nothing is signed until the signer is back.
+                    log.error("no key replaces the withdrawn one for %s yet: %s", algorithm, problem)
         for key in withdrawn:
             self._record("signing_key.withdrawn", key)
         return tuple(new)
+
+    def _replace(self, algorithm: str, generation: int) -> SigningKey:
+        """A key that signs from now on. Raises SignerUnavailable."""
+        # The next generation may belong to a key that another node has just announced and that signs later.
+        key = self._add(algorithm, generation, self._now)
+        while key.active_at > self._now:
+            key = self._add(algorithm, key.generation + 1, self._now)
+        return key
 
     def withdrawal_impact(self, key_id: str) -> WithdrawalImpact:
         """What would end if the key were withdrawn now. Raises NotFound."""
@@ -425,14 +523,16 @@ class SigningKeyService(Service):
         return count, lost
 
     def _add(self, algorithm: str, generation: int, active_at: datetime) -> SigningKey:
-        private_key = PrivateKey.generate(self._settings.signing_key_bits, algorithm)
         key_id = new_id()
+        sealed, public_key = self._ring.create_key(
+            key_id, SignatureAlgorithm(algorithm), self._settings.signing_key_bits
+        )
         key = SigningKey(
             id=key_id,
             generation=generation,
             algorithm=algorithm,
-            public_key=private_key.public_key().to_der(),
-            sealed_private_key=self._ring.sealer.seal(private_key.to_der(), associated_data=key_id),
+            public_key=public_key,
+            sealed_private_key=sealed,
             created_at=self._now,
             active_at=active_at,
         )
@@ -460,5 +560,6 @@ class SigningKeyService(Service):
                 "generation": key.generation,
                 "algorithm": key.algorithm,
                 "active_at": key.active_at.isoformat(),
+                "signer": self._ring.signer_name(key),
             },
         )

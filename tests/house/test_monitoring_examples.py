@@ -247,6 +247,10 @@ CASES: dict[str, tuple[tuple[Mapping[str, str], int, bool], ...]] = {
         )
         for over in (86401, 86400)
     ),
+    "IdentitySignerFails": (
+        ({'identity_signer_calls_total{signer="pkcs11",outcome="failed",instance="a"}': "0+60x9"}, 8, True),
+        ({'identity_signer_calls_total{signer="pkcs11",outcome="succeeded",instance="a"}': "0+60x9"}, 8, False),
+    ),
     "IdentityKeysExpire": (
         ({'identity_expiring_keys{what="service user keys",instance="a"}': "0 2x5"}, 3, True),
         ({'identity_expiring_keys{what="service user keys",instance="a"}': "0x5"}, 3, False),

@@ -52,6 +52,7 @@ HANDED_OVER = {
     "service_test_client": {"Credentials"},
     "sessions": {"Session"},
     "settings": {"SmtpSettings"},
+    "signers": {"Signer"},
     "tables": {"MemoryTables"},
     "tokens": {"ConnectedDevice", "TokenFamily"},
     "translation": {"MessageCatalog"},

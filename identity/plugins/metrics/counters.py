@@ -18,6 +18,7 @@ from identity.plugins.metrics.families import (
     REQUESTS,
     SIGN_INS,
     SIGNATURE_SECONDS,
+    SIGNER_CALLS,
     STANDBY_AGE,
     STATEMENT_SECONDS,
     MetricFamily,
@@ -103,14 +104,16 @@ class ProcessCounters(InstrumentationObserver):
             self.observe(PURGE_SECONDS, seconds, name)
 
     def record_outcome(self, kind: str, name: str, outcome: str) -> None:
-        """Record the outcome of a sign-in, the server that an endpoint has read from, or a request that the web server
-        refused.
+        """Record the outcome of a sign-in or of a call of a signer, the server that an endpoint has read from, or a
+        request that the web server refused.
         """
         if kind == Measurement.SIGN_IN:
             method = name if name in self.methods else OTHER_LABEL
             self.increment(SIGN_INS, method, outcome if outcome in tuple(Outcome) else OTHER_LABEL)
         elif kind == Measurement.LAGGING_ENDPOINT:
             self.increment(LAGGING_READS, name, outcome)
+        elif kind == Measurement.SIGNER:
+            self.increment(SIGNER_CALLS, name, outcome)
         elif kind == Measurement.SERVER_REFUSAL:
             self.increment(REQUESTS, name, outcome)
 

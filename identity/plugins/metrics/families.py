@@ -50,6 +50,11 @@ SIGNATURE_SECONDS = MetricFamily(
     ("algorithm",),
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05),
 )
+SIGNER_CALLS = MetricFamily(
+    "identity_signer_calls",
+    "Calls of signers outside the process, such as hardware security modules, by name and outcome: succeeded, failed.",
+    ("signer", "outcome"),
+)
 STATEMENT_SECONDS = MetricFamily(
     "identity_statement_seconds",
     "How long the database took for a statement, by its first word; COMMIT stands for commits by themselves.",
@@ -85,6 +90,7 @@ COUNTED_FAMILIES = (
     AUDIT_EVENTS,
     PASSWORD_SECONDS,
     SIGNATURE_SECONDS,
+    SIGNER_CALLS,
     STATEMENT_SECONDS,
     PURGE_SECONDS,
     LAGGING_READS,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from identity.api.crypto import PrivateKey, SignatureAlgorithm, UnverifiedToken, new_token, sign_jwt
+from identity.api.crypto import ExternalKey, PrivateKey, SignatureAlgorithm, UnverifiedToken, new_token, sign_jwt
 from identity.api.entities import UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.api.sign_in import Acr
 from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError, parse_json_object
@@ -82,7 +82,7 @@ class UpstreamClientCredentials:
 
     client_secret: str = field(repr=False)
     key_id: str
-    signing_key: PrivateKey = field(repr=False)
+    signing_key: PrivateKey | ExternalKey = field(repr=False)
 
 
 class ProviderClient(ABC):

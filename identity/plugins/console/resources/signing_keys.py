@@ -40,7 +40,7 @@ def _rows(page: ConsolePage, states: Sequence[SigningKeyState]) -> Sequence[Cell
     ui = page.template_macros
     return [
         (
-            ui.key_identifier(state.key),
+            ui.key_identifier(state.key, state.external_signer),
             page.render_badge(
                 Badge(
                     page.translator.gettext(_STATE_LABELS[state.state]),

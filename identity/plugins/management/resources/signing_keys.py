@@ -14,7 +14,8 @@ from identity.services.signing_keys import SigningKeyState
 
 
 class SigningKeyRepresentation(Representation):
-    """The public data of a signing key. `retires_at` and `published_until` are null until it has a successor."""
+    """The public data of a signing key. `retires_at` and `published_until` are null until it has a successor. `signer`
+    is "software" or the name of the plugin's signer that has the private key, and null if it cannot be used."""
 
     id: str
     generation: int
@@ -24,6 +25,7 @@ class SigningKeyRepresentation(Representation):
     active_at: DateTime
     retires_at: DateTime | None
     published_until: DateTime | None
+    signer: str | None
 
 
 class RotateSigningKeyRequest(Command):
@@ -36,7 +38,11 @@ class RotateSigningKeyRequest(Command):
 
 def _represent(_call: OperationCall[Any], key_state: SigningKeyState) -> SigningKeyRepresentation:
     return SigningKeyRepresentation.from_value(
-        key_state.key, state=key_state.state, retires_at=key_state.retires_at, published_until=key_state.published_until
+        key_state.key,
+        state=key_state.state,
+        retires_at=key_state.retires_at,
+        published_until=key_state.published_until,
+        signer=key_state.signer,
     )
 
 
