@@ -97,6 +97,11 @@ class FapiVariant:
         return f"{self.authentication}-{self.binding}{signed}"
 
     @property
+    def method(self) -> str:
+        """The registered name of the client authentication method."""
+        return "tls_client_auth" if self.authentication == "mtls" else self.authentication
+
+    @property
     def profile(self) -> str:
         """The security profile of the application. It requires signed responses too, or none."""
         return "fapi2_message_signing" if self.is_encoded else "fapi2"
@@ -114,7 +119,7 @@ class FapiVariant:
         variant = {
             "fapi_profile": "plain_fapi",
             "openid": "openid_connect",
-            "client_auth_type": "private_key_jwt" if self.authentication == "private_key_jwt" else "mtls",
+            "client_auth_type": self.authentication,
             "sender_constrain": self.binding,
             "fapi_request_method": "signed_non_repudiation" if self.is_signed else "unsigned",
             "fapi_response_mode": "jarm" if self.is_encoded else "plain_response",
@@ -126,11 +131,11 @@ class FapiVariant:
             tuple(prefix + module for module in modules),
             {prefix + module: remark for module, remark in _FAPI2_REMARKS.items()},
             variant if self.is_signed else {key: variant[key] for key in list(variant)[:4]},
-            ("client", "client2"),
+            ("client", "client2", *(("mtls", "mtls2") if "mtls" in (self.authentication, self.binding) else ())),
             {"client_id": "CLIENT_ID", "scope": "openid", "jwks": "PRIVATE_KEYS"},
             {
                 "security_profile": f"`{self.profile}`",
-                "authentication_method": f"`{self.authentication}`",
+                "authentication_method": f"`{self.method}`",
                 "id_token_signed_response_alg": "`ES256`, and `identity.signing_algorithms = RS256 ES256`",
                 **({"require_signed_request_object": "on"} if self.is_signed and not self.is_encoded else {}),
             },
@@ -145,6 +150,9 @@ class FapiVariant:
 
 FAPI_VARIANTS = (
     FapiVariant("private_key_jwt", "dpop"),
+    FapiVariant("private_key_jwt", "mtls"),
+    FapiVariant("mtls", "dpop"),
+    FapiVariant("mtls", "mtls"),
     FapiVariant("private_key_jwt", "dpop", is_signed=True, is_encoded=True),
     FapiVariant("private_key_jwt", "dpop", is_signed=True),
 )

@@ -83,7 +83,8 @@ def _write_json(path: Path, value: object) -> None:
 
 def _configuration(plan: CertificationPlan) -> dict[str, object]:
     """The configuration of the suite for this plan; capital letters stand for what the service or you choose."""
-    clients = {name: dict(plan.client) for name in plan.clients}
+    certificate = {"cert": "CERTIFICATE", "key": "PRIVATE_KEY"}
+    clients = {name: certificate if name.startswith("mtls") else dict(plan.client) for name in plan.clients}
     return {
         "alias": _ALIAS,
         "description": f"identity, {plan.profile}",

@@ -6,11 +6,14 @@ Each test runs with each variant of the profiles that its modules are for.
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from identity.clock import now
 from identity.crypto.signature_keys import PrivateKey
 from identity.domain.applications import ConsentRule
 from identity.testing.browser import Browser
@@ -21,6 +24,7 @@ from identity.testing.response_checks import check_page
 from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import World
 from tests.certification.plans import FapiVariant, fapi_variants
+from tests.plugins.client_certificates import HEADER, PROXY, IssuedCertificate, ask, issue
 from tests.plugins.dpop_proofs import DpopKey
 from tests.spec.fapi_client import KEY, FapiClient, without_verifier
 from tests.spec.test_signing_algorithms import switched_on
@@ -34,6 +38,8 @@ RSA_KEY = PrivateKey.generate()
 RSA_JWK = {name: value for name, value in RSA_KEY.public_key().to_jwk("one").items() if name != "alg"}
 
 every = fapi_variants()
+with_dpop = fapi_variants(lambda variant: variant.binding == "dpop")
+with_assertions = fapi_variants(lambda variant: variant.authentication == "private_key_jwt")
 signed = fapi_variants(lambda variant: variant.is_signed)
 
 
@@ -41,43 +47,105 @@ def modules(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.modules(*(f"fapi2-security-profile-final-{name}" for name in names))
 
 
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[IssuedCertificate, Path]:
+    """A certificate authority, and the file from which the service reads it."""
+    issued, file = issue(now(), subject="CN=Clients", is_authority=True), tmp_path_factory.mktemp("ca") / "clients.pem"
+    file.write_text(issued.pem)
+    return issued, file
+
+
 @pytest.fixture
-def world(world_cache: WorldCache, storage_name: str) -> World:
-    world = world_cache.shared_world(storage_name, {"identity.signing_algorithms": "RS256 ES256"})
+def world(world_cache: WorldCache, storage_name: str, authority: tuple[IssuedCertificate, Path]) -> World:
+    settings = {
+        "identity.signing_algorithms": "RS256 ES256",
+        "identity.trusted_proxy": PROXY,
+        "identity.plugin.mutual_tls.certificate_header": HEADER,
+        "identity.plugin.mutual_tls.certificate_authorities": str(authority[1]),
+    }
+    world = world_cache.shared_world(storage_name, settings)
     published = {key["alg"] for key in world.client.fetch_jwks().json["keys"]}
     return world if "ES256" in published else switched_on(world)
+
+
+class VariantClient(FapiClient):
+    """A client that authenticates, and proves its key, as the variant says."""
+
+    def __init__(self, world: World, flow: FapiVariant, authority: IssuedCertificate, **members: Any) -> None:
+        self._flow, subject = flow, f"CN={token_hex(8)}"
+        self.certificate = issue(world.clock(), authority, subject=subject)
+        right: dict[str, Any] = {"jwks": json.dumps({"keys": [KEY.public_key().to_jwk("one"), RSA_JWK]})}
+        right["required_sender_constraint"] = "mutual_tls" if flow.binding == "mtls" else "dpop"
+        if flow.authentication == "mtls":
+            right |= {"authentication_method": flow.method, "tls_client_auth_subject_dn": subject}
+        if flow.is_signed:
+            right["require_signed_request_object"] = True
+        super().__init__(world, flow.profile, **right, **members)
+        if flow.binding == "dpop":
+            # A nonce of the service, so that each proof counts at once.
+            self.dpop.post(world.client.discovery[TOKEN], {"grant_type": "authorization_code"})
+
+    def assertion_form(self, **assertion: Any) -> dict[str, str]:
+        if self._flow.authentication == "mtls":
+            return {"client_id": self.client_id}
+        return super().assertion_form(**assertion)
+
+    def post(
+        self,
+        endpoint: str,
+        form: Mapping[str, str],
+        *,
+        proves_key: bool = False,
+        headers: Mapping[str, str] | None = None,
+        **assertion: Any,
+    ) -> Any:
+        """Without ``proves_key``, a token request has neither a DPoP proof nor a certificate that binds its tokens."""
+        flow, url = self._flow, self.world.client.discovery[endpoint]
+        is_withheld = flow.binding == "mtls" and endpoint == TOKEN and not proves_key
+        has_certificate = "mtls" in (flow.authentication, flow.binding) and not is_withheld
+        proof = {"DPoP": self.dpop.proof(url)} if proves_key and flow.binding == "dpop" else {}
+        certificate = self.certificate.base64 if has_certificate else None
+        return ask(
+            self.world,
+            url,
+            certificate,
+            {**self.assertion_form(**assertion), **form},
+            headers={**proof, **(headers or {})},
+        )
+
+    def fetch_userinfo(self, token: str, *, scheme: str | None = None, **proof: Any) -> Any:
+        url = self.world.client.discovery["userinfo_endpoint"]
+        if self._flow.binding == "dpop":
+            return self.dpop.get(url, token, scheme=scheme or "DPoP", **proof)
+        headers = {"Authorization": f"{scheme or 'Bearer'} {token}"}
+        return ask(self.world, url, self.certificate.base64, headers=headers)
 
 
 class FapiSuite:
     """One run of the suite: two clients of a variant, and a user who is signed in."""
 
-    def __init__(self, world: World, flow: FapiVariant) -> None:
+    def __init__(self, world: World, flow: FapiVariant, authority: IssuedCertificate) -> None:
         self.world, self.flow = world, flow
-        self.first, self.second = self.register(), self.register(consent=ConsentRule.ALWAYS)
+        self.first = VariantClient(world, flow, authority)
+        self.second = VariantClient(world, flow, authority, consent=ConsentRule.ALWAYS)
         self.browser = Browser(world)
         self.person = world.make_human_user()
         self.browser.start_session(self.person)
 
-    def register(self, **members: Any) -> FapiClient:
-        options = {"require_signed_request_object": True} if self.flow.is_signed else {}
-        keys = {"jwks": json.dumps({"keys": [KEY.public_key().to_jwk("one"), RSA_JWK]})}
-        client = FapiClient(self.world, self.flow.profile, **keys, **options, **members)
-        # A nonce of the service, so that each proof counts at once.
-        client.dpop.post(self.world.client.discovery[TOKEN], {"grant_type": "authorization_code"})
-        return client
-
-    def new_request(self, client: FapiClient | None = None, **changes: Any) -> SentAuthorizationRequest:
+    def new_request(self, client: VariantClient | None = None, **changes: Any) -> SentAuthorizationRequest:
         mode = {"response_mode": "jwt"} if self.flow.is_encoded else {}
         return (client or self.first).new_request(**mode, **changes)
 
-    def form(self, sent: SentAuthorizationRequest, client: FapiClient | None = None, **claims: Any) -> dict[str, str]:
+    def form(
+        self, sent: SentAuthorizationRequest, client: VariantClient | None = None, **claims: Any
+    ) -> dict[str, str]:
         """The parameters to push: as they are, or in a request object, of which ``claims`` change members."""
         client = client or self.first
         if not self.flow.is_signed:
             return {name: str(value) for name, value in {**sent.parameters, **claims}.items() if value is not None}
         return {"client_id": client.client_id, "request": client.request_object(sent, **claims)}
 
-    def push(self, sent: SentAuthorizationRequest, client: FapiClient | None = None, **options: Any) -> Any:
+    def push(self, sent: SentAuthorizationRequest, client: VariantClient | None = None, **options: Any) -> Any:
         """The response to the pushed request; options are those of FapiClient.post."""
         client = client or self.first
         return client.post(PAR, self.form(sent, client), **options)
@@ -123,13 +191,10 @@ class FapiSuite:
         answer = self.first.redeem(code, sent)
         assert answer.status_int == 200, answer.text
         members: dict[str, Any] = answer.json
-        assert members["token_type"] == "DPoP"
+        assert members["token_type"] == ("DPoP" if self.flow.binding == "dpop" else "Bearer")
         claims = self.first.party.check_id_token(members["id_token"], sent, access_token=members["access_token"])
         assert claims["sub"] == self.person.id
         return members
-
-    def userinfo(self, token: str, **options: Any) -> Any:
-        return self.first.dpop.get(self.world.client.discovery["userinfo_endpoint"], token, **options)
 
     def check_refused_when_pushed(self, form: Mapping[str, str], *errors: str) -> None:
         answer = self.first.post(PAR, form)
@@ -138,8 +203,8 @@ class FapiSuite:
 
 
 @pytest.fixture
-def suite(world: World, flow: FapiVariant) -> FapiSuite:
-    return FapiSuite(world, flow)
+def suite(world: World, flow: FapiVariant, authority: tuple[IssuedCertificate, Path]) -> FapiSuite:
+    return FapiSuite(world, flow, authority[0])
 
 
 def error_of(answer: Any) -> str:
@@ -153,7 +218,8 @@ def test_discovery_names_algorithms_and_methods(suite: FapiSuite) -> None:
     """FAPI 2.0 Security Profile §5.3.2.1, §5.4.1."""
     document = suite.world.client.discovery
     assert document["issuer"] == suite.world.issuer
-    assert {suite.flow.authentication} <= set(document["token_endpoint_auth_methods_supported"])
+    assert suite.flow.method in document["token_endpoint_auth_methods_supported"]
+    assert document["tls_client_certificate_bound_access_tokens"] is True
     assert "ES256" in document["id_token_signing_alg_values_supported"]
     assert {"ES256", "PS256"} <= set(document["token_endpoint_auth_signing_alg_values_supported"])
     assert {"ES256", "PS256"} <= set(document["dpop_signing_alg_values_supported"])
@@ -178,7 +244,9 @@ def test_discovery_names_algorithms_and_methods(suite: FapiSuite) -> None:
 def test_sign_in_brings_bound_tokens(suite: FapiSuite) -> None:
     for changes in ({}, {"nonce": None}, {"state": None}, {"nonce": "n" * 64}, {"scope": "email openid"}):
         members = suite.tokens(suite.new_request(**changes))
-        assert suite.userinfo(members["access_token"]).json["sub"] == suite.person.id
+        assert suite.first.fetch_userinfo(members["access_token"]).json["sub"] == suite.person.id
+        url = suite.world.client.discovery["userinfo_endpoint"]
+        assert suite.world.client.get(url, bearer_headers(members["access_token"])).status_int == 401
 
 
 @modules("ensure-authorization-request-with-long-nonce", "ensure-authorization-request-with-long-state")
@@ -205,15 +273,15 @@ def test_claims_parameter_is_honored(suite: FapiSuite) -> None:
     sent = suite.new_request(claims='{"userinfo": {"name": {"essential": true}}, "id_token": {"name": null}}')
     members = suite.tokens(sent)
     claims = suite.first.party.check_id_token(members["id_token"], sent)
-    assert claims["name"] == suite.userinfo(members["access_token"]).json["name"]
+    assert claims["name"] == suite.first.fetch_userinfo(members["access_token"]).json["name"]
 
 
 @modules("access-token-type-header-case-sensitivity")
 @every
 def test_scheme_of_the_token_is_case_insensitive(suite: FapiSuite) -> None:
     token = suite.tokens()["access_token"]
-    for scheme in ("dpop", "DPOP", "DPoP"):
-        assert suite.userinfo(token, scheme=scheme).status_int == 200
+    for scheme in ("dpop", "DPOP", "DPoP") if suite.flow.binding == "dpop" else ("bearer", "BEARER", "Bearer"):
+        assert suite.first.fetch_userinfo(token, scheme=scheme).status_int == 200
 
 
 @modules(
@@ -221,15 +289,15 @@ def test_scheme_of_the_token_is_case_insensitive(suite: FapiSuite) -> None:
     "ensure-dpopproof-with-iat-10seconds-before-succeeds",
     "ensure-dpopproof-with-iat-10seconds-after-succeeds",
 )
-@every
+@with_dpop
 def test_times_of_a_proof_may_differ_a_little(suite: FapiSuite) -> None:
     now, token = suite.world.clock.seconds, suite.tokens()["access_token"]
     for claims in ({"nbf": now, "exp": now + 300}, {"iat": now - 10}, {"iat": now + 10}):
-        assert suite.userinfo(token, **claims).status_int == 200
+        assert suite.first.fetch_userinfo(token, **claims).status_int == 200
         code, sent = suite.code()
         url = suite.world.client.discovery[TOKEN]
-        form = suite.first.assertion_form() | suite.first.code_form(code, sent)
-        answer = suite.world.client.post(url, form, {"DPoP": suite.first.dpop.proof(url, **claims)})
+        proof = {"DPoP": suite.first.dpop.proof(url, **claims)}
+        answer = suite.first.post(TOKEN, suite.first.code_form(code, sent), headers=proof)
         assert answer.status_int == 200, answer.text
 
 
@@ -240,7 +308,7 @@ def test_times_of_a_proof_may_differ_a_little(suite: FapiSuite) -> None:
     "ensure-dpopproof-at-par-endpoint-binding-success",
     "ensure-dpop-auth-code-binding-success",
 )
-@every
+@with_dpop
 def test_code_is_bound_to_the_key_of_its_request(suite: FapiSuite) -> None:
     """RFC 9449 §10, §10.1: by the parameter, or by a proof with the pushed request."""
     first, other = suite.first.dpop, DpopKey(suite.world)
@@ -320,7 +388,9 @@ def test_code_is_bound_to_its_client(suite: FapiSuite) -> None:
 @every
 def test_token_without_a_key_is_not_issued(suite: FapiSuite) -> None:
     code, sent = suite.code()
-    assert error_of(suite.first.redeem(code, sent, proves_key=False)) in ("invalid_request", "invalid_dpop_proof")
+    # Without a certificate, a client that authenticates with it is unknown.
+    errors = ("invalid_client",) if suite.flow.authentication == suite.flow.binding else ("invalid_request",)
+    assert error_of(suite.first.redeem(code, sent, proves_key=False)) in errors
 
 
 @modules("attempt-reuse-authorization-code-after-one-second")
@@ -330,7 +400,7 @@ def test_replayed_code_revokes_the_token(suite: FapiSuite) -> None:
     token = suite.first.redeem(code, sent).json["access_token"]
     suite.world.clock.advance(1)
     assert error_of(suite.first.redeem(code, sent)) == "invalid_grant"
-    assert suite.userinfo(token).status_int == 401
+    assert suite.first.fetch_userinfo(token).status_int == 401
 
 
 @modules("ensure-token-endpoint-fails-with-expired-auth-code")
@@ -354,7 +424,7 @@ def test_code_ends_after_a_minute(suite: FapiSuite) -> None:
     "par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted",
     "par-ensure-jwt-client-assertions-nbf-over-60-seconds-in-the-future-fails",
 )
-@every
+@with_assertions
 def test_invalid_client_assertions_are_refused(suite: FapiSuite) -> None:
     """At both endpoints; the code stays usable."""
     discovery, now = suite.world.client.discovery, suite.world.clock.seconds
@@ -385,7 +455,7 @@ def test_invalid_client_assertions_are_refused(suite: FapiSuite) -> None:
 
 
 @modules("dpop-negative-tests")
-@every
+@with_dpop
 def test_invalid_proofs_are_refused(suite: FapiSuite) -> None:
     """RFC 9449 §4.3; valid ones with other spellings are accepted."""
     world, key, token = suite.world, suite.first.dpop, suite.tokens()["access_token"]
@@ -440,11 +510,13 @@ def test_refresh_token_is_bound_to_its_client(suite: FapiSuite) -> None:
     token = suite.tokens(suite.new_request(scope="openid offline_access"))
     form = {"grant_type": "refresh_token", "refresh_token": token["refresh_token"]}
     answer = suite.first.request_token(form)
-    assert answer.json["token_type"] == "DPoP"
+    assert answer.status_int == 200, answer.text
     suite.first.party.check_id_token(answer.json["id_token"], access_token=answer.json["access_token"])
     suite.world.clock.advance(30)
     assert suite.first.request_token(form).status_int == 200
-    assert error_of(suite.first.request_token(form, proves_key=False)) in ("invalid_request", "invalid_grant")
+    assert error_of(suite.first.request_token(form, proves_key=False)) in (
+        ("invalid_client",) if suite.flow.authentication == suite.flow.binding else ("invalid_request", "invalid_grant")
+    )
     assert error_of(suite.second.request_token(form)) == "invalid_grant"
     assert suite.first.request_token(form).status_int == 200
 
