@@ -122,7 +122,8 @@ class ClientAuthenticationMethod(ABC):
     def _find_named_client(
         self, token: UnverifiedToken, parameters: Parameters, context: Context
     ) -> ApplicationClient | None:
-        """The active application of ``client_id``, if it uses this method and the algorithm that it registered."""
+        """The active application of ``client_id``, if it uses this method and the algorithm that it registered, and has
+        no security profile: FAPI 2.0 knows assertions of the client itself alone."""
         client_id = parameters.require_value("client_id")
         if len(client_id) > _MAX_CLIENT_ID_LENGTH:
             return None
@@ -130,7 +131,10 @@ class ClientAuthenticationMethod(ABC):
         client = context.services.applications.find_client(client_id)
         if client is None or not client.is_active or client.application.authentication_method != self.name:
             return None
-        return client if client.application.token_endpoint_auth_signing_alg in ("", token.header["alg"]) else None
+        application = client.application
+        if application.security_profile is not None:
+            return None
+        return client if application.token_endpoint_auth_signing_alg in ("", token.header["alg"]) else None
 
     def _verify_assertion(
         self, token: UnverifiedToken, context: Context

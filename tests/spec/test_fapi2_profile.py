@@ -8,11 +8,13 @@ from identity.crypto.signature_keys import PrivateKey
 from identity.domain.errors import Invalid
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.services.commands.applications import ChangeApplication
+from identity.services.commands.service_users import AddFederatedCredential
 from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
 from identity.testing.response_checks import check_oauth_error
 from identity.testing.world import World
 from tests.spec.fapi_client import FapiClient, read_jarm, without_verifier
+from tests.spec.outside_issuer import GITHUB, MAIN, OutsideIssuer
 from tests.spec.test_signing_algorithms import switched_on, verified
 
 pytestmark = pytest.mark.storages("memory")
@@ -92,6 +94,17 @@ def test_client_assertion_is_for_the_issuer_alone(client: FapiClient) -> None:
     for audience in ([issuer], discovery["token_endpoint"], discovery["pushed_authorization_request_endpoint"]):
         check_oauth_error(client.push(form, aud=audience), "invalid_client", status=401)
     assert client.push(form).status_int == 201
+
+
+def test_no_outside_issuer_authenticates_the_client(world: World) -> None:
+    issuer = OutsideIssuer(world)
+    for profile, expected in ((None, "unauthorized_client"), ("fapi2", "invalid_client")):
+        client = FapiClient(world, profile)
+        trusted = AddFederatedCredential.build(name="CI", issuer=GITHUB, conditions=(f"sub = {MAIN}",))
+        world.operator_services.federated_credentials.add(client.client_id, trusted)
+        form = client.assertion_form() | {"client_id": client.client_id, "client_assertion": issuer.token()}
+        answer = client.dpop.post(world.client.discovery["token_endpoint"], form | {"grant_type": "client_credentials"})
+        check_oauth_error(answer, expected, status=401 if expected == "invalid_client" else 400)
 
 
 def test_rs256_is_refused(world: World) -> None:
