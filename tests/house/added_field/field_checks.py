@@ -82,7 +82,7 @@ def test_form_and_page_show_the_field(world: World) -> None:
     address = f"/console/applications/{client.client_id}"
     browser.open(f"{address}/edit")
     browser.submit({FIELD: True}, form="page-form")
-    text = check_page(browser.open(address)).select_one("#settings").get_text(" ", strip=True)
+    text = check_page(browser.open(address)).select_one("main").get_text(" ", strip=True)
     assert "Reads aloud Yes" in text
     with world.read_only_services() as services:
         found: Any = services.applications.get(client.client_id)

@@ -99,7 +99,9 @@ def test_settings_appear_for_types_that_use_them(instance_owner: Browser, new: s
             form["redirect_uris"] = CALLBACK_URI if kind is not ApplicationType.NATIVE else "com.example.app:/cb"
         page = instance_owner.submit(form="page-form")
         page = instance_owner.open(f"/console/applications/{page.html.select_one('.identifier code').text}")
-        assert labels - {"Name", "Development"} <= {item.text for item in page.html.select("dt")}
+        facts = {item.text for item in page.html.select("dt")}
+        assert {"May manage", "Authentication method", "Lifetime of access tokens"} <= facts
+        assert not facts & {"Development", "Require pushed requests", "Public keys"}, "they have their defaults"
 
 
 @pytest.mark.shows("4.2.3")

@@ -23,6 +23,7 @@ from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, Cli
 from identity.plugins.console.connect import ADD_ADDRESSES, CONNECT_PATH, ConnectApplicationPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
+from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.applications import (
     APPLICATION_FIELDS,
     APPLICATION_TYPE_OPTIONS,
@@ -32,7 +33,7 @@ from identity.plugins.console.fields.applications import (
 from identity.plugins.console.form_fields import FormField, change_field, form_fields, format_minutes, split_lines
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import Cells, OptionalColumn, ResourceList, list_route
-from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
+from identity.plugins.console.page_sections import DescriptionListSection, Descriptions, NoteSection
 from identity.plugins.console.resource_pages import (
     DetailPage,
     ResourcePages,
@@ -186,10 +187,22 @@ def _setting_sections(page: DetailPage[Application], application: Application) -
         (_("Redirect URIs"), _format_uris(page, application.redirect_uris)),
         (_("Post-logout redirect URIs"), _format_uris(page, application.post_logout_redirect_uris)),
     ]
-    facts = page.field_descriptions(application, APPLICATION_FIELDS)
+    fields, groups = entity_fields(Application), dict[str, dict[str, FieldLabel]]()
+    for name, label in APPLICATION_FIELDS.items():
+        value = getattr(application, name)
+        # Most applications use few of the settings, and a page of defaults hides these.
+        if value or value != fields[name].default or fields[name].type is timedelta:
+            groups.setdefault(label.section or _("General"), {})[name] = label
+    settings = ((title, page.field_descriptions(application, labels)) for title, labels in groups.items())
+    sections = [
+        DescriptionListSection(f"settings-{number}", title, facts=facts)
+        for number, (title, facts) in enumerate(settings, start=1)
+        if facts
+    ]
     return [
         DescriptionListSection("addresses", _("Addresses"), facts=addresses) if _has_sign_in(application) else None,
-        DescriptionListSection("settings", _("Settings"), facts=facts),
+        *sections,
+        NoteSection(page.translate(_("All other settings have their defaults.")), is_secondary=True),
         _endpoints(page),
     ]
 
