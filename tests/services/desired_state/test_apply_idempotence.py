@@ -85,6 +85,14 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
         st.sampled_from(["authorization_code", "refresh_token", "client_credentials", "implicit"]), max_size=4
     ),
     "resource_uris": st.lists(st.sampled_from(["https://a.example/", "urn:example:b"]), max_size=2, unique=True),
+    "identity_assertion_clients": st.lists(
+        st.sampled_from(["0123456789abcdef0123456789abcdef", "abc https://a.example/"]), max_size=2, unique=True
+    ),
+    "identity_assertion_audiences": st.lists(
+        st.sampled_from(["https://login.example here", "https://login.example here urn:example:b"]),
+        max_size=2,
+        unique=True,
+    ),
     "jwks_uri": st.sampled_from(["", "https://a.example/jwks.json"]),
     "token_endpoint_auth_signing_alg": st.sampled_from(["", "ES256"]),
     "request_object_signing_alg": st.sampled_from(["", "PS256"]),
@@ -151,6 +159,19 @@ ATTRIBUTES: Mapping[str, tuple[dict[str, Any], st.SearchStrategy[Any]]] = {
     ),
 }
 
+TRUSTING = st.fixed_dictionaries(
+    {},
+    optional={
+        "federated_credentials": st.lists(
+            st.sampled_from(["sub = a", "sub = b:c:*"]).map(
+                lambda condition: {"name": "CI", "issuer": "https://ci.example", "conditions": [condition]}
+            ),
+            max_size=2,
+            unique_by=str,
+        )
+    },
+)
+
 STATES = st.fixed_dictionaries({}, optional={"active": st.booleans()})
 
 
@@ -167,7 +188,7 @@ def numbered(values: st.SearchStrategy[dict[str, Any]], name: str, prefix: str) 
 @st.composite
 def applications(draw: st.DrawFn) -> dict[str, Any]:
     """Mostly valid applications: all types except API have a redirect URI."""
-    application: dict[str, Any] = draw(merged(members_of(RegisterApplication, "name"), STATES))
+    application: dict[str, Any] = draw(merged(members_of(RegisterApplication, "name"), STATES, TRUSTING))
     application["type"] = draw(st.sampled_from([application_type.value for application_type in ApplicationType]))
     if application["type"] == "api":
         for name in ("redirect_uris", "post_logout_redirect_uris", "response_types", "grant_types"):
@@ -235,7 +256,7 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
         optional={"events": st.sampled_from([["*"], ["user.*", "project.created"]]), "active": st.booleans()},
     )
     people = draw(st.lists(merged(person, addressed), min_size=1, max_size=1))
-    robots = draw(st.lists(merged(robot, keyed), min_size=1, max_size=1))
+    robots = draw(st.lists(merged(robot, keyed, TRUSTING), min_size=1, max_size=1))
     branding = st.fixed_dictionaries(
         {},
         optional={

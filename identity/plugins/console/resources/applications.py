@@ -230,6 +230,8 @@ def _format_value(
 ) -> object:
     if setting.type is str:
         return page.template_macros.code(value) if value else page.render_placeholder(_("None"))
+    if isinstance(value, tuple):
+        return _format_uris(page, value)
     if setting.type is not timedelta:
         return format_value(page, application, setting, value)
     if isinstance(value, timedelta):
