@@ -84,6 +84,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
         "mail_text": ("changed", "tested"),
         "session": ("started", "renewed", "ended"),
         "service_user": ("created", "changed", "deactivated", "reactivated", "removed", "access_revoked"),
+        "agent": ("created", "confirmed", "stopped", "key_added"),
         "service_user_key": ("added", "removed", "expiring"),
         "service_user_secret": ("added", "removed"),
         "personal_access_token": ("added", "removed", "expiring"),

@@ -28,6 +28,7 @@ class AccessProblem(StrEnum):
     PROJECT_DEACTIVATED = "project_deactivated"
     OWNER_DEACTIVATED = "owner_deactivated"
     USER_DEACTIVATED = "user_deactivated"
+    LIMITED_BY_OWNER = "limited_by_owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class AccessEntry(TimeLimited):
     """Roles of a user at one resource: the project of a user grant, or what a manager manages.
 
     ``id`` is that of the manager or user grant, or of the roles of the ``group`` through which they are held.
-    ``withheld_roles`` are those that its project grant does not include. ``until`` is the earliest end of all of these.
+    ``withheld_roles`` are those that its project grant does not include, or that the owner of an agent does not have.
+    ``until`` is the earliest end of all of these.
     ``owner_id`` is the organization of the resource, None for the instance."""
 
     kind: AccessKind

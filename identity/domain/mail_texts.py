@@ -32,6 +32,7 @@ class MailKind(StrEnum):
     FACTOR_RESET = "factor_reset"
     FACTOR_USED = "factor_used"
     FACTOR_SUSPECTED = "factor_suspected"
+    AGENT_ADDED = "agent_added"
     REPORTED = "reported"
     IMPERSONATED = "impersonated"
     MANAGER_ROLES_ENDING = "manager_roles_ending"

@@ -9,6 +9,7 @@ from identity.domain.entity import entity, internal, mutable, read_only, version
 from identity.domain.key_sets import key_set_url_error
 from identity.domain.names import display_name_error, user_name_error
 from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_WRITE
 from identity.domain.search import user_search_text
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.validators import (
@@ -162,6 +163,18 @@ class ServiceUser:
         return user_search_text(self.user_name, self.display_name)
 
 
+@entity
+class Agent(ServiceUser):
+    """A service user that acts for a person, its owner. It ends with them, and never has more rights than they have.
+
+    With ``may_manage`` it can get tokens for the management API. ``stopped_at`` is when it was stopped: until its owner
+    confirms it, it gets no tokens, and those that it has do not work."""
+
+    owner_user_id: str = read_only()
+    may_manage: bool = mutable(default=False, permission=INSTANCE_WRITE)
+    stopped_at: datetime | None = read_only(default=None)
+
+
 User = HumanUser | ServiceUser
 
 
@@ -176,8 +189,9 @@ class Subject:
 
     @property
     def is_active(self) -> bool:
-        """True if neither the user nor the organization is deactivated."""
-        return self.user.active and self.organization.active
+        """True if neither the user nor the organization is deactivated, and the user is no stopped agent."""
+        user = self.user
+        return user.active and self.organization.active and (type(user) is not Agent or user.stopped_at is None)
 
     @property
     def login_name(self) -> str:

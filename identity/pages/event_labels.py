@@ -208,6 +208,10 @@ _EVENTS = {
     "service_user.reactivated": (gettext_lazy("Service user reactivated"), gettext_lazy("Service user reactivated.")),
     "service_user.removed": (gettext_lazy("Service user deleted"), gettext_lazy("Service user deleted.")),
     "service_user.access_revoked": (gettext_lazy("Access of the service user revoked"), _ACCESS_REVOKED),
+    "agent.created": (gettext_lazy("Agent created"), ""),
+    "agent.confirmed": (gettext_lazy("Agent confirmed by its owner"), ""),
+    "agent.stopped": (gettext_lazy("Agent stopped"), gettext_lazy("The agents are stopped.")),
+    "agent.key_added": (gettext_lazy("Key of an agent added"), ""),
     "service_user_key.added": (gettext_lazy("Key of a service user added"), gettext_lazy("Key added.")),
     "service_user_key.removed": (
         gettext_lazy("Key of a service user removed"),
@@ -365,6 +369,7 @@ SUBJECT_LABELS = {
     "browser": gettext_lazy("Remembered browser"),
     "session": gettext_lazy("Session"),
     "service_user": gettext_lazy("Service user"),
+    "agent": gettext_lazy("Agent"),
     "service_user_key": gettext_lazy("Key"),
     "service_user_secret": gettext_lazy("Client secret of a service user"),
     "personal_access_token": gettext_lazy("Personal access token"),

@@ -13,7 +13,8 @@ Rights never grow. What comes out has at most the scope and the audience of what
 only while everything that went in is. The application must be in the audience of what went in, and the rules of every
 other grant hold for it: its right to each audience, roles, consent, second factors. There is neither a refresh token
 nor an ID token. What comes from a token that is bound to a key is bound too, to a key of the application. An actor
-token adds a name to the claim ``act`` and no right; nothing removes a name.
+token adds a name to the claim ``act`` and no right; nothing removes a name. An agent acts for its owner alone, and
+never at the management API.
 
 With an ID token and the requested type ``id-jag`` the application gets an identity assertion for another authorization
 server (draft-ietf-oauth-identity-assertion-authz-grant), which its settings list with the client id and the resources
@@ -107,7 +108,7 @@ class TokenExchangeGrant(GrantType):
         else:
             raise InvalidRequest(f"subject_token_type must be {ACCESS_TOKEN}, {JWT} or {ID_TOKEN}")
         if actor is not None and authorization.impersonator_id is None:
-            authorization = _acting(authorization, actor)
+            authorization = _acting(authorization, actor, context)
         if len(authorization.ancestors) > AccessToken.MAX_ANCESTORS:
             raise InvalidRequest(f"a token can be exchanged from at most {AccessToken.MAX_ANCESTORS} others")
         targets, resources = parameters.get_values("audience"), parameters.get_values("resource")
@@ -291,11 +292,19 @@ def _find_actor(parameters: Parameters, client: ApplicationClient, context: Cont
     return actor
 
 
-def _acting(authorization: Authorization, actor: PresentedAccessToken) -> Authorization:
-    """The authorization with the actor before earlier ones; it ends with the actor's token, and is bound if that is."""
+def _acting(authorization: Authorization, actor: PresentedAccessToken, context: Context) -> Authorization:
+    """The authorization with the actor before earlier ones; it ends with the actor's token, and is bound if that is.
+    Raises InvalidRequest for an agent and another person than its owner."""
     ends_at = actor.token.expires_at
+    try:
+        allowed = context.services.agent_rules.limit_actor(
+            actor.subject, authorization.subject, authorization.allowed_audience
+        )
+    except DomainError as problem:
+        raise _refuse("actor_token", str(problem)) from None
     return replace(
         authorization,
+        allowed_audience=allowed,
         actors=(actor.token.subject, *authorization.actors),
         ancestors=tuple(dict.fromkeys((*authorization.ancestors, *actor.token.lineage))),
         ends_at=ends_at if authorization.ends_at is None else min(authorization.ends_at, ends_at),

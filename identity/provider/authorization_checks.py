@@ -24,6 +24,8 @@ def check_and_resolve_scopes(
     _refuse_dynamic_client_without_person(authorization)
     if authorization.subject is not None:
         require_member(authorization.subject, organization)
+        if not context.services.agent_rules.has_active_owner(authorization.subject):
+            raise error("the owner of this agent cannot use their account")
     refuse_without_role(authorization.subject, authorization.client, context, error=error)
     granted = resolve_scopes(authorization, context)
     if authorization.impersonator_id is not None and any(

@@ -17,6 +17,7 @@ from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, OAuthError
 from identity.provider.scope import GrantedScopes
+from identity.services.agent_rules import list_effective_grants
 from identity.storage.backend import Storage
 
 #: The role keys to disclose of a project; None for all.
@@ -88,7 +89,7 @@ def _claims(
     if subject is None or not projects:
         return RoleClaims()
     with context.services.read_session() as storage:
-        grants = storage.user_grants.list_effective(subject.user.id, projects, context.now)
+        grants = list_effective_grants(storage, subject.user, projects, context.now)
         if not grants:
             return RoleClaims()
         projects_granted = _active(grants, client, storage)
@@ -159,7 +160,7 @@ def refuse_without_role(
     if client is None or subject is None or not client.project.check_roles:
         return
     with context.services.read_session() as storage:
-        grants = storage.user_grants.list_effective(subject.user.id, frozenset({client.project.id}), context.now)
+        grants = list_effective_grants(storage, subject.user, frozenset({client.project.id}), context.now)
     if not any(grant.roles for grant in grants):
         raise error("the user has no role in the project of this application")
 

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Denied, NotFound
+from identity.domain.expirations import earliest
 from identity.domain.groups import GroupGrant, GroupManager, GroupMember
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager, ManagerRole
@@ -25,8 +26,9 @@ from identity.domain.permissions import (
     project_resource,
 )
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.users import HumanUser, Subject, User
+from identity.domain.users import Agent, HumanUser, Subject, User
 from identity.domain.webhooks import Webhook
+from identity.services.agent_rules import WITHHELD_PERMISSIONS, find_owner
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
 from identity.storage.paging import PageRequest, ResultPage, single_page
@@ -66,6 +68,8 @@ class Principal:
     manager_entries: tuple[Manager, ...] = ()
     #: The manager who is signed in as the user. Such a principal has no roles.
     impersonator_id: str | None = None
+    #: The owner of an agent, whose rights limit the agent's.
+    owner: "Principal | None" = None
 
     @property
     def id(self) -> str | None:
@@ -98,8 +102,29 @@ class AccessControl:
     _now: datetime
 
     def load_principal(self, subject: Subject) -> Principal:
-        """The user as a principal, with their current roles."""
-        return Principal(subject, self._storage.managers.list_effective(subject.user.id, self._now))
+        """The user as a principal, with their current roles. A role of an agent counts only while its owner has all of
+        its permissions at the same resource, and for no longer than the owner."""
+        entries = self._storage.managers.list_effective(subject.user.id, self._now)
+        if not isinstance(subject.user, Agent):
+            return Principal(subject, entries)
+        found = find_owner(self._storage, subject.user)
+        if found is None:
+            return Principal(subject)
+        owner = self.load_principal(found)
+        ends_at = earliest(entry.until for entry in owner.manager_entries)
+        limited = (self._limit(entry, owner, ends_at) for entry in entries)
+        return Principal(subject, tuple(entry for entry in limited if entry is not None), owner=owner)
+
+    def _limit(self, entry: Manager, owner: Principal, ends_at: datetime | None) -> Manager | None:
+        """An agent's entry without the roles that its owner could not have there; None if that leaves none."""
+        try:
+            permissions = self.list_permissions(owner, self.get_resource(entry.resource))
+        except NotFound:
+            return None
+        roles = frozenset(
+            name for name in entry.roles if name in self._roles and self._roles[name].permissions <= permissions
+        )
+        return replace(entry, roles=roles, until=earliest((entry.until, ends_at))) if roles else None
 
     def list_permissions(self, principal: Principal, resource: Resource) -> frozenset[str]:
         """All permissions that the principal's roles grant at the resource, before deny hooks."""
@@ -110,9 +135,9 @@ class AccessControl:
         allowed: set[str] = set()
         for manager in principal.manager_entries:
             if manager.resource in resource.lineage:
-                allowed |= self._of_roles(manager.roles)
+                allowed |= self._permissions_of(principal, manager)
             elif resource.grantee is not None and manager.resource == resource.grantee:
-                allowed |= self._of_roles(manager.roles) & GRANTEE_PERMISSIONS
+                allowed |= self._permissions_of(principal, manager) & GRANTEE_PERMISSIONS
         return frozenset(allowed)
 
     def permitted_scope(self, principal: Principal, permission: str) -> SearchScope:
@@ -122,7 +147,8 @@ class AccessControl:
             return SearchScope()
         if principal.subject is None or not principal.subject.is_active:
             return SearchScope(frozenset())
-        keys = [item.resource for item in principal.manager_entries if permission in self._of_roles(item.roles)]
+        entries = principal.manager_entries
+        keys = [item.resource for item in entries if permission in self._permissions_of(principal, item)]
         return SearchScope(
             frozenset(key.id for key in keys if key.level is ManagerLevel.ORGANIZATION),
             frozenset(key.id for key in keys if key.level is ManagerLevel.PROJECT),
@@ -142,17 +168,20 @@ class AccessControl:
             return gettext_lazy(
                 "In the instance's own organization this requires {permission}.", permission=INSTANCE_WRITE
             )
+        return self._veto(principal, permission, resource)
+
+    def _veto(self, principal: Principal, permission: str, resource: Resource) -> str | None:
+        """The reason of a deny hook, of an agent also of one that would deny it to its owner; None for no reason."""
         if self._deny is None or principal.subject is None:
             return None
-        return self._deny(principal, permission, resource, self._lookup)
+        reason = self._deny(principal, permission, resource, self._lookup)
+        return self._veto(principal.owner, permission, resource) if reason is None and principal.owner else reason
 
     def denial_reason_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
         """The same for an action on parts of the resource: None if it is permitted for at least one of them."""
         if self.permitted_children(principal, permission, resource) == frozenset():
             return gettext_lazy("This requires the permission {permission}.", permission=permission)
-        if self._deny is None or principal.subject is None:
-            return None
-        return self._deny(principal, permission, resource, self._lookup)
+        return self._veto(principal, permission, resource)
 
     def permitted_children(
         self, principal: Principal, permission: str, resource: Resource
@@ -163,7 +192,7 @@ class AccessControl:
         if principal.subject is None or not principal.subject.is_active:
             return frozenset()
         managers = tuple(
-            manager for manager in principal.manager_entries if permission in self._of_roles(manager.roles)
+            manager for manager in principal.manager_entries if permission in self._permissions_of(principal, manager)
         )
         return frozenset(
             manager.resource
@@ -229,7 +258,7 @@ class AccessControl:
         for row in found:
             question = self._read_permission(row)
             if question not in denial_reasons:
-                denial_reasons[question] = self._deny(principal, *question, self._lookup)
+                denial_reasons[question] = self._veto(principal, *question)
             if denial_reasons[question] is None:
                 rows.append(row)
         return rows
@@ -417,7 +446,8 @@ class AccessControl:
         """The principal's manager roles that grant at least one permission."""
         if principal.subject is None or not principal.subject.is_active:
             return ()
-        return tuple(manager for manager in principal.manager_entries if self._of_roles(manager.roles))
+        entries = principal.manager_entries
+        return tuple(manager for manager in entries if self._permissions_of(principal, manager))
 
     def _known_by(self, principal: Principal, managers: tuple[Manager, ...]) -> Iterator[tuple[Manager, str]]:
         """Each manager with an organization that its role lets the principal see."""
@@ -434,6 +464,12 @@ class AccessControl:
                 grant = grants.get(manager.resource.id)
                 if home == manager.organization_id or (grant is not None and home == grant.organization_id):
                     yield manager, home
+
+    def _permissions_of(self, principal: Principal, manager: Manager) -> frozenset[str]:
+        """What one of the principal's entries grants; never to create credentials, if the principal is an agent."""
+        permissions = self._of_roles(manager.roles)
+        is_agent = principal.subject is not None and isinstance(principal.subject.user, Agent)
+        return permissions - WITHHELD_PERMISSIONS if is_agent else permissions
 
     def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
         permissions: set[str] = set()

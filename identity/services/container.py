@@ -17,6 +17,8 @@ from identity.services.access_control import AccessControl, Principal
 from identity.services.access_revocations import AccessRevocationService
 from identity.services.account_deletions import AccountDeletionService
 from identity.services.account_recovery import AccountRecoveryService
+from identity.services.agent_rules import AgentRules
+from identity.services.agents import AgentService
 from identity.services.applications import ApplicationService
 from identity.services.assertions import AssertionService
 from identity.services.attempts import AttemptService
@@ -296,6 +298,7 @@ class Services:
             self.sessions,
             self.consents,
             self.access_control,
+            self.service_users,
         )
 
     @cached_property
@@ -421,7 +424,9 @@ class Services:
 
     @cached_property
     def sessions(self) -> SessionService:
-        return SessionService(self._state, self.instance_managers, self.policies, self._impersonation_rules)
+        return SessionService(
+            self._state, self.instance_managers, self.policies, self._impersonation_rules, self.agent_rules
+        )
 
     @cached_property
     def _impersonation_rules(self) -> ImpersonationRules:
@@ -456,6 +461,14 @@ class Services:
             self._process.last_used_tracker,
             self.signing_keys,
         )
+
+    @cached_property
+    def agent_rules(self) -> AgentRules:
+        return AgentRules(self._state)
+
+    @cached_property
+    def agents(self) -> AgentService:
+        return AgentService(self._state, self.agent_rules, self.service_users, self.users)
 
     @cached_property
     def applications(self) -> ApplicationService:
@@ -521,7 +534,9 @@ class Services:
 
     @cached_property
     def tokens(self) -> TokenService:
-        return TokenService(self._state, self.projects, self._process.key_ring, self._process.last_used_tracker)
+        return TokenService(
+            self._state, self.projects, self._process.key_ring, self._process.last_used_tracker, self.agent_rules
+        )
 
     @cached_property
     def signing_keys(self) -> SigningKeyService:

@@ -1,7 +1,7 @@
 """Effective access: what a user can do, and through what."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -12,8 +12,9 @@ from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import ManagerLevel, Resource, ResourceKey
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.users import Subject
+from identity.domain.users import Agent, Subject
 from identity.services.access_control import AccessControl, Principal
+from identity.services.agent_rules import list_effective_grants
 from identity.services.base import Service
 from identity.storage.paging import PageRequest, iterate_rows
 
@@ -36,9 +37,20 @@ class EffectiveAccessService(Service):
         reads_groups = self._access.is_permitted(principal, "group.read", home)
         memberships = self._storage.groups.list_of_user(subject.user.id) if reads_groups else ()
         managers = self._manager_entries(subject, memberships, principal)
-        if not self._access.is_permitted(principal, "user_grant.read", home):
-            return tuple(managers)
-        return (*managers, *self._grant_entries(subject, memberships, limit, principal))
+        grants: Iterable[AccessEntry] = ()
+        if self._access.is_permitted(principal, "user_grant.read", home):
+            grants = self._grant_entries(subject, memberships, limit, principal)
+        return tuple(self._limit(subject, [*managers, *grants]))
+
+    def _limit(self, subject: Subject, entries: Sequence[AccessEntry]) -> Iterable[AccessEntry]:
+        """The entries; of an agent with the roles that its owner does not have withheld."""
+        if not isinstance(subject.user, Agent):
+            return entries
+        project_ids = frozenset(entry.resource.id for entry in entries if entry.kind is AccessKind.PROJECT_ROLES)
+        grants = list_effective_grants(self._storage, subject.user, project_ids, self._now)
+        counting = {item.id: item.roles for item in self._access.load_principal(subject).manager_entries}
+        counting |= {item.id: item.roles for item in grants}
+        return [_limit_entry(entry, counting.get(entry.id, frozenset())) for entry in entries]
 
     def _manager_entries(
         self, subject: Subject, memberships: Memberships, principal: Principal
@@ -132,6 +144,19 @@ class EffectiveAccessService(Service):
 
     def _role_names(self, project_id: str) -> Mapping[str, str]:
         return {role.key: role.display_name for role in self._storage.projects.list_roles(project_id)}
+
+
+def _limit_entry(entry: AccessEntry, keys: frozenset[str]) -> AccessEntry:
+    if entry.problem is not None:
+        return entry
+    roles = tuple(role for role in entry.roles if role.key in keys)
+    withheld = tuple(sorted({*entry.withheld_roles, *(role.key for role in entry.roles if role.key not in keys)}))
+    return replace(
+        entry,
+        roles=roles or entry.roles,
+        withheld_roles=withheld if roles else entry.withheld_roles,
+        problem=None if roles else AccessProblem.LIMITED_BY_OWNER,
+    )
 
 
 class _ResourceNames:

@@ -35,7 +35,8 @@ class FederatedCredentialService(Service):
 
     Adding one is like adding a key or a secret that belongs to everything that meets the conditions, so the same rules
     hold: Denied for service users with manager roles beyond the principal's, and for applications of the instance
-    without instance.write. Marking one as ``instance_managed``, and removing a marked one, takes instance.write."""
+    without instance.write. Agents have none. Marking one as ``instance_managed``, and removing a marked one, takes
+    instance.write."""
 
     _access: AccessControl
     _service_users: ServiceUserService
@@ -58,6 +59,8 @@ class FederatedCredentialService(Service):
         settings that contradict each other, conditions that identify no workload, and an issuer in the service's own
         name space."""
         owner = self._owner(owner_id, principal)
+        if isinstance(owner, ServiceUser):
+            self._service_users.get_for_credential(owner_id, principal)
         if command.instance_managed:
             self._access.require(principal, INSTANCE_WRITE, Resource.INSTANCE)
         is_service_user = isinstance(owner, ServiceUser)

@@ -8,7 +8,8 @@ from identity.domain.attributes import decode_attribute
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
 from identity.domain.records import Record, RecordNamespace
-from identity.domain.users import User
+from identity.domain.users import Agent, User
+from identity.services.agent_rules import list_effective_grants
 from identity.services.base import ReadSessionFactory
 from identity.services.records import RecordService
 
@@ -59,4 +60,7 @@ class Lookup:
         """The project roles that the user effectively has in the project."""
         with self._look() as storage:
             grants = storage.user_grants.list_effective(user_id, frozenset({project_id}), self._now)
+            user = storage.users.find(user_id) if grants else None
+            if isinstance(user, Agent):
+                grants = list_effective_grants(storage, user, frozenset({project_id}), self._now)
         return frozenset(role for grant in grants for role in grant.roles)

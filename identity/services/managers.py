@@ -13,7 +13,7 @@ from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, Resource
 from identity.domain.policies import SecondFactorRule
 from identity.domain.projects import ProjectGrant
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import Agent, HumanUser, Subject
 from identity.services.access_control import Principal, merge_roles
 from identity.services.base import refuse_until
 from identity.services.capabilities import Capabilities
@@ -116,6 +116,8 @@ class ManagerService(GrantAuditedService[Manager]):
             raise Invalid({"user_id": gettext_lazy("There is no such user.")})
         if resource.grantee is not None and user.organization_id not in (resource.organization_id, resource.grantee.id):
             raise Invalid({"user_id": _OF_NEITHER})
+        if isinstance(user, Agent) and resource.key == INSTANCE_KEY:
+            raise Invalid({"user_id": gettext_lazy("An agent cannot have roles at the instance.")})
         self.require_grantable_roles(resource, command.roles, principal, command.until)
         refuse_until(command.until, self._now)
         raised = self._raised(user.id, resource)

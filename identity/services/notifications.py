@@ -19,6 +19,10 @@ from identity.services.mails import MailService, Notification
 _Values = Callable[[AuditEvent, HumanUser], Mapping[str, str] | None]
 
 
+def _agent(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    return {"name": str(event.detail.get("display_name", ""))}
+
+
 def _always(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return {}
 
@@ -83,12 +87,16 @@ _TEMPLATES_BY_EVENT: Mapping[str, tuple[str, _Values]] = {
     "linked_identity.added": ("factor_added", _linked),
     "linked_identity.removed": ("factor_removed", _linked),
     "factor.suspected": ("factor_suspected", _factor),
+    "agent.created": ("agent_added", _agent),
+    "agent.key_added": ("agent_added", _agent),
     "manager.ending": ("manager_roles_ending", _end),
     "user_grant.ending": ("project_roles_ending", _end),
     "group_member.ending": ("project_roles_ending", _end),
 }
 #: Events whose object is not the account; their detail names it.
 _ABOUT_ROLES = frozenset({"manager.ending", "user_grant.ending", "group_member.ending"})
+#: Events of which the account is the owner of the object.
+_ABOUT_AGENTS = frozenset({"agent.created", "agent.key_added"})
 #: Events that may replace an address; the former address is notified.
 _ADDRESSES = frozenset({"user.changed", "email.verified"})
 #: The user no longer exists then; the event says whose account it was.
@@ -115,6 +123,8 @@ class NotificationService(Service):
             self._tell_removed(event)
             return
         user_id = str(event.detail.get("user_id", "")) if event.event in _ABOUT_ROLES else event.object_id or ""
+        if event.event in _ABOUT_AGENTS:
+            user_id = event.user_id or ""
         subject = self._storage.users.find_subject(user_id)
         if subject is None or not isinstance(subject.user, HumanUser):
             return

@@ -38,7 +38,7 @@ from identity.domain.policies import policy_to_json
 from identity.domain.projects import URL_CLIENTS_PROJECT_ID, Project, ProjectGrant
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import ServiceUser, Subject
+from identity.domain.users import Agent, ServiceUser, Subject
 from identity.domain.webhooks import Webhook
 from identity.services.access_control import Principal, VisibleEntityT
 from identity.services.audit import dump_fields, to_json_value
@@ -52,7 +52,7 @@ from identity.services.commands.documents import decode_document
 from identity.services.commands.groups import AddGroup
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import AddProjectRole, CreateProject
-from identity.services.commands.service_users import AddFederatedCredential, CreateServiceUser
+from identity.services.commands.service_users import AddFederatedCredential, CreateAgent, CreateServiceUser
 from identity.services.commands.streaming_import import StreamedList, TypeErrorFinder
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import ChangeHumanUser
@@ -337,6 +337,9 @@ class _Export:
                 yield _members(user, ChangeHumanUser, attributes=attributes[user.id] or None)
 
     def _service_user(self, user: ServiceUser) -> dict[str, Any]:
+        if isinstance(user, Agent):
+            # Its owner creates new keys, and confirms it.
+            return {**_members(user, CreateAgent), "owner": user.owner_user_id}
         keys = iterate_rows(partial(self._storage.credentials.page, ServiceUserKey, user.id))
         live = sorted((key for key in keys if key.is_live(self._services.now)), key=lambda key: key.id)
         return {

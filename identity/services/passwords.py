@@ -223,7 +223,13 @@ class PasswordService(Service):
         if that session ended after the current password was verified, so that knowing the old password cannot undo a
         reset.
         """
-        self._change(subject, hashed, keep=except_session, applications=self._settings.password_change_ends_access)
+        self._change(
+            subject,
+            hashed,
+            keep=except_session,
+            applications=self._settings.password_change_ends_access,
+            agents=False,
+        )
         # Last: a concurrent password change has ended the session by now.
         session = None if except_session is None else self._storage.sessions.find(except_session)
         if session is not None and session.ended_at is not None:
@@ -341,7 +347,7 @@ class PasswordService(Service):
         former password: everything opened with it ends, whatever the settings."""
         owner, content = self._links.redeem(OneTimeLinkKind.PASSWORD_RESET, code)
         subject = self._links.get_owner(owner)
-        self._change(subject, hashed, keep=None, applications=True)
+        self._change(subject, hashed, keep=None, applications=True, agents=True)
         self._prove_address(subject, link_recipient(content))
         return subject
 
@@ -374,12 +380,12 @@ class PasswordService(Service):
                 detail=diff_fields(before, after),
             )
 
-    def _change(self, subject: Subject, hashed: str, *, keep: str | None, applications: bool) -> None:
+    def _change(self, subject: Subject, hashed: str, *, keep: str | None, applications: bool, agents: bool) -> None:
         user_id = subject.user.id
         self._store(user_id, hashed, must_change=False, changed_at=self._now)
         self._attempts.reset(subject)
         with self._audit.acting_as(user_id):
-            self._sessions.revoke_access(subject, except_session=keep, applications=applications)
+            self._sessions.revoke_access(subject, except_session=keep, applications=applications, agents=agents)
             self._record_about("password.changed", subject)
 
     def _store(self, user_id: str, hashed: str, *, must_change: bool, changed_at: datetime) -> None:

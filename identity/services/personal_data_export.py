@@ -13,7 +13,7 @@ from identity.domain.projects import UserGrant
 from identity.domain.sent_mails import SentMail
 from identity.domain.sessions import Session
 from identity.domain.tokens import ConnectedApplication
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import Agent, HumanUser, Subject
 from identity.services.audit import dump_fields, to_json_value
 from identity.services.container import Services
 from identity.services.json_encoder import iterencode
@@ -48,6 +48,7 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
         "manager_roles": [_manager(manager) for manager in storage.managers.list_for_user(user.id)],
         "groups": [_membership(group, member) for group, member in services.groups.list_of_user(user.id)],
         "sessions": [_session(session) for session in services.sessions.list_by_user(user.id)],
+        "agents": [_agent(services, agent) for agent in services.agents.list_by_owner(user.id)],
         "applications": [
             _connection(application) for application in services.users.list_connected_applications(user.id)
         ],
@@ -125,6 +126,23 @@ def _session(session: Session) -> dict[str, Any]:
         "impersonator_id": session.impersonator_id,
         "browser": session.user_agent,
         "network_address": session.client_address,
+    }
+
+
+def _agent(services: Services, agent: Agent) -> dict[str, Any]:
+    return {
+        "name": agent.display_name,
+        "user_name": agent.user_name,
+        "since": to_json_value(agent.created_at),
+        "stopped_at": to_json_value(agent.stopped_at),
+        "keys": [
+            {
+                "since": to_json_value(key.created_at),
+                "expires_at": to_json_value(key.expires_at),
+                "last_used_at": to_json_value(key.last_used_at),
+            }
+            for key in services.agents.list_keys(agent)
+        ],
     }
 
 

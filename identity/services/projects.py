@@ -10,8 +10,9 @@ from identity.domain.expirations import NEVER
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel, Resource, project_resource
 from identity.domain.projects import MAX_RESOURCE_URIS, URL_CLIENTS_PROJECT_ID, Project, ProjectRole
-from identity.domain.users import ServiceUser, Subject
+from identity.domain.users import Agent, ServiceUser, Subject
 from identity.services.access_control import AccessControl, Principal
+from identity.services.agent_rules import list_effective_grants
 from identity.services.audit import diff_fields, dump_fields
 from identity.services.base import refuse_stale, translate_storage_errors
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
@@ -96,11 +97,18 @@ class ProjectService(DeactivatableEntityService[Project]):
         manage, which act with their users' manager roles.
 
         A dynamic client acts only for a user and belongs to no organization. Instead, the project has to be open to
-        such clients, which the service's own never is."""
+        such clients, which the service's own never is.
+
+        Of an agent a project must also be one in which it has a role that its owner has, too, and the service's own
+        project needs its field ``may_manage``."""
         project_ids -= {URL_CLIENTS_PROJECT_ID}
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
         own_ids = frozenset(item for item in project_ids if self.is_own_project(item))
-        found = project_ids - own_ids
+        found, user = project_ids - own_ids, None if subject is None else subject.user
+        if isinstance(user, Agent):
+            with self._look() as storage:
+                grants = list_effective_grants(storage, user, found, self._now)
+            found &= {grant.project_id for grant in grants}
         if client is not None and client.application.is_dynamic:
             if subject is None or not found:
                 return frozenset()
@@ -112,8 +120,9 @@ class ProjectService(DeactivatableEntityService[Project]):
         for organization_id in organizations if found else ():
             with self._look() as storage:
                 found &= storage.projects.list_audience(found, organization_id, self._now, granted_by)
-        by_itself = subject is not None and isinstance(subject.user, ServiceUser)
-        manages = by_itself if client is None else client.application.may_manage
+        manages = isinstance(user, ServiceUser) if client is None else client.application.may_manage
+        if isinstance(user, Agent) and not user.may_manage:
+            manages = False
         return found | own_ids if manages else found
 
     def find_resource(self, uri: str, subject: Subject | None, client: ApplicationClient | None) -> Project | None:

@@ -9,22 +9,25 @@ from identity.crypto.signature_keys import PrivateKey, PublicKey, parse_public_k
 from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.audiences import AudienceScope
 from identity.domain.clients import ServiceUserClient
-from identity.domain.errors import Conflict, Invalid
+from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
+from identity.domain.permissions import INSTANCE_WRITE, Resource
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.tokens import AccessToken
-from identity.domain.users import ServiceUser, Subject, TokenFormat
+from identity.domain.users import Agent, HumanUser, ServiceUser, Subject, TokenFormat
 from identity.services.access_control import AccessControl, Principal
+from identity.services.agent_rules import refuse_agent
 from identity.services.base import translate_storage_errors
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
     AddServiceUserKey,
     ChangeServiceUser,
+    CreateAgent,
     CreateServiceUser,
     UploadServiceUserKey,
 )
@@ -54,6 +57,7 @@ _CREDENTIAL_NAMES: Mapping[type, tuple[str, str]] = {
     ServiceUserSecret: ("service_user_secret", "secret"),
     PersonalAccessToken: ("personal_access_token", "personal access token"),
 }
+_ONLY_ITS_OWNER = gettext_lazy("Only the person for whom this agent acts creates its keys, in their account.")
 _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
 
 
@@ -97,18 +101,74 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._add("service_user.created", user, organization_id, parent=("organization", organization_id))
         return user
 
+    def create_agent(
+        self, owner: HumanUser, command: CreateAgent, *, confirmed: bool, id: str | None = None
+    ) -> ServiceUser:
+        """Create an agent that acts for this person; ``id`` restores a former id. Unless it is ``confirmed``, it is
+        stopped until its owner confirms it. Raises NotFound; Invalid if the user name is taken."""
+        if getattr(command, "jwks_uri", ""):
+            raise Invalid({"jwks_uri": _ONLY_ITS_OWNER})
+        agent = self._new_entity(
+            Agent,
+            command,
+            id=id,
+            may_manage=False,
+            organization_id=owner.organization_id,
+            owner_user_id=owner.id,
+            stopped_at=None if confirmed else self._now,
+        )
+        refuse_conflicting_login_name(self._storage, agent)
+        self._signing_keys.require_active(None, agent, _ALGORITHMS)
+        parent = ("organization", owner.organization_id)
+        self._add("agent.created", agent, owner.organization_id, parent=parent)
+        return agent
+
+    def confirm_agent(self, agent: Agent) -> ServiceUser:
+        """Let a stopped agent act again."""
+        return self._update("agent.confirmed", agent, self._next_version(agent, stopped_at=None))
+
+    def create_agent_key(self, agent: ServiceUser) -> KeyFile:
+        """Create a key of an agent for its owner, who may do so whatever roles the agent has."""
+        private_key = PrivateKey.generate()
+        key = self._add_key(agent, private_key.public_key(), None)
+        return KeyFile(key_id=key.id, key=private_key.to_pem(), user_id=agent.id)
+
+    def remove_agent_key(self, agent: Agent, key_id: str) -> None:
+        """Delete a key of an agent for its owner. Raises NotFound."""
+        self._delete_credential(ServiceUserKey, agent, key_id)
+
+    def remove_agents(self, owner_user_id: str) -> None:
+        """Delete the agents of a person who is deleted. Raises Conflict if one must stay."""
+        for agent in self._storage.users.list_agents(owner_user_id):
+            self.remove_agent(agent)
+
+    def remove_agent(self, agent: Agent) -> None:
+        """Delete an agent for its owner. Raises Conflict if it must stay."""
+        self._remove(agent)
+
     def change(
         self, user_id: str, command: ChangeServiceUser, *, principal: Principal, expected_version: int | None = None
     ) -> ServiceUser:
         """Raises NotFound, Denied, Conflict, Invalid."""
         before = self._get_authorized(user_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
+        self._check_may_manage(before, command, principal)
         if after.jwks_uri != before.jwks_uri:
             self._refuse_unlimited_keys(after)
+            if isinstance(after, Agent):
+                raise Invalid({"jwks_uri": _ONLY_ITS_OWNER})
         if name_key(after.user_name) != name_key(before.user_name):
             refuse_conflicting_login_name(self._storage, after)
         self._signing_keys.require_active(before, after, _ALGORITHMS)
         return self._update("service_user.changed", before, after)
+
+    def _check_may_manage(self, before: ServiceUser, command: ChangeServiceUser, principal: Principal) -> None:
+        """Raise Invalid for a service user that is no agent, Denied without instance.write."""
+        if command.may_manage is None or command.may_manage == (isinstance(before, Agent) and before.may_manage):
+            return
+        if not isinstance(before, Agent):
+            raise Invalid({"may_manage": gettext_lazy("Only agents have this setting.")})
+        self._access.require(principal, INSTANCE_WRITE, Resource.INSTANCE)
 
     def _refuse_unlimited_keys(self, user: ServiceUser) -> None:
         """Keys at a URL have no expiration date. Raises Invalid if the operator limits it."""
@@ -116,7 +176,23 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
             raise Invalid({"jwks_uri": gettext_lazy("Keys must have an expiration date here. Add a key instead.")})
 
     def _authorize(self, user: ServiceUser, principal: Principal) -> None:
+        """An agent is protected as its owner is."""
         self._access.require_not_more_privileged(principal, user)
+        owner = self._storage.users.find(user.owner_user_id) if isinstance(user, Agent) else None
+        if owner is not None:
+            self._access.require_not_more_privileged(principal, owner)
+
+    def _user_id(self, entity: ServiceUser) -> str | None:
+        """The owner of an agent, who sees its events."""
+        return entity.owner_user_id if isinstance(entity, Agent) else None
+
+    def get_for_credential(self, user_id: str, principal: Principal) -> ServiceUser:
+        """The service user, if the caller may create credentials of it. Raises NotFound, Denied."""
+        user = self._get_authorized(user_id, principal)
+        if isinstance(user, Agent):
+            raise Denied(_ONLY_ITS_OWNER)
+        refuse_agent(None if principal.subject is None else principal.subject.user)
+        return user
 
     def _refuse_deactivation(self, user: ServiceUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == user.id)
@@ -139,7 +215,8 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         expiration date in the past or too far away; Denied if the service user holds manager roles beyond the
         principal's."""
         private_key = PrivateKey.generate(command.key_size, command.algorithm or SignatureAlgorithm.RS256)
-        key = self._add_key(user_id, private_key.public_key(), command.expires_at, principal)
+        user = self.get_for_credential(user_id, principal)
+        key = self._add_key(user, private_key.public_key(), command.expires_at)
         return KeyFile(key_id=key.id, key=private_key.to_pem(), user_id=user_id)
 
     def upload_key(
@@ -148,7 +225,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """Add a key whose private half stays with its owner; ``id`` restores a former id. Raises NotFound, Invalid,
         Denied."""
         public_key = parse_public_key(command.public_key, command.algorithm)
-        return self._add_key(user_id, public_key, command.expires_at, principal, id)
+        return self._add_key(self.get_for_credential(user_id, principal), public_key, command.expires_at, id)
 
     def remove_key(self, user_id: str, key_id: str, *, principal: Principal) -> None:
         """Delete the key; the tokens obtained with it stop working. Raises NotFound, Denied."""
@@ -191,7 +268,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """Add a secret and return it with its text, which is shown only once. Two can be live, to rotate without a gap.
         Raises NotFound; Conflict if two are live; Denied if the service user holds manager roles beyond the
         principal's."""
-        user = self._get_authorized(user_id, principal)
+        user = self.get_for_credential(user_id, principal)
         if len(self._storage.credentials.list_secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
             raise Conflict(gettext_lazy("The service user has two live secrets. Revoke the older one first."))
         text = new_token()
@@ -226,7 +303,7 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         """Create a personal access token and return it with its text, which is shown only once. Raises NotFound;
         Invalid for an expiration date in the past or too far away, and for projects that the organization neither owns
         nor was granted; Denied if the service user holds manager roles beyond the principal's."""
-        user = self._get_authorized(user_id, principal)
+        user = self.get_for_credential(user_id, principal)
         audience = self._audience(user, command.project_ids)
         scopes = self._require_scopes(command.scope, audience)
         text = new_token()
@@ -317,17 +394,11 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         return (*requested, *(AudienceScope.build(project_id, namespace) for project_id in audience))
 
     def _add_key(
-        self,
-        user_id: str,
-        public_key: PublicKey,
-        expires_at: datetime | None,
-        principal: Principal,
-        id: str | None = None,
+        self, user: ServiceUser, public_key: PublicKey, expires_at: datetime | None, id: str | None = None
     ) -> ServiceUserKey:
-        user = self._get_authorized(user_id, principal)
         key = ServiceUserKey(
             id=id or new_id(),
-            user_id=user_id,
+            user_id=user.id,
             public_key=public_key.to_der(),
             algorithm=SignatureAlgorithm(public_key.algorithm),
             created_at=self._now,
@@ -343,11 +414,13 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
         self._record_snapshot(f"{kind}.added", kind, credential, user.organization_id)
 
     def _remove_credential(self, cls: type[CredentialT], user_id: str, id: str, principal: Principal) -> None:
-        user = self._get_authorized(user_id, principal)
+        self._delete_credential(cls, self._get_authorized(user_id, principal), id)
+
+    def _delete_credential(self, cls: type[CredentialT], user: ServiceUser, id: str) -> None:
         kind, label = _CREDENTIAL_NAMES[cls]
-        credential = self._require_found(self._storage.credentials.find(cls, id, user_id), label, id)
+        credential = self._require_found(self._storage.credentials.find(cls, id, user.id), label, id)
         with translate_storage_errors(label, id):
-            self._storage.credentials.delete(cls, user_id, id)
+            self._storage.credentials.delete(cls, user.id, id)
         self._record_snapshot(f"{kind}.removed", kind, credential, user.organization_id)
 
     def _expiration(self, expires_at: datetime | None) -> datetime:

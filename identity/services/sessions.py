@@ -12,6 +12,7 @@ from identity.domain.policies import Policy
 from identity.domain.records import CORE_NAMESPACE
 from identity.domain.sessions import EndedSessionCount, Session, SignedInAccount
 from identity.domain.users import HumanUser, Subject
+from identity.services.agent_rules import AgentRules
 from identity.services.base import Service, translate_storage_errors
 from identity.services.impersonation_rules import ImpersonationRules
 from identity.services.instance_managers import InstanceManagerService
@@ -35,6 +36,7 @@ class SessionService(Service):
     _holders: InstanceManagerService
     _policies: PolicyService
     _impersonation: ImpersonationRules
+    _agent_rules: AgentRules
 
     def list_by_secrets(self, secrets: Collection[str]) -> tuple[SignedInAccount, ...]:
         """The sessions that a browser with these secrets may use, last selected first; includes expired but not ended
@@ -238,14 +240,25 @@ class SessionService(Service):
         if self._storage.sessions.end(account.session.id, self._now):
             self._record(AuditEvent.IMPERSONATION_ENDED, account, client_id)
 
-    def revoke_access(self, subject: Subject, *, except_session: str | None = None, applications: bool = True) -> int:
+    def revoke_access(
+        self,
+        subject: Subject,
+        *,
+        except_session: str | None = None,
+        applications: bool = True,
+        agents: bool = True,
+    ) -> int:
         """End everything opened as this person: sessions and sign-ins as ``end_all`` does, one-time links, and with
-        ``applications`` the tokens of applications. Returns the number of sessions ended."""
+        ``applications`` the tokens of applications. With ``agents`` the person's agents stop until they are confirmed.
+        Returns the number of sessions ended."""
         for kind in ACCESS_RECORD_KINDS:
             self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=subject.user.id)
         if applications:
             self._storage.tokens.revoke_for_user(subject.user.id, self._now)
-        return self.end_all(subject, except_session=except_session)
+        ended = self.end_all(subject, except_session=except_session)
+        if agents:
+            self._agent_rules.stop_all(subject)
+        return ended
 
     def _session_lifetimes(self, subject: Subject) -> tuple[timedelta, timedelta]:
         """Idle timeout and maximum lifetime of a session of the person."""

@@ -12,7 +12,8 @@ from identity.domain.errors import Denied, DomainError
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import Record
 from identity.domain.tokens import AccessToken, PresentedAccessToken, PresentedRefreshToken, RefreshToken, TokenFamily
-from identity.domain.users import ServiceUser, TokenFormat
+from identity.domain.users import Agent, ServiceUser, TokenFormat
+from identity.services.agent_rules import AgentRules
 from identity.services.base import Service
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
@@ -37,6 +38,7 @@ class TokenService(Service):
     _projects: ProjectService
     _ring: KeyRing
     _uses: LastUsedTracker
+    _agent_rules: AgentRules
 
     def store_access_token(self, token: AccessToken, used: Record | None = None) -> None:
         """Store an access token as the last write of the transaction. The row itself is the record: there is no audit
@@ -134,10 +136,18 @@ class TokenService(Service):
 
     def find_live_access_token(self, text: str) -> PresentedAccessToken | None:
         """The access token with its owner and client, if it is valid right now. A signed one is valid until its key is
-        withdrawn. Projects to which its user or client has lost the right are removed from its audience."""
+        withdrawn. Projects to which its user or client has lost the right are removed from its audience, and the
+        service's own project while an agent acts for its owner."""
         issued = self._storage.tokens.find_access_token(token_digest(text))
-        if issued is None or not issued.is_live(self._now) or not self._has_live_ancestors(issued.token):
+        if issued is None or not self._is_live(issued):
             return None
+        if issued.token.ancestors:
+            ancestors = self._find_live_ancestors(issued.token)
+            if ancestors is None:
+                return None
+            if any(self._is_agent_for_owner(ancestor, issued) for ancestor in ancestors):
+                audience = self._agent_rules.without_management(issued.token.audience)
+                issued = replace(issued, token=replace(issued.token, audience=audience))
         signed = issued.token.format is TokenFormat.JWT
         if signed and not self._ring.stands_behind(unverified_key_id(text), self._look, self._now):
             return None
@@ -146,11 +156,24 @@ class TokenService(Service):
             self._uses.record_personal_access_token(issued.token.personal_access_token_id, self._now)
         return issued
 
-    def _has_live_ancestors(self, token: AccessToken) -> bool:
-        """True unless a token that this one was exchanged from has ended or is gone. It is judged at each use, so an
-        exchange that races with a revocation leaves no live token, whichever commits first."""
-        found = (self._storage.tokens.find_access_token(bytes.fromhex(item)) for item in token.ancestors or ())
-        return all(ancestor is not None and ancestor.is_live(self._now) for ancestor in found)
+    def _is_live(self, issued: PresentedAccessToken) -> bool:
+        return issued.is_live(self._now) and (
+            issued.subject is None
+            or not isinstance(issued.subject.user, Agent)
+            or self._agent_rules.has_active_owner(issued.subject)
+        )
+
+    def _find_live_ancestors(self, token: AccessToken) -> list[PresentedAccessToken] | None:
+        """The tokens that this one was exchanged from; None if one of them has ended or is gone. It is judged at each
+        use, so an exchange that races with a revocation leaves no live token, whichever commits first."""
+        found = [self._storage.tokens.find_access_token(bytes.fromhex(item)) for item in token.ancestors or ()]
+        live = [ancestor for ancestor in found if ancestor is not None and self._is_live(ancestor)]
+        return live if len(live) == len(found) else None
+
+    def _is_agent_for_owner(self, ancestor: PresentedAccessToken, issued: PresentedAccessToken) -> bool:
+        """True if the ancestor is the token of an agent, with which it acts for another user."""
+        actor = ancestor.subject
+        return actor is not None and isinstance(actor.user, Agent) and actor.user.id != issued.token.subject
 
     def is_in_audience(self, issued: PresentedAccessToken, client: ApplicationClient) -> bool:
         """True if the live token is meant for the client. A project in the audience counts only if both the token's

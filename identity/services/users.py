@@ -16,6 +16,7 @@ from identity.domain.sessions import Session
 from identity.domain.tokens import ConnectedApplication, merge_consent
 from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
 from identity.services.access_control import AccessControl, Principal
+from identity.services.agent_rules import refuse_agent
 from identity.services.attempts import AttemptService, policy_limits
 from identity.services.attributes import NO_ATTRIBUTE_CHANGE, AttributeChange, AttributeService
 from identity.services.audit import dump_fields
@@ -40,6 +41,7 @@ from identity.services.name_conflicts import (
 from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind, OneTimeLinkService
 from identity.services.passwords import PasswordService
 from identity.services.policies import PolicyService
+from identity.services.service_users import ServiceUserService
 from identity.services.sessions import SessionService
 
 _DUPLICATE_MESSAGES = {"user_name": gettext_lazy("The organization already has a user with this name. Choose another.")}
@@ -91,6 +93,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
     _sessions: SessionService
     _consents: ConsentService
     _access: AccessControl
+    _service_users: ServiceUserService
 
     def get(self, id: str) -> HumanUser:
         user = self._store.find(id)
@@ -186,6 +189,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
     def _before_removal(self, entity: HumanUser) -> None:
         # Recorded while it is still known which applications the sessions were used for.
         self._sessions.end_all(self._get_subject(entity.id))
+        self._service_users.remove_agents(entity.id)
 
     def deactivate(self, id: str, *, principal: Principal) -> HumanUser:
         """Also ends all sessions and tokens permanently."""
@@ -236,6 +240,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         """Issue a single-use link to choose a password; the current one stays valid until the link is used. Earlier
         links stop working. With ``mailed_to`` it only goes into a mail to that address. Raises NotFound, Denied;
         Conflict for a deactivated user."""
+        refuse_agent(None if principal.subject is None else principal.subject.user)
         self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.issue_reset_link(user_id, mailed_to=mailed_to)
 
@@ -243,6 +248,7 @@ class UserService(DeactivatableEntityService[HumanUser]):
         """Set and return a random password, to be shown once. It must be changed at the first sign-in unless the policy
         says otherwise; the current one and all sessions and tokens end. Raises NotFound, Denied; Conflict for a
         deactivated user."""
+        refuse_agent(None if principal.subject is None else principal.subject.user)
         self._refuse_deactivated(self._get_authorized(user_id, principal))
         return self._passwords.set_one_time_password(user_id)
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from identity.crypto.secrets import new_token, token_digest
 from identity.crypto.signature_keys import PrivateKey, PublicKey
@@ -193,6 +194,18 @@ class World(AssembledService):
         with self.transaction_services() as services:
             stored = services.service_users.upload_key(user.id, upload, principal=Principal.OPERATOR)
         return ServiceUserProgram(self, user, organization, stored.id, key)
+
+    def make_agent(self, owner: HumanUser) -> ServiceUserProgram:
+        """A new agent of the person, who creates it in a new session, with its key."""
+        session = self.make_browser_session(owner)
+        with self.transaction_services() as services:
+            account = services.sessions.find_live(session.id)
+            assert account is not None, "the session is not live"
+            key_file = services.agents.create(account, _unique("Agent"))
+            agent = services.service_users.get(key_file.user_id)
+        key = load_pem_private_key(key_file.key.encode(), None)
+        assert isinstance(key, RSAPrivateKey)
+        return ServiceUserProgram(self, agent, account.subject.organization, key_file.key_id, key)
 
     def make_service_user_secret(self, robot: ServiceUserProgram, *, in_form: bool = False) -> Credentials:
         """A new secret of the service user with its id: its client credentials."""

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from identity.services.access_control import Principal
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE_OWNER_ID
 from tests.browser.page_scenarios import LONG_WORD, BrowserScenario, page
@@ -165,6 +166,47 @@ def _connect(scene: BrowserScenario) -> None:
 def applications_empty(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/account/applications")
+
+
+def _open_agents(scene: BrowserScenario) -> str:
+    """Create two agents, the first of which is stopped; returns its id."""
+    _sign_in_for(scene, "/account/profile")
+    world = scene.site.world
+    agent = world.make_agent(scene.person.user)
+    with world.transaction_services() as services:
+        services.agents.stop_all_of(scene.person.user.id, principal=Principal.OPERATOR)
+    world.make_agent(scene.person.user)
+    return agent.id
+
+
+@page("/account/agents", main=True, names=True)
+def agents(scene: BrowserScenario) -> None:
+    _open_agents(scene)
+    scene.open("/account/agents")
+
+
+@page("/account/agents")
+def agents_empty(scene: BrowserScenario) -> None:
+    scene.sign_in()
+    scene.open("/account/agents")
+
+
+@page("/account/agents/1", main=True, names=True)
+def agent(scene: BrowserScenario) -> None:
+    agent_id = _open_agents(scene)
+    scene.open(f"/account/agents/{agent_id}")
+
+
+@page("/account/agents/new", main=True)
+def agent_new(scene: BrowserScenario) -> None:
+    _sign_in_for(scene, "/account/profile")
+    scene.open("/account/agents/new")
+
+
+@page("/account/agents/new", main=True, names=True)
+def agent_created(scene: BrowserScenario) -> None:
+    agent_new(scene)
+    scene.tab.send(display_name="Assistant")
 
 
 @page("/account/applications/1/disconnect", names=True)

@@ -76,6 +76,7 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
         organization, display_name=LONG if long else "CI runner", expires_at=world.clock() + timedelta(days=5, hours=1)
     )
     world.add_service_user_key(robot)
+    agent = world.make_agent(person.user)
     with world.transaction_services() as services:
         for renamed, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
             services.organizations.change(renamed.id, ChangeOrganization(name=called))
@@ -115,6 +116,7 @@ def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
             "provider": services.upstream_providers.create(organization.id, provider, principal=Principal.OPERATOR).id,
             "proven": proven,
             "asserted": asserted,
+            "agent": agent.id,
             "token": token.id,
             "federated_credential": federated_credential.id,
             "keyless_application": keyless.id,

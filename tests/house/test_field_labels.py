@@ -24,7 +24,7 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.policies import Policy
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import Address, HumanUser, Profile, ServiceUser
+from identity.domain.users import Address, Agent, HumanUser, Profile, ServiceUser
 from identity.domain.webhooks import Webhook
 from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.applications import APPLICATION_FIELDS
@@ -40,7 +40,7 @@ from identity.plugins.console.fields.personal_access_tokens import PERSONAL_ACCE
 from identity.plugins.console.fields.policies import POLICY_FIELDS
 from identity.plugins.console.fields.project_roles import PROJECT_ROLE_FIELDS
 from identity.plugins.console.fields.projects import PROJECT_FIELDS
-from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
+from identity.plugins.console.fields.service_users import AGENT_FIELDS, SERVICE_USER_FIELDS
 from identity.plugins.console.fields.upstream_providers import UPSTREAM_PROVIDER_FIELDS
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
 from identity.plugins.console.fields.webhooks import WEBHOOK_FIELDS
@@ -57,6 +57,7 @@ LABELS: Mapping[type, Mapping[str, FieldLabel]] = {
     Profile: PROFILE_FIELDS,
     Project: PROJECT_FIELDS,
     ProjectRole: PROJECT_ROLE_FIELDS,
+    Agent: AGENT_FIELDS,
     ServiceUser: SERVICE_USER_FIELDS,
     AttributeDefinition: ATTRIBUTE_FIELDS,
     UpstreamProvider: UPSTREAM_PROVIDER_FIELDS,

@@ -373,6 +373,8 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         "directory.tested",
         # At a sign-in.
         *("group_mapping.refused", "attribute_mapping.refused"),
+        # Owners create agents in the account.
+        *("agent.created", "agent.key_added", "agent.confirmed", "agent.stopped"),
         *("device.approved", "device.denied", "device.disconnected"),
         *(f"{kind}.access_revoked" for kind in ("user", "service_user", "application", "organization")),
     }

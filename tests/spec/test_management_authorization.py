@@ -70,6 +70,7 @@ ROUTES = {
     "user.write": "POST /organizations/{organization}/users; PATCH /users/{user}; POST /users/{user}/deactivate;"
     " POST /users/{user}/reactivate; POST /users/{user}/password-link; POST /users/{user}/one-time-password;"
     " POST /users/{user}/unlock; POST /users/{user}/keep; POST /users/{user}/revoke-access;"
+    " POST /users/{user}/stop-agents;"
     " DELETE /users/{user}/factors;"
     " GET /organizations/{organization}/user-imports; POST /organizations/{organization}/user-imports;"
     " GET /organizations/{organization}/user-imports/{user_import};"
@@ -82,7 +83,7 @@ ROUTES = {
     "session.delete": "DELETE /users/{user}/sessions; DELETE /users/{user}/sessions/{session};"
     " DELETE /users/{user}/connections/{application}",
     "service_user.read": "GET /organizations/{organization}/service-users; GET /service-users/{service_user};"
-    " GET /service-users/{service_user}/access;"
+    " GET /service-users/{service_user}/access; GET /users/{user}/agents;"
     " GET /service-users/{service_user}/keys; GET /service-users/{service_user}/keys/{key};"
     " GET /service-users/{service_user}/secrets; GET /service-users/{service_user}/secrets/{secret};"
     " GET /service-users/{service_user}/federated-credentials;"

@@ -55,7 +55,7 @@ from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import HumanUser, PasswordHash, ServiceUser
+from identity.domain.users import Agent, HumanUser, PasswordHash, ServiceUser
 from identity.domain.webhooks import Webhook, WebhookDelivery
 from identity.plugins.sql.column_codecs import CodePointText, EpochSeconds, RawBoolean, SortedText
 from identity.plugins.sql.row_mapping import TableLayout
@@ -211,7 +211,7 @@ project_grants = _create_table(
 
 users = _create_table(
     "users",
-    {UserKind.HUMAN.value: HumanUser, UserKind.SERVICE.value: ServiceUser},
+    {UserKind.HUMAN.value: HumanUser, UserKind.SERVICE.value: ServiceUser, UserKind.AGENT.value: Agent},
     _foreign_key_column("organization_id", "organizations"),
     _sorted_column("name_key", derive=lambda user: name_key(user.user_name)),
     _sorted_column("display_key", derive=lambda user: name_key(user.display_name)),
@@ -246,6 +246,8 @@ Index(
     users.c.id,
     **_partial_index("verified_email_key IS NOT NULL"),
 )
+# No foreign key: the service deletes agents with their owner, and one that is left behind gets no tokens.
+Index("ix_users_owner_user_id", users.c.owner_user_id, **_partial_index("owner_user_id IS NOT NULL"))
 Index("ix_users_list_of_all", users.c.name_key, users.c.id, users.c.kind, users.c.active)
 
 attribute_definitions = _create_table(

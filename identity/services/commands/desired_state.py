@@ -144,9 +144,13 @@ class ServiceUserKeySpec(UploadServiceUserKey):
 
 
 class ServiceUserSpec(CreateServiceUser):
-    """A service user. With ``generated_key`` it gets a key whenever it has no live one besides those of ``keys``."""
+    """A service user. With ``generated_key`` it gets a key whenever it has no live one besides those of ``keys``. With
+    ``owner``, a person of the organization, it is an agent: it is created stopped and without keys, and its owner
+    confirms it in the account."""
 
     id: EntityId | None = None
+    owner: UserReference | None = None
+    may_manage: bool | None = None
     active: bool = True
     keys: tuple[ServiceUserKeySpec, ...] | None = None
     generated_key: AddServiceUserKey | None = None

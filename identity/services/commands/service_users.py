@@ -4,7 +4,7 @@ from typing import Literal
 
 from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.signature_algorithms import SignatureAlgorithm
-from identity.domain.users import ServiceUser
+from identity.domain.users import Agent, ServiceUser
 from identity.services.commands import Command
 from identity.services.commands.entity_fields import with_create_fields, with_update_fields
 from identity.services.commands.field_types import Expiration, Name, ScopeString, UserName
@@ -19,7 +19,16 @@ class CreateServiceUser(Command):
 
 @with_update_fields(ServiceUser)
 class ChangeServiceUser(Command):
-    """Change the fields that are set."""
+    """Change the fields that are set. ``may_manage`` is for agents."""
+
+    may_manage: bool | None = None
+
+
+@with_create_fields(Agent)
+class CreateAgent(Command):
+    """Create an agent of a person."""
+
+    user_name: UserName
 
 
 class AddServiceUserKey(Command):

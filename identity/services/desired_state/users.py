@@ -11,13 +11,14 @@ from identity.domain.errors import Invalid, NotFound
 from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
-from identity.domain.users import HumanUser, ServiceUser
+from identity.domain.users import Agent, HumanUser, ServiceUser, Subject
 from identity.services.attributes import ATTRIBUTES_MEMBER
 from identity.services.audit import to_json_value
 from identity.services.commands.desired_state import ServiceUserKeySpec, ServiceUserSpec, UserSpec
 from identity.services.commands.service_users import (
     AddServiceUserKey,
     ChangeServiceUser,
+    CreateAgent,
     CreateServiceUser,
     UploadServiceUserKey,
 )
@@ -110,14 +111,9 @@ def ensure_service_users(
             users,
             ChangeServiceUser,
             find=partial(_find, build, organization, spec, ServiceUser),
-            create=partial(
-                users.create,
-                organization.id,
-                command_from_spec(spec, CreateServiceUser),
-                id=build.new_entity_id(spec),
-            ),
+            create=partial(_create_service_user, build, user_path, organization, spec),
         )
-        if user is not None:
+        if user is not None and _is_owner_described(build, user_path, organization, user, spec):
             _ensure_keys(build, user_path, name, user, spec)
             ensure_federated_credentials(build, user_path, name, user.id, spec.federated_credentials)
     build.prune_entities(
@@ -126,6 +122,41 @@ def ensure_service_users(
         lambda: iterate_rows(partial(build.storage.users.page, organization.id, UserKind.SERVICE)),
         lambda user: _login_name(user.user_name, organization),
     )
+
+
+def _create_service_user(
+    build: Reconciler, path: str, organization: Organization, spec: ServiceUserSpec
+) -> ServiceUser:
+    """The service user, or the agent, which is stopped until its owner confirms it. Raises Invalid, Denied."""
+    users, id_ = build.services.service_users, build.new_entity_id(spec)
+    if spec.owner is None:
+        return users.create(organization.id, command_from_spec(spec, CreateServiceUser), id=id_)
+    subject = _find_owner(build, path, organization, spec)
+    if subject is None:
+        raise Invalid({"owner": gettext_lazy("An agent acts for a person of its organization.")})
+    owner = build.services.users.get_changeable(subject.user.id, build.principal)
+    return users.create_agent(owner, command_from_spec(spec, CreateAgent), confirmed=False, id=id_)
+
+
+def _find_owner(build: Reconciler, path: str, organization: Organization, spec: ServiceUserSpec) -> Subject | None:
+    subject = None if spec.owner is None else build.resolve_user(path, spec.owner, organization)
+    is_person = subject is not None and isinstance(subject.user, HumanUser)
+    return subject if is_person and subject is not None and subject.organization.id == organization.id else None
+
+
+def _is_owner_described(
+    build: Reconciler, path: str, organization: Organization, user: ServiceUser, spec: ServiceUserSpec
+) -> bool:
+    """True for a service user that may have keys of the document; a problem for another owner, and keys of an agent."""
+    owner_id = user.owner_user_id if isinstance(user, Agent) else None
+    found = _find_owner(build, path, organization, spec)
+    if owner_id != (None if found is None else found.user.id):
+        sentence = gettext_lazy("The owner of an agent does not change, and other service users have none.")
+        build.add_problem(f"{path}.owner", sentence)
+    elif owner_id is not None and (spec.keys or spec.generated_key or spec.federated_credentials):
+        sentence = gettext_lazy("Only the person for whom this agent acts creates its keys, in their account.")
+        build.add_problem(f"{path}.keys", sentence)
+    return owner_id is None and spec.owner is None
 
 
 def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserSpec) -> None:

@@ -37,7 +37,7 @@ from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import HumanUser, PasswordHash, Profile, ServiceUser, TokenFormat, User
+from identity.domain.users import Agent, HumanUser, PasswordHash, Profile, ServiceUser, TokenFormat, User
 from identity.domain.webhooks import Webhook, WebhookDelivery
 
 KindT = TypeVar("KindT")
@@ -233,6 +233,18 @@ def service_user(organization: Organization | None = None, **overrides: Any) -> 
     user_name = f"robot-{uuid.uuid4().hex[:12]}"
     return build_value(
         ServiceUser, overrides, **parent_ids(organization_id=organization), user_name=user_name, display_name="Robot"
+    )
+
+
+def agent(owner: HumanUser, **overrides: Any) -> Agent:
+    """An active agent of this person."""
+    return build_value(
+        Agent,
+        overrides,
+        organization_id=owner.organization_id,
+        owner_user_id=owner.id,
+        user_name=f"agent-{uuid.uuid4().hex[:12]}",
+        display_name="Agent",
     )
 
 

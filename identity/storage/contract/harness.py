@@ -30,7 +30,7 @@ from identity.domain.sessions import PendingAuthorization, Session
 from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import HumanUser, PasswordHash, ServiceUser
+from identity.domain.users import Agent, HumanUser, PasswordHash, ServiceUser
 from identity.domain.webhooks import Webhook, WebhookDelivery
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract import factories as make
@@ -274,6 +274,7 @@ _STORE_ACCESS: dict[type, StoreAccess] = {
     GroupMapping: _access_by_id("group_mappings"),
     HumanUser: _access_by_id("users"),
     ServiceUser: _access_by_id("users"),
+    Agent: _access_by_id("users"),
     PasswordHash: StoreAccess(
         "users", lambda storage, value: storage.users.find_password(value.user_id), "set_password"
     ),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from identity.domain.organizations import Organization
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, EmailVerifier, HumanUser, Profile, Subject, User
 from identity.storage.contract import factories as make
-from identity.storage.contract.factories import NOW, SECOND, make_id
+from identity.storage.contract.factories import DAY, NOW, SECOND, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness
 from identity.storage.contract.page_checks import (
     Fetch,
@@ -20,7 +21,7 @@ from identity.storage.contract.page_checks import (
     check_sorts,
     check_totals,
 )
-from identity.storage.errors import DuplicateValue, RowNotFound
+from identity.storage.errors import DuplicateValue, RowNotFound, StaleRow
 from identity.storage.paging import MAX_COUNTED_ROWS, PageRequest, RowTotal, SortOrder
 from identity.storage.stores.users import MAX_USERS_PER_EMAIL, USER_SORT_KEYS, UserKind
 
@@ -517,6 +518,43 @@ class UserListContract(ContractBase):
         check_query(users(on.organization.id, None), adam.id, [])
         check_query(users(None, UserKind.HUMAN), adam.id, [])
         check_query(users(None, None), "%", [])
+
+    def test_users_agents_are_service_users_listed_and_stopped_by_their_owner(self, on: StorageHarness) -> None:
+        newest, oldest = make.agent(on.human_user, created_at=NOW + SECOND), make.agent(on.human_user, may_manage=True)
+        stopped = make.agent(on.human_user, created_at=NOW + DAY, stopped_at=NOW)
+        foreign = on.store_value(make.agent(on.store_value(make.human_user(on.organization))))
+        on.store(newest, oldest, stopped)
+        of_owner = partial(on.read.users.list_agents, on.human_user.id)
+        assert of_owner() == (oldest, newest, stopped)
+        assert on.read.users.list_agents(make_id()) == ()
+        assert on.read.users.find_subject(oldest.id) == Subject(oldest, on.organization)
+
+        def listed(kind: UserKind) -> set[str]:
+            return {user.id for user in on.read.users.page(on.organization.id, kind)}
+
+        service_user, agents = on.service_user, {newest.id, oldest.id, stopped.id, foreign.id}
+        assert listed(UserKind.AGENT) == agents
+        assert listed(UserKind.SERVICE) == {service_user.id} | agents
+        assert not listed(UserKind.HUMAN) & agents
+
+        assert on.write.users.stop_agents(on.human_user.id, NOW + SECOND) == 2
+        later: dict[str, Any] = {"stopped_at": NOW + SECOND, "changed_at": NOW + SECOND, "version": 2}
+        assert of_owner() == (replace(oldest, **later), replace(newest, **later), stopped)
+        assert on.read.users.find(foreign.id) == foreign
+        assert on.write.users.stop_agents(on.human_user.id, NOW + DAY) == 0
+        with pytest.raises(StaleRow):
+            on.write.users.update(replace(oldest, may_manage=False, version=2))
+        confirmed = replace(oldest, stopped_at=None, version=3)
+        on.write.users.update(confirmed)
+        assert on.read.users.find(oldest.id) == confirmed
+        assert not Subject(stopped, on.organization).is_active
+
+    def test_users_keys_of_agents_are_found_with_them(self, on: StorageHarness) -> None:
+        agent = make.agent(on.human_user)
+        key = make.service_user_key(agent)
+        on.store(agent, key)
+        found = on.read.credentials.find_key_with_subject(key.id, agent.id)
+        assert found == (key, Subject(agent, on.organization))
 
 
 class PasswordContract(ContractBase):

@@ -7,7 +7,7 @@ from datetime import datetime
 from identity.domain.email_addresses import is_same_mailbox
 from identity.domain.names import login_name_key, name_key
 from identity.domain.search import matches_query
-from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, ServiceUser, Subject, User
+from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, Agent, HumanUser, PasswordHash, ServiceUser, Subject, User
 from identity.storage.errors import DuplicateValue
 from identity.storage.memory.entity_store import MemoryEntityStore, advance_timestamp, sort_oldest_first
 from identity.storage.memory.tables import MemoryTables
@@ -107,7 +107,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             user
             for user in self._rows
             if organization_id in (None, user.organization_id)
-            and (kind is None or isinstance(user, HumanUser) == (kind is UserKind.HUMAN))
+            and (kind is None or UserKind.from_user(user) in kind.listed)
             and user_matches_query(self._tables, user, request.query)
         )
         return page_in_memory(rows, request, USER_SORT_KEYS)
@@ -125,6 +125,17 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             if user.deletion_at is not None and user.deletion_at <= now
         )
         return tuple(id_ for _, id_ in due[:limit])
+
+    def list_agents(self, owner_user_id: str) -> tuple[Agent, ...]:
+        agents = (user for user in self._rows if isinstance(user, Agent))
+        return tuple(sort_oldest_first(agent for agent in agents if agent.owner_user_id == owner_user_id))
+
+    def stop_agents(self, owner_user_id: str, stopped_at: datetime) -> int:
+        running = [agent for agent in self.list_agents(owner_user_id) if agent.stopped_at is None]
+        for agent in running:
+            stopped = replace(agent, stopped_at=stopped_at, changed_at=stopped_at, version=agent.version + 1)
+            self._rows.replace_unchecked(agent.id, stopped)
+        return len(running)
 
     def _human_users(self) -> list[HumanUser]:
         return [user for user in self._rows if isinstance(user, HumanUser)]

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from identity.domain.names import name_key
-from identity.domain.users import HumanUser, PasswordHash, Subject, User
+from identity.domain.users import Agent, HumanUser, PasswordHash, Subject, User
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
 from identity.storage.stores.entity_store import EntityStore
 
@@ -15,8 +15,22 @@ MAX_USERS_PER_EMAIL = 10
 
 
 class UserKind(StrEnum):
+    """Kinds of users. A list of service users includes agents."""
+
     HUMAN = "human"
     SERVICE = "service"
+    AGENT = "agent"
+
+    @property
+    def listed(self) -> "tuple[UserKind, ...]":
+        """The kinds in a list of this kind."""
+        return (UserKind.SERVICE, UserKind.AGENT) if self is UserKind.SERVICE else (self,)
+
+    @classmethod
+    def from_user(cls, user: User) -> "UserKind":
+        if isinstance(user, Agent):
+            return cls.AGENT
+        return cls.HUMAN if isinstance(user, HumanUser) else cls.SERVICE
 
 
 #: Sort keys of the list, the default first. Users without an address or a sign-in come first.
@@ -110,6 +124,15 @@ class UserStore(EntityStore[User]):
     @abstractmethod
     def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         """Ids of up to ``limit`` people whose ``deletion_at`` has come, the longest due first."""
+
+    @abstractmethod
+    def list_agents(self, owner_user_id: str) -> tuple[Agent, ...]:
+        """The agents of this person, oldest first."""
+
+    @abstractmethod
+    def stop_agents(self, owner_user_id: str, stopped_at: datetime) -> int:
+        """Stop all agents of this person that are not stopped, each with a new version, by one statement; returns their
+        number."""
 
     @abstractmethod
     def find_password(self, user_id: str) -> PasswordHash | None:

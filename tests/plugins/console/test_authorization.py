@@ -87,6 +87,7 @@ PAGES = {
     ),
     "instance.read": below("/instance", "plugins plugins/{plugin} policy sent-mails webhooks"),
     "instance.write": (
+        *below(ROBOT, "allow-management forbid-management"),
         *below(ORGANIZATION, "domains/{domain}/assert"),
         *below(f"{ORGANIZATION}/directories/{{directory}}", "attribute-mappings/new group-mappings/new test"),
         *below("/instance", "mail-server mail-server/edit mail-texts mail-texts/{kind}/{language} policy/edit"),
@@ -178,7 +179,7 @@ PAGES = {
             "users/new users/import users/import/{user_import} users/import/{user_import}/report",
         ),
         *below(USER, "deactivate edit keep link-to-hand-over reactivate factors/reset one-time-password"),
-        *below(USER, "password-link revoke-access unlock"),
+        *below(USER, "password-link revoke-access stop-agents unlock"),
     ),
     "user_grant.read": (
         *(f"{path_prefix}/user-grants" for path_prefix in (GRANT, PROJECT)),

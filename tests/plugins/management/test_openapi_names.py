@@ -35,7 +35,7 @@ SCHEMA_NAMES = """
     RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit SearchHitList SecondFactor SendResult
     SendTestMail SentMail SentMailList ServiceUser ServiceUserKey ServiceUserKeyList ServiceUserList
     ServiceUserSecret ServiceUserSecretList Session SessionList Setting SignatureAlgorithm SigningKey
-    SigningKeyList SmtpSecurity Source SparedUser StartUserImport SystemReport TokenFormat TokenPreview
+    SigningKeyList SmtpSecurity Source SparedUser StartUserImport StoppedAgents SystemReport TokenFormat TokenPreview
     UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList
     UserImport UserImportList UserImportState UserList UserState Way Webhook WebhookDelivery WebhookDeliveryList
     WebhookList

@@ -157,6 +157,7 @@ READS: dict[str, Call] = {
     "providers asserting": lambda storage: storage.upstream_providers.list_asserting(APPLICATION.id),
     "find_federated": lambda storage: storage.credentials.find_subject_with_federated_credentials(ROBOT.id),
     "federated of_user": lambda storage: storage.credentials.list_federated_credentials(ROBOT.id),
+    "agents of owner": lambda storage: storage.users.list_agents(PERSON.id),
     "find_subject": lambda storage: storage.users.find_subject(PERSON.id),
     "find_by_login_name": lambda storage: storage.users.find_by_login_name(f"ada@{ORGANIZATION.primary_domain}"),
     "find_by_bare_name": lambda storage: storage.users.find_by_user_name_alone(
@@ -342,6 +343,7 @@ WRITES: dict[str, Call] = {
     "touch": lambda storage: storage.credentials.update_last_used(ServiceUserKey, {KEY.id: NOW}),
     "append": lambda storage: storage.audit.append(EVENT),
     "note_sign_in": lambda storage: storage.users.update_last_sign_in(PERSON.id, NOW),
+    "stop agents": lambda storage: storage.users.stop_agents(PERSON.id, NOW),
     "touch client secret": lambda storage: storage.applications.update_secrets_last_used({"secret": NOW}),
     "touch service user secret": lambda storage: storage.credentials.update_last_used(
         ServiceUserSecret, {SECRET.id: NOW}

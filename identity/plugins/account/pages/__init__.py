@@ -9,6 +9,7 @@ from identity.api.sign_in import PendingSignInContext
 from identity.plugins.account.pages.account_page import (
     ACCOUNT_RECOVERY_PATH,
     ACTIVITY_PATH,
+    AGENTS_PATH,
     APPLICATIONS_PATH,
     DATA_PATH,
     DELETE_PATH,
@@ -21,6 +22,7 @@ from identity.plugins.account.pages.account_page import (
 )
 from identity.plugins.account.pages.account_switch import SwitchAccountPage
 from identity.plugins.account.pages.activity import ActivityPage, RecoverAccountPage
+from identity.plugins.account.pages.agents import AgentPage, AgentsPage, NewAgentPage
 from identity.plugins.account.pages.connected_applications import ConnectedApplicationsPage, DisconnectApplicationPage
 from identity.plugins.account.pages.data_export import DataExportPage
 from identity.plugins.account.pages.deletion import CancelDeletionPage, DeleteAccountPage
@@ -51,6 +53,9 @@ _PAGES: dict[str, type[Page]] = {
     SESSIONS_PATH: SessionsPage,
     APPLICATIONS_PATH: ConnectedApplicationsPage,
     f"{APPLICATIONS_PATH}/{{client_id}}/disconnect": DisconnectApplicationPage,
+    AGENTS_PATH: AgentsPage,
+    f"{AGENTS_PATH}/new": NewAgentPage,
+    f"{AGENTS_PATH}/{{agent_id}}": AgentPage,
     ACTIVITY_PATH: ActivityPage,
     ACCOUNT_RECOVERY_PATH: RecoverAccountPage,
     DATA_PATH: DataExportPage,

@@ -27,6 +27,7 @@ FACTORS_PATH = f"{Page.ACCOUNT_PATH}/factors"
 REMEMBERED_BROWSERS_PATH = f"{Page.ACCOUNT_PATH}/browsers"
 SESSIONS_PATH = f"{Page.ACCOUNT_PATH}/sessions"
 APPLICATIONS_PATH = f"{Page.ACCOUNT_PATH}/applications"
+AGENTS_PATH = f"{Page.ACCOUNT_PATH}/agents"
 ACTIVITY_PATH = f"{Page.ACCOUNT_PATH}/activity"
 ACCOUNT_RECOVERY_PATH = f"{ACTIVITY_PATH}/not-me"
 DATA_PATH = f"{Page.ACCOUNT_PATH}/data"
@@ -39,6 +40,7 @@ _SECTIONS = (
     (SECURITY_PATH, gettext_lazy("Security"), "lock"),
     (SESSIONS_PATH, gettext_lazy("Sessions"), "device"),
     (APPLICATIONS_PATH, gettext_lazy("Applications"), "apps"),
+    (AGENTS_PATH, gettext_lazy("Agents"), "key"),
     (ACTIVITY_PATH, gettext_lazy("Activity"), "audit"),
     (DATA_PATH, gettext_lazy("Data"), "download"),
 )
@@ -56,6 +58,10 @@ _FLASH_MESSAGES = {
     "consent.withdrawn": gettext_lazy("The application is disconnected."),
     "device.disconnected": gettext_lazy("The device is disconnected."),
     "application.disconnected": gettext_lazy("The application is disconnected."),
+    "agent.stopped": gettext_lazy("Your agents are stopped."),
+    "agent.confirmed": gettext_lazy("The agent can act for you again."),
+    "service_user_key.removed": gettext_lazy("The key is removed."),
+    "service_user.removed": gettext_lazy("The agent is removed."),
 }
 
 

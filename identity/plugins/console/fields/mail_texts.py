@@ -26,6 +26,7 @@ MAIL_LABELS: Mapping[MailKind, str] = {
     MailKind.FACTOR_USED: _("Notice: backup sign-in method used"),
     MailKind.FACTOR_SUSPECTED: _("Notice: passkey refused"),
     MailKind.REPORTED: _("Notice: all sessions ended"),
+    MailKind.AGENT_ADDED: _("Notice: agent added"),
     MailKind.IMPERSONATED: _("Notice: a manager signed in as the person"),
     MailKind.MANAGER_ROLES_ENDING: _("Notice: manager roles end soon"),
     MailKind.PROJECT_ROLES_ENDING: _("Notice: roles in a project end soon"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.signature_algorithms import SignatureAlgorithm
-from identity.domain.users import ServiceUser, TokenFormat
+from identity.domain.users import Agent, ServiceUser, TokenFormat
 from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
 
 ACCESS_TOKEN_TYPE_LABEL = FieldLabel(
@@ -50,6 +50,18 @@ SERVICE_USER_FIELDS = labelled_fields(
         "jwks_uri": FieldLabel(
             _("Address of the public keys"),
             _("A JWK set that the program publishes, to replace keys without a change here. Empty for none."),
+        ),
+    },
+)
+
+AGENT_FIELDS = labelled_fields(
+    Agent,
+    {
+        **SERVICE_USER_FIELDS,
+        "may_manage": FieldLabel(
+            _("May use the management API"),
+            _("With its own manager roles, as far as its owner has them."),
+            value_labels={True: _("Yes"), False: _("No")},
         ),
     },
 )

@@ -12,7 +12,7 @@ from identity.domain.effective_access import AccessEntry, AccessKind, AccessProb
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.permissions import ManagerLevel
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import Agent, HumanUser, Subject
 from identity.http.endpoint_routes import request_context
 from identity.http.token_previews import APPLICATION_PARAM, USER_PARAM, build_token_preview, find_application
 from identity.plugins.console.audience_scopes import project_audience_scope
@@ -57,6 +57,7 @@ _PROBLEMS = {
     AccessProblem.PROJECT_DEACTIVATED: _("The project is deactivated."),
     AccessProblem.OWNER_DEACTIVATED: _("The organization that owns the project is deactivated."),
     AccessProblem.USER_DEACTIVATED: _("The account or its organization is deactivated."),
+    AccessProblem.LIMITED_BY_OWNER: _("The owner of the agent does not have these roles."),
 }
 
 
@@ -192,7 +193,10 @@ class AccessPage(QueryPage, DetailPage[Any]):
             )
         if entry.withheld_roles:
             names = ", ".join(entry.withheld_roles)
-            drawn += ui.below(t("Not in the project grant: {names}", names=names))
+            if isinstance(self.entity, Agent):
+                drawn += ui.below(t("The owner of the agent lacks: {names}", names=names))
+            else:
+                drawn += ui.below(t("Not in the project grant: {names}", names=names))
         if entry.problem is not None:
             badge = self.render_badge(Badge(t("No effect"), "warning"))
             drawn += Markup("<div>{} {}</div>").format(badge, ui.below(t(_PROBLEMS[entry.problem])))

@@ -15,7 +15,7 @@ from identity.domain.messages import ngettext_lazy
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
-from identity.domain.users import ServiceUser
+from identity.domain.users import Agent, ServiceUser
 from identity.pages.forms import Form
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.badges import expiry_badge
@@ -142,6 +142,7 @@ KEYS = ResourceList(
     empty_title=_("No keys yet"),
     empty_text=_SIGNATURE_HINT,
     create="service_user.write",
+    can_create=lambda page: not isinstance(page.entity_of(ServiceUser), Agent),
     entity_label=_("key"),
     all_label=_("All keys …"),
     section_lead=_SIGNATURE_HINT,

@@ -1,18 +1,26 @@
 """Service users: list, create, detail page, edit, deactivate and delete."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
-from identity.domain.users import ServiceUser
-from identity.plugins.console.actions import REACTIVATION_HINT, AccessRevocation, Deactivation, Deletion, Reactivation
-from identity.plugins.console.badges import keys_badge, state_badge
+from identity.domain.permissions import INSTANCE_WRITE
+from identity.domain.users import Agent, ServiceUser, User
+from identity.plugins.console.actions import (
+    REACTIVATION_HINT,
+    AccessRevocation,
+    Action,
+    Deactivation,
+    Deletion,
+    Reactivation,
+)
+from identity.plugins.console.badges import Badge, keys_badge, state_badge
 from identity.plugins.console.connect import CONNECT_PATH, ConnectServiceUserPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
-from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
+from identity.plugins.console.fields.service_users import AGENT_FIELDS, SERVICE_USER_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, OptionalColumn, ResourceList, list_route
 from identity.plugins.console.page_sections import Descriptions
@@ -21,7 +29,6 @@ from identity.plugins.console.resource_pages import (
     ResourcePages,
     ResourceTab,
     Sections,
-    active_badge,
 )
 from identity.plugins.console.resource_types import ORGANIZATION, SERVICE_USER
 from identity.plugins.console.resources.access import ACCESS_PATH, AccessPage
@@ -31,6 +38,7 @@ from identity.plugins.console.resources.federated_credentials import SERVICE_USE
 from identity.plugins.console.resources.selected_users import SERVICE_USER_BULK_ACTIONS
 from identity.plugins.console.resources.service_user_credentials import KEYS, PERSONAL_ACCESS_TOKENS, SECRETS
 from identity.plugins.console.selected_rows import selected_rows_routes
+from identity.plugins.console.user_display import display_user
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import PageRequest, ResultPage
 from identity.storage.stores.users import UserKind
@@ -43,11 +51,14 @@ def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[Any]:
 def _rows(page: ConsolePage, users: Sequence[ServiceUser]) -> Sequence[Cells]:
     ui, now = page.template_macros, page.services.now
     summaries = page.services.storage.credentials.key_summaries([user.id for user in users], now)
+    owners = page.services.storage.users.find_many({user.owner_user_id for user in users if isinstance(user, Agent)})
     return [
         (
-            page.components.named(user.display_name, SERVICE_USER.path_of(user), square=True),
+            page.components.named(
+                user.display_name, SERVICE_USER.path_of(user), sub=_owner_note(page, user, owners), square=True
+            ),
             user.user_name,
-            page.render_badge(state_badge(user.active, page.translator)),
+            page.render_badge(_state_badge(page, user)),
             page.render_badge(keys_badge(summaries.get(user.id), now, page.translator))
             or page.render_placeholder(_("None")),
             page.relative_time(summaries[user.id].last_used_at if user.id in summaries else None),
@@ -55,6 +66,20 @@ def _rows(page: ConsolePage, users: Sequence[ServiceUser]) -> Sequence[Cells]:
         )
         for user in users
     ]
+
+
+def _owner_note(page: ConsolePage, user: ServiceUser, owners: Mapping[str, User]) -> str:
+    """Whose agent it is; empty for other service users."""
+    if not isinstance(user, Agent):
+        return ""
+    owner = owners.get(user.owner_user_id)
+    return page.translate(_("Agent of {name}", name=user.owner_user_id if owner is None else owner.display_name))
+
+
+def _state_badge(page: ConsolePage, user: ServiceUser) -> Badge:
+    if user.active and isinstance(user, Agent) and user.stopped_at is not None:
+        return Badge(page.translator.gettext("Stopped"), "warning")
+    return state_badge(user.active, page.translator)
 
 
 SERVICE_USERS = ResourceList(
@@ -98,6 +123,39 @@ _EDIT = EditForm[ServiceUser, ChangeServiceUser](
 )
 
 _ACTIONS = (
+    Action[ServiceUser](
+        path="/allow-management",
+        permission=INSTANCE_WRITE,
+        run=lambda page, user: page.services.service_users.change(
+            user.id, ChangeServiceUser(may_manage=True), principal=page.principal
+        ),
+        is_available=lambda page, user: isinstance(user, Agent) and not user.may_manage,
+        label=_("Allow management"),
+        button=_("Allow management …"),
+        title=_("Let the agent “{name}” use the management API?"),
+        description=_("The agent can then use its manager roles, as far as its owner has them."),
+        impact=(
+            _("A manager role of the agent counts only while its owner has all of its permissions."),
+            _("It never creates keys, secrets or agents."),
+        ),
+        submit_label=_("Allow management"),
+        cancel_label=_("Cancel"),
+    ),
+    Action[ServiceUser](
+        path="/forbid-management",
+        permission=INSTANCE_WRITE,
+        run=lambda page, user: page.services.service_users.change(
+            user.id, ChangeServiceUser(may_manage=False), principal=page.principal
+        ),
+        is_available=lambda page, user: isinstance(user, Agent) and user.may_manage,
+        label=_("Forbid management"),
+        button=_("Forbid management …"),
+        title=_("Forbid the agent “{name}” to use the management API?"),
+        description=_("The management API refuses it with its next request."),
+        impact=(_("Its tokens work elsewhere as before."),),
+        submit_label=_("Forbid management"),
+        is_destructive=False,
+    ),
     Deactivation[ServiceUser](
         run=lambda page, user: page.services.service_users.deactivate(user.id, principal=page.principal),
         title=_("Deactivate the service user “{name}”?"),
@@ -133,13 +191,28 @@ _ACTIONS = (
 
 def _descriptions(page: DetailPage[ServiceUser], user: ServiceUser) -> Descriptions:
     return [
-        *page.field_descriptions(user, SERVICE_USER_FIELDS),
+        *_agent_descriptions(page, user),
+        *page.field_descriptions(user, AGENT_FIELDS if isinstance(user, Agent) else SERVICE_USER_FIELDS),
         (_("Created"), page.template_macros.when(user.created_at)),
         (_("User id"), page.template_macros.identifier(user.id)),
     ]
 
 
+def _agent_descriptions(page: DetailPage[ServiceUser], user: ServiceUser) -> Descriptions:
+    """Whose agent it is, and what follows from that; empty for other service users."""
+    if not isinstance(user, Agent):
+        return []
+    ui, owner = page.template_macros, page.services.storage.users.find_subject(user.owner_user_id)
+    link = None if owner is None else display_user(page, owner)
+    return [
+        (_("Acts for"), ui.identifier(user.owner_user_id) if link is None else page.entity_link(link)),
+        (_("Stopped"), ui.when(user.stopped_at, relative=True) if user.stopped_at else ""),
+    ]
+
+
 def _credential_sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Sections:
+    if isinstance(user, Agent):
+        return [page.list_section(KEYS, lead=_("Only the person for whom the agent acts creates keys."))]
     return [
         page.list_section(KEYS),
         page.list_section(SERVICE_USER_FEDERATED_CREDENTIALS.resource_list),
@@ -150,8 +223,8 @@ def _credential_sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Se
 
 _PAGES = ResourcePages(
     type=SERVICE_USER,
-    lead=lambda page, user: [_("Service user")],
-    badges=active_badge,
+    lead=lambda page, user: [_("Agent") if isinstance(user, Agent) else _("Service user")],
+    badges=lambda page, user: [_state_badge(page, user)],
     descriptions=_descriptions,
     tabs=(
         ResourceTab(label=_("Credentials"), sections=_credential_sections),

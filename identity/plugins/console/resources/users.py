@@ -26,7 +26,7 @@ from identity.plugins.console.actions import (
     Deletion,
     Reactivation,
 )
-from identity.plugins.console.badges import Badge
+from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.fields.users import HUMAN_USER_FIELDS, PROFILE_FIELDS
@@ -41,7 +41,7 @@ from identity.plugins.console.resource_pages import (
     format_value,
     list_tab,
 )
-from identity.plugins.console.resource_types import ORGANIZATION, USER
+from identity.plugins.console.resource_types import ORGANIZATION, SERVICE_USER, USER
 from identity.plugins.console.resources.access import ACCESS_PATH, AccessPage
 from identity.plugins.console.resources.activity import activity_tab
 from identity.plugins.console.resources.audit_events import user_events_section
@@ -327,6 +327,56 @@ _RESET_FACTORS = Action[HumanUser](
     back=f"/security#{_FACTORS_SECTION_ID}",
 )
 
+#: Stops the programs that act for the person.
+_STOP_AGENTS = Action[HumanUser](
+    path="/stop-agents",
+    run=lambda page, user: page.services.agents.stop_all_of(user.id, principal=page.principal),
+    is_available=lambda page, user: any(
+        agent.stopped_at is None for agent in page.services.agents.list_by_owner(user.id)
+    ),
+    label=_("Stop agents"),
+    button=_("Stop agents …"),
+    description=_("Stops all programs that act for the person."),
+    title=_("Stop all agents of {name}?"),
+    impact=(
+        _("Their tokens end at once, and they get no new ones."),
+        _("The person can confirm each of them again."),
+    ),
+    back="/security",
+    submit_label=_("Stop agents"),
+    cancel_label=_("Let them act"),
+    is_destructive=False,
+)
+
+
+def _agents_section(page: DetailPage[HumanUser], user: HumanUser) -> TableSection | None:
+    """The programs that act for the person; None without any, or if the caller may not read service users."""
+    found = page.services.agents.list_by_owner(user.id) if page.has_permission("service_user.read") else ()
+    if not found:
+        return None
+    is_stoppable = page.has_permission("user.write") and _STOP_AGENTS.is_available(page, user)
+    stop = page.button_link(_STOP_AGENTS.button, f"{USER.path_of(user)}{_STOP_AGENTS.path}")
+    return TableSection(
+        "agents",
+        _("Agents"),
+        _("Programs that act for the person. Only the person creates them and their keys."),
+        stop if is_stoppable else Markup(),
+        columns=(_("Name"), _("State"), _("Created")),
+        rows=[
+            (
+                page.components.named(agent.display_name, SERVICE_USER.path_of(agent), square=True),
+                page.render_badge(
+                    Badge(page.translator.gettext("Stopped"), "warning")
+                    if agent.stopped_at is not None
+                    else state_badge(agent.active, page.translator)
+                ),
+                page.template_macros.when(agent.created_at),
+            )
+            for agent in found
+        ],
+    )
+
+
 _PASSWORD_ACTIONS = (*CREDENTIAL_ACTIONS, _UNLOCK)
 
 
@@ -385,6 +435,7 @@ def _security_sections(page: DetailPage[HumanUser], user: HumanUser) -> Sections
     return [
         page.action_section("password", _("Password"), _PASSWORD_ACTIONS if user.active else ()),
         _factors_section(page, user),
+        _agents_section(page, user),
         *_plugin_sections(page, user),
     ]
 
@@ -410,7 +461,7 @@ _PAGES = ResourcePages(
     avatar=lambda page, user: user.display_name,
     is_person=True,
     actions=(IMPERSONATE, *_ACTIONS),
-    more_actions=(*_PASSWORD_ACTIONS, _CANCEL_DELETION, _RESET_FACTORS),
+    more_actions=(*_PASSWORD_ACTIONS, _CANCEL_DELETION, _RESET_FACTORS, _STOP_AGENTS),
     format_value=_format_value,
 )
 

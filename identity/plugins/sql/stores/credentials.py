@@ -44,7 +44,7 @@ class _CredentialTable(MappedTable[Any]):
             .select_from(table)
             .join(users_table, users_table.c.id == table.c.user_id)
             .join(organizations, organizations.c.id == users_table.c.organization_id)
-            .where(users_table.c.kind == UserKind.SERVICE.value)
+            .where(users.kind_condition(UserKind.SERVICE))
         )
 
     def owner_condition(self, owner_id: str) -> ColumnElement[bool]:

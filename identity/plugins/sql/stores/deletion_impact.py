@@ -66,7 +66,7 @@ _TABLES_BY_COUNT = {
 #: Conditions for the rows that are counted, where not all are.
 _COUNT_CONDITIONS = {
     "users": users.c.kind == UserKind.HUMAN.value,
-    "service_users": users.c.kind == UserKind.SERVICE.value,
+    "service_users": users.c.kind != UserKind.HUMAN.value,
     "sessions": and_(sessions.c.ended_at.is_(None), sessions.c.ends_at > _NOW_PARAM),
     "live_tokens": and_(
         access_tokens.c.revoked_at.is_(None),

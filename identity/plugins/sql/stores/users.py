@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, func,
 
 from identity.domain.email_addresses import domain_spellings, email_key, is_same_mailbox
 from identity.domain.names import login_name_key, name_key
-from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, Subject, User
+from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, Agent, HumanUser, PasswordHash, Subject, User
 from identity.plugins.sql.column_codecs import seconds_from_datetime
 from identity.plugins.sql.entity_store import EntityTable
 from identity.plugins.sql.row_mapping import MappedTable, Row, Values, row_slices, skip_unreadable
@@ -100,6 +100,16 @@ _LOGIN_NAME_CONFLICTS = (_login_name_conflict(table.c.email_key), _login_name_co
 # The kind cannot change: a value of the other kind matches no row.
 _UPDATE = ENTITY_TABLE.versioned.where(table.c.kind == bindparam("same_kind"))
 _UPDATE_LAST_SIGN_IN = advance_timestamp(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
+
+# Their number is limited, so they are found by one index and sorted.
+_LIST_AGENTS = ENTITY_TABLE.select.where(table.c.owner_user_id == bindparam("owner")).order_by(
+    table.c.created_at, table.c.id
+)
+_STOP_AGENTS = (
+    update(table)
+    .where(table.c.owner_user_id == bindparam("owner"), table.c.stopped_at.is_(None))
+    .values(stopped_at=bindparam("at"), changed_at=bindparam("at"), version=table.c.version + 1)
+)
 
 _PASSWORD_TABLE = MappedTable[PasswordHash](passwords)
 _FIND_PASSWORD = _PASSWORD_TABLE.select.where(passwords.c.user_id == bindparam("user"))
@@ -210,7 +220,7 @@ class SqlUserStore(TermIndexedStore[User], UserStore):
         self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
     ) -> ResultPage[User]:
         organization_condition = () if organization_id is None else (table.c.organization_id == organization_id,)
-        kinds = () if kind is None else (table.c.kind == kind.value,)
+        kinds = () if kind is None else (kind_condition(kind),)
         return self._page(
             ENTITY_TABLE, ENTITY_TABLE.select.where(*organization_condition, *kinds), request, _SORT_COLUMNS
         )
@@ -228,6 +238,13 @@ class SqlUserStore(TermIndexedStore[User], UserStore):
         rows = self._fetch_all(due.order_by(table.c.deletion_at, table.c.id).limit(limit))
         return tuple(row[0] for row in rows)
 
+    def list_agents(self, owner_user_id: str) -> tuple[Agent, ...]:
+        found = self._fetch_values(ENTITY_TABLE.from_row, _LIST_AGENTS, {"owner": owner_user_id})
+        return tuple(user for user in found if isinstance(user, Agent))
+
+    def stop_agents(self, owner_user_id: str, stopped_at: datetime) -> int:
+        return self._execute(_STOP_AGENTS, {"owner": owner_user_id, "at": seconds_from_datetime(stopped_at)})
+
     def find_password(self, user_id: str) -> PasswordHash | None:
         return self._fetch_value(_PASSWORD_TABLE.from_row, _FIND_PASSWORD, {"user": user_id})
 
@@ -242,6 +259,12 @@ class SqlUserStore(TermIndexedStore[User], UserStore):
         rows = _PASSWORD_TABLE
         found = self._fetch_values_by_id(rows.select, passwords.c.user_id, user_ids, rows.from_row)
         return {password.user_id: password.must_change for password in found}
+
+
+def kind_condition(kind: UserKind) -> ColumnElement[bool]:
+    """True for users in a list of this kind."""
+    # Not IN: compiled statements cannot expand it.
+    return table.c.kind != UserKind.HUMAN.value if kind is UserKind.SERVICE else table.c.kind == kind.value
 
 
 def read_subject(row: Row) -> Subject:
