@@ -351,6 +351,8 @@ def test_malformed_audience_is_refused(text: str) -> None:
 def test_one_service_gives_what_another_takes(world: World, make_world: WorldFactory) -> None:
     """Cross-app access: the person signed in there, and the application gets a token here."""
     home = make_world(**{"identity.issuer_url": HOME})
+    # Each clock stands still at the creation of its world.
+    home.clock.advance(world.clock.seconds - home.clock.seconds)
     scene = Scene(world)
     giver = Giver(home, world.issuer, scene.client.client_id, API)
     scene.link(scene.provider, scene.person, giver.session.user.id)

@@ -8,14 +8,14 @@ SCHEMA_NAMES = """
     AccessEntry AccessEntryList AccessKind AccessProblem Actor ActorKind AddAttributeMapping AddDomain
     AddFederatedCredential AddGroup AddGroupGrant AddGroupManager AddGroupMapping AddGroupMember AddManager
     AddPersonalAccessToken AddProjectGrant AddProjectRole AddServiceUserKey Address Application ApplicationList
-    ApplicationRequest ApplicationRequestList ApplicationSecret ApplicationSecretList ApplicationType Attribute
-    AttributeAccess AttributeList AttributeMapping AttributeMappingList AttributeType AuditEvent AuditEventList
-    Branding CallerFirstSteps Carried Carrier ChangeAddress ChangeApplication ChangeAttribute
-    ChangeAttributeMapping ChangeBranding ChangeGroup ChangeGroupGrant ChangeGroupManager ChangeGroupMapping
-    ChangeGroupMember ChangeHumanUser ChangeMailServer ChangeMailTexts ChangeManager ChangeOrganization
-    ChangePolicy ChangeProject ChangeProjectGrant ChangeProjectRole ChangeServiceUser ChangeUpstreamProvider
-    ChangeUserGrant ChangeWebhook CheckResult Claim ClientTokens ConnectedDevice Connection ConnectionList
-    ConsentDefault ConsentRule CreateAttribute CreateOrganization CreateProject CreateServiceUser
+    ApplicationOrigin ApplicationRequest ApplicationRequestList ApplicationSecret ApplicationSecretList
+    ApplicationType Attribute AttributeAccess AttributeList AttributeMapping AttributeMappingList AttributeType
+    AuditEvent AuditEventList Branding CallerFirstSteps Carried Carrier ChangeAddress ChangeApplication
+    ChangeAttribute ChangeAttributeMapping ChangeBranding ChangeGroup ChangeGroupGrant ChangeGroupManager
+    ChangeGroupMapping ChangeGroupMember ChangeHumanUser ChangeMailServer ChangeMailTexts ChangeManager
+    ChangeOrganization ChangePolicy ChangeProject ChangeProjectGrant ChangeProjectRole ChangeServiceUser
+    ChangeUpstreamProvider ChangeUserGrant ChangeWebhook CheckResult Claim ClientTokens ConnectedDevice Connection
+    ConnectionList ConsentDefault ConsentRule CreateAttribute CreateOrganization CreateProject CreateServiceUser
     CreateUpstreamProvider CreateWebhook DailyFigures DatabaseFacts DeliveryProblem DescribedApplication
     DescribedAttribute DescribedAttributeMapping DescribedDirectory DescribedFederatedCredential DescribedGroup
     DescribedGroupGrant DescribedGroupManager DescribedGroupMapping DescribedGroupMember DescribedKey
@@ -30,12 +30,12 @@ SCHEMA_NAMES = """
     NewServiceUserSecret NewWebhook Nothing OneTimePassword Organization OrganizationDocument OrganizationList
     OrganizationOverview OtherManagers Overview OwnMailText OwnOrganization PasswordLink PersonalAccessToken
     PersonalAccessTokenList PlaceLegalHold Plugin PluginList Policy PolicyEffect Project ProjectGrant
-    ProjectGrantList ProjectList ProjectRole ProjectRoleList Proof QueuedMail QueuedMailList QueuedMailState
-    Refusal Refused RegisterApplication RegisteredApplication RegistrationRule Result RevokedAccess Role RoleList
-    RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit SearchHitList SecondFactor SendResult
-    SendTestMail SentMail SentMailList ServiceUser ServiceUserKey ServiceUserKeyList ServiceUserList
-    ServiceUserSecret ServiceUserSecretList Session SessionList Setting SignatureAlgorithm SigningKey
-    SigningKeyList SmtpSecurity Source SparedUser StartUserImport StoppedAgents SystemReport TokenFormat TokenPreview
+    ProjectGrantList ProjectList ProjectRole ProjectRoleList Proof QueuedMail QueuedMailList QueuedMailState Refusal
+    Refused RegisterApplication RegisteredApplication RegistrationRule Result RevokedAccess Role RoleList
+    RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit SearchHitList SecondFactor SecurityProfile
+    SendResult SendTestMail SentMail SentMailList ServiceUser ServiceUserKey ServiceUserKeyList ServiceUserList
+    ServiceUserSecret ServiceUserSecretList Session SessionList Setting SignatureAlgorithm SigningKey SigningKeyList
+    SmtpSecurity Source SparedUser StartUserImport StoppedAgents SystemReport TokenFormat TokenPreview
     UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant UserGrantList
     UserImport UserImportList UserImportState UserList UserState Way Webhook WebhookDelivery WebhookDeliveryList
     WebhookList
