@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _EXPIRING_KEYS_INTERVAL = timedelta(hours=6)
 _DELETION_INTERVAL = timedelta(hours=1)
 _ENDS_OF_ROLES_INTERVAL = timedelta(hours=1)
+_UNUSED_CLIENTS_INTERVAL = timedelta(hours=6)
 _IMPERSONATIONS_INTERVAL = timedelta(minutes=1)
 _USER_IMPORTS_INTERVAL = timedelta(seconds=30)
 _LAST_USED_INTERVAL = timedelta(minutes=1)
@@ -83,6 +84,7 @@ class BackgroundJobs:
             BackgroundJob(EXPIRING_KEYS_JOB, _EXPIRING_KEYS_INTERVAL, self.record_expiring_keys),
             BackgroundJob("account deletions", _DELETION_INTERVAL, self.delete_due_accounts_with_lease),
             BackgroundJob("ends of roles", _ENDS_OF_ROLES_INTERVAL, self.tidy_ended_roles_with_lease),
+            BackgroundJob("unused clients", _UNUSED_CLIENTS_INTERVAL, self.remove_unused_clients_with_lease),
             BackgroundJob("impersonations", _IMPERSONATIONS_INTERVAL, self.record_expired_impersonations),
             BackgroundJob("last uses", _LAST_USED_INTERVAL, self.flush_last_used),
             BackgroundJob(ACTIVITY_JOB, ACTIVITY_INTERVAL, self.flush_activity),
@@ -209,6 +211,23 @@ class BackgroundJobs:
     def tidy_ended_roles_with_lease(self) -> None:
         if self._acquire_lease("ends of roles", _ENDS_OF_ROLES_INTERVAL / 2):
             self.tidy_ended_roles()
+
+    def remove_unused_clients(self) -> int:
+        """Delete registered clients that nobody has used for too long; returns their number."""
+        with self._reading(SYSTEM) as services:
+            found = tuple(services.applications.list_unused_clients())
+        return sum(self._remove_unused_client(client_id) for client_id in found if not self._stopping())
+
+    def _remove_unused_client(self, client_id: str) -> bool:
+        try:
+            with self._transaction(SYSTEM) as services:
+                return services.applications.remove_unused_client(client_id)
+        except NotFound:
+            return False
+
+    def remove_unused_clients_with_lease(self) -> None:
+        if self._acquire_lease("unused clients", _UNUSED_CLIENTS_INTERVAL / 2):
+            self.remove_unused_clients()
 
     def record_expired_impersonations(self) -> None:
         """Record the ends of sessions in which a manager was signed in as another. Writes only if there are some."""

@@ -6,7 +6,7 @@ from identity.crypto.certificates import ClientCertificate
 from identity.crypto.jwk_sets import JwkPublicKey, jwk_thumbprint
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.jwt import sign as sign_jwt
-from identity.crypto.secrets import constant_time_equal, new_token, token_digest
+from identity.crypto.secrets import constant_time_equal, find_matching_digest, new_token, token_digest
 from identity.crypto.signature_keys import ExternalKey, InvalidKey, PrivateKey, PublicKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
@@ -33,6 +33,7 @@ __all__ = [
     "constant_time_equal",
     "decode_base64url",
     "encode_base64url",
+    "find_matching_digest",
     "jwk_thumbprint",
     "new_token",
     "sign_jwt",

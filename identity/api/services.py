@@ -5,7 +5,7 @@ from identity.domain.records import Record, RecordNamespace
 from identity.services.access_control import Principal
 from identity.services.audit import event_to_dict
 from identity.services.client_metadata import ClientMetadataSource
-from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.users import ChangeAddress, ChangeProfile, RegisterUser
 from identity.services.container import Services
 from identity.services.lookup import Lookup
@@ -20,6 +20,7 @@ __all__ = [
     "AuditEvent",
     "AuditFilter",
     "ChangeAddress",
+    "ChangeApplication",
     "ChangeProfile",
     "ClientMetadataSource",
     "Delivery",

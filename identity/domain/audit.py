@@ -102,6 +102,7 @@ _EVENT_NAMES: frozenset[str] = frozenset(
         ),
         "linked_identity": ("added", "removed"),
         "identity_assertion": ("accepted", "issued"),
+        "initial_access_token": ("added", "removed"),
         "device": ("approved", "denied", "disconnected"),
         "consent": ("given", "refused", "withdrawn"),
         "branding": ("changed",),

@@ -1,14 +1,15 @@
 """Projects, their roles, grants to other organizations, and roles granted to users."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 
 from identity.domain.entity import create_only, entity, mutable, read_only, versioned
 from identity.domain.expirations import TimeLimited
 from identity.domain.messages import gettext_lazy
 from identity.domain.names import display_name_error
 from identity.domain.search import search_text
-from identity.domain.validators import text_problem
+from identity.domain.validators import LOOPBACK_HOSTS, MAX_TOKEN_LIFETIME, text_problem
 
 
 def role_key_error(key: str) -> str | None:
@@ -44,12 +45,57 @@ def resource_uri_error(uri: str) -> str | None:
 URL_CLIENTS_PROJECT_ID = "00000000-0000-7000-8000-000000000001"
 
 
+class ClientRegistration(StrEnum):
+    """Who may register applications of the project without a manager (RFC 7591)."""
+
+    OFF = "off"
+    INITIAL_ACCESS_TOKEN = "initial_access_token"  # noqa: S105
+    OPEN = "open"
+
+
+#: Allows every host in redirect URIs of registered clients.
+ANY_HOST = "*"
+MAX_REGISTERED_CLIENTS = 1000
+_MAX_UNUSED_DAYS = 365
+_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,198}[a-z0-9])?\Z")
+
+
+def redirect_host_error(host: str) -> str | None:
+    """What is wrong with a host that registered clients may redirect to: ``localhost`` stands for every loopback
+    address, ``*`` for every host, and a private-use scheme for itself."""
+    if host == ANY_HOST or _HOST.match(host):
+        return None
+    return gettext_lazy(
+        "Enter a host such as app.example.com, in lower case, or {any_host} for any.", any_host=ANY_HOST
+    )
+
+
+def _client_limit_error(number: int) -> str | None:
+    return _range_error(number, MAX_REGISTERED_CLIENTS)
+
+
+def _unused_days_error(number: int) -> str | None:
+    return _range_error(number, _MAX_UNUSED_DAYS)
+
+
+def _token_minutes_error(number: int) -> str | None:
+    return _range_error(number, MAX_TOKEN_LIFETIME // timedelta(minutes=1))
+
+
+def _range_error(number: int, most: int) -> str | None:
+    return None if 1 <= number <= most else gettext_lazy("Enter a number from 1 to {most}.", most=most)
+
+
 @entity
 class Project:
     """Owns applications and roles. ``assert_roles`` adds the user's project roles to userinfo and introspection
     unrequested; ``check_roles`` refuses users without a role in the project. ``resource_uris`` are the addresses of its
     APIs, by which clients name the project (RFC 8707). ``open_to_dynamic_clients`` lets applications that no manager
-    created get tokens for them."""
+    created get tokens for them.
+
+    ``client_registration`` says who may register such applications here, within limits: hosts of redirect URIs, grant
+    types (empty for those that applications have by default, and refresh tokens), minutes of access tokens, number,
+    and the days after which those that nobody uses are deleted."""
 
     id: str = read_only()
     organization_id: str = read_only()
@@ -60,12 +106,23 @@ class Project:
     check_roles: bool = mutable(default=False)
     resource_uris: tuple[str, ...] = mutable(default=(), item_validator=resource_uri_error)
     open_to_dynamic_clients: bool = mutable(default=False)
+    client_registration: ClientRegistration = mutable(default=ClientRegistration.OFF)
+    registration_redirect_hosts: tuple[str, ...] = mutable(default=(), item_validator=redirect_host_error)
+    registration_grant_types: frozenset[str] = mutable(default=frozenset())
+    registration_token_minutes: int = mutable(default=60, validator=_token_minutes_error)
+    registration_limit: int = mutable(default=100, validator=_client_limit_error)
+    registration_unused_days: int = mutable(default=30, validator=_unused_days_error)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
 
     @property
     def search_text(self) -> str:
         return search_text(self.name)
+
+    def allows_redirect_host(self, host: str) -> bool:
+        """True if registered clients may redirect to this host, or to this private-use scheme."""
+        hosts = self.registration_redirect_hosts
+        return ANY_HOST in hosts or host in hosts or ("localhost" in hosts and host in LOOPBACK_HOSTS)
 
 
 @entity

@@ -301,6 +301,8 @@ _EVENTS = {
     "linked_identity.removed": (gettext_lazy("External account unlinked"), gettext_lazy("The account is unlinked.")),
     "identity_assertion.accepted": (gettext_lazy("Identity assertion accepted"), ""),
     "identity_assertion.issued": (gettext_lazy("Identity assertion issued"), ""),
+    "initial_access_token.added": (gettext_lazy("Initial access token added"), ""),
+    "initial_access_token.removed": (gettext_lazy("Initial access token revoked"), ""),
     "device.approved": (gettext_lazy("Sign-in on a device approved"), ""),
     "device.denied": (gettext_lazy("Sign-in on a device denied"), ""),
     "device.disconnected": (gettext_lazy("Device disconnected"), gettext_lazy("The device is disconnected.")),

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from identity.crypto.certificates import is_certificate_name
@@ -25,7 +27,8 @@ from identity.domain.applications import (
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import INSTANCE_WRITE, Resource
-from identity.domain.projects import URL_CLIENTS_PROJECT_ID, Project
+from identity.domain.projects import URL_CLIENTS_PROJECT_ID, ClientRegistration, Project
+from identity.domain.records import CORE_NAMESPACE
 from identity.domain.security_profiles import find_profile_conflicts
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.key_sets import parse_stored_key_set
@@ -35,11 +38,13 @@ from identity.services.base import translate_storage_errors
 from identity.services.capabilities import IMPLICIT, Capabilities
 from identity.services.client_metadata import ClientMetadataClient, ClientMetadataUnavailable, metadata_error
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
+from identity.services.consents import CONSENT_KIND
 from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
 from identity.services.signing_keys import SigningKeyService
 from identity.storage.errors import DuplicateValue
+from identity.storage.paging import iterate_rows
 
 #: The default authentication method of each application type.
 _METHODS: Mapping[ApplicationType, str] = {
@@ -125,6 +130,32 @@ class ApplicationService(DeactivatableEntityService[Application]):
             client = replace(client, application=replace(client.application, active=False))
         # Callers do not need the digests, and hooks must not see them.
         return None if client is None else _without_secrets(client)
+
+    def list_unused_clients(self) -> Iterator[str]:
+        """The ids of registered clients to which nobody consents, after the days that their project gives them."""
+        for organization in iterate_rows(self._storage.organizations.page):
+            for project in iterate_rows(partial(self._storage.projects.page, organization.id)):
+                if project.client_registration is ClientRegistration.OFF:
+                    continue
+                for application in iterate_rows(partial(self._storage.applications.page, project.id)):
+                    if self._is_unused(application, project):
+                        yield application.id
+
+    def remove_unused_client(self, application_id: str) -> bool:
+        """Delete the client unless somebody has consented meanwhile. Raises NotFound."""
+        application = self.get(application_id)
+        if not self._is_unused(application, self._projects.get(application.project_id)):
+            return False
+        self._remove(application)
+        return True
+
+    def _is_unused(self, application: Application, project: Project) -> bool:
+        if application.origin is not ApplicationOrigin.REGISTRATION:
+            return False
+        if self._now < application.created_at + timedelta(days=project.registration_unused_days):
+            return False
+        records = self._storage.records
+        return not records.list_for_owner(CORE_NAMESPACE, CONSENT_KIND, application_id=application.id)
 
     def is_web_origin(self, origin: str) -> bool:
         """True if an active application has a redirect URI of this web origin."""

@@ -11,7 +11,7 @@ from identity.domain.users import Subject
 from identity.services.base import Service, translate_storage_errors
 from identity.storage.errors import RowNotFound, StaleRow
 
-_KIND = "consent"
+CONSENT_KIND = "consent"
 #: The member of a record with the terms that were agreed to.
 _TERMS = "terms"
 
@@ -36,7 +36,7 @@ class ConsentService(Service):
 
     def list_by_user(self, user_id: str) -> tuple[Consent, ...]:
         """The user's consents, newest first."""
-        return tuple(map(_consent, self._storage.records.list_for_owner(CORE_NAMESPACE, _KIND, user_id=user_id)))
+        return tuple(map(_consent, self._storage.records.list_for_owner(CORE_NAMESPACE, CONSENT_KIND, user_id=user_id)))
 
     def grant_consent(self, subject: Subject, client: ApplicationClient, scope: tuple[str, ...]) -> None:
         """Add these scopes to the user's consent. Raises NotFound."""
@@ -93,7 +93,7 @@ class ConsentService(Service):
 
 
 def _record_key(user_id: str, application_id: str) -> tuple[str, str, bytes]:
-    return CORE_NAMESPACE, _KIND, token_digest(f"{user_id}\n{application_id}")
+    return CORE_NAMESPACE, CONSENT_KIND, token_digest(f"{user_id}\n{application_id}")
 
 
 def _consent(record: Record) -> Consent:

@@ -222,7 +222,7 @@ class Services:
         def add_creator(user_id: str, resource: Resource) -> None:
             self.managers.add_creator(user_id, resource)
 
-        return ProjectService(self._state, self.access_control, add_creator)
+        return ProjectService(self._state, self.access_control, add_creator, self.capabilities)
 
     @cached_property
     def project_grants(self) -> ProjectGrantService:

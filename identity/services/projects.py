@@ -9,12 +9,19 @@ from identity.domain.errors import Conflict, Invalid
 from identity.domain.expirations import NEVER
 from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import ManagerLevel, Resource, project_resource
-from identity.domain.projects import MAX_RESOURCE_URIS, URL_CLIENTS_PROJECT_ID, Project, ProjectRole
+from identity.domain.projects import (
+    MAX_RESOURCE_URIS,
+    URL_CLIENTS_PROJECT_ID,
+    ClientRegistration,
+    Project,
+    ProjectRole,
+)
 from identity.domain.users import Agent, ServiceUser, Subject
 from identity.services.access_control import AccessControl, Principal
 from identity.services.agent_rules import list_effective_grants
 from identity.services.audit import diff_fields, dump_fields
 from identity.services.base import refuse_stale, translate_storage_errors
+from identity.services.capabilities import Capabilities
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
 from identity.services.crud import DeactivatableEntityService
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, single_page
@@ -34,6 +41,7 @@ class ProjectService(DeactivatableEntityService[Project]):
 
     _access: AccessControl
     _add_creator: Callable[[str, Resource], object]
+    _choices: Capabilities
 
     def page(
         self, organization_id: str, request: PageRequest = FIRST_PAGE, *, principal: Principal
@@ -53,6 +61,7 @@ class ProjectService(DeactivatableEntityService[Project]):
         """Create a project; ``id`` restores a former id. Raises NotFound, Invalid. A principal who may create projects
         there but not change them becomes its owner."""
         project = self._new_entity(Project, command, id=id, organization_id=organization_id)
+        self._check_registration(project)
         self._refuse_taken_resources(project)
         self._add("project.created", project, organization_id, parent=("organization", organization_id))
         permissions = self._access.list_permissions(principal, Resource.of_organization(organization_id))
@@ -66,9 +75,29 @@ class ProjectService(DeactivatableEntityService[Project]):
         """Raises NotFound, Conflict, Invalid."""
         before = self._get_authorized(project_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
+        self._check_registration(after)
         if after.resource_uris != before.resource_uris:
             self._refuse_taken_resources(after)
         return self._update("project.changed", before, after)
+
+    def _check_registration(self, project: Project) -> None:
+        """Raise Invalid for the service's own project, which clients never get, and for unknown grant types."""
+        problems: dict[str, str] = {}
+        if self.is_own_project(project.id):
+            own_only = gettext_lazy("The instance's own project has only applications that managers create.")
+            if project.open_to_dynamic_clients:
+                problems["open_to_dynamic_clients"] = own_only
+            if project.client_registration is not ClientRegistration.OFF:
+                problems["client_registration"] = own_only
+        unknown = project.registration_grant_types - {*self._choices.grant_types}
+        if unknown:
+            problems["registration_grant_types"] = gettext_lazy(
+                "{name} is not offered here. Choose from {names}.",
+                name=", ".join(sorted(unknown)),
+                names=", ".join(self._choices.grant_types),
+            )
+        if problems:
+            raise Invalid(problems)
 
     def _refuse_taken_resources(self, project: Project) -> None:
         """Raise Invalid for a resource URI of another project of the organization, which would name neither."""

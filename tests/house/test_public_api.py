@@ -66,7 +66,7 @@ def internal(path: Path, plugin: str) -> set[str]:
     plugin_module = f"identity.plugins.{plugin}"
     return {
         name
-        for name in imported(path) - set(MODULES)
+        for name in imported(path) - set(MODULES) - EXTENSIONS
         if name != plugin_module and not name.startswith(f"{plugin_module}.")
     }
 

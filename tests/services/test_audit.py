@@ -376,6 +376,7 @@ def test_every_change_has_an_event_without_secrets(services: Services) -> None:
         # Owners create agents in the account.
         *("agent.created", "agent.key_added", "agent.confirmed", "agent.stopped"),
         *("device.approved", "device.denied", "device.disconnected"),
+        *("initial_access_token.added", "initial_access_token.removed"),
         *(f"{kind}.access_revoked" for kind in ("user", "service_user", "application", "organization")),
     }
     assert AuditEvent.NAMES - written == other_events, "\n".join(sorted((AuditEvent.NAMES - written) ^ other_events))

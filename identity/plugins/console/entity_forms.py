@@ -12,7 +12,7 @@ from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
-from identity.plugins.console.form_fields import FormField, SelectField
+from identity.plugins.console.form_fields import FormField, NumberField, SelectField
 from identity.plugins.console.form_page import ConsoleFormPage
 from identity.plugins.console.lists import ResourceList
 from identity.plugins.console.resource_types import AnyResourceType, EntityT, ResourcePage, ResourceType
@@ -74,7 +74,7 @@ class CreatePage(ConsoleFormPage):
         return {
             field.name: field.format_value(usual[field.command_member])
             for field in self.form_fields
-            if isinstance(field, SelectField)
+            if isinstance(field, SelectField | NumberField)
         }
 
     def submit(self, form: Form) -> Response:

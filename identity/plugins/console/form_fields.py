@@ -89,6 +89,18 @@ class LinesField(TextArea):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NumberField(FormField):
+    """A whole number. Empty leaves the member out of the command, so that it has its default or stays."""
+
+    attributes: Mapping[str, object] = field(
+        default_factory=lambda: {"variant": "date", "inputmode": "numeric", "autocomplete": "off"}
+    )
+
+    def is_submitted(self, form: Form) -> bool:
+        return bool(form.text(self.name))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checkbox(FormField):
     macro = "check"
 
@@ -203,7 +215,12 @@ def label_options(labels: Mapping[Any, str]) -> Options:
 
 #: Field classes for sets and single values with options, and for other types.
 _OPTION_FIELDS: Mapping[Any, type[SelectField]] = {frozenset[str]: CheckboxGroup, str: RadioField}
-_FIELD_TYPES: Mapping[Any, type[FormField]] = {bool: Checkbox, timedelta: MinutesField, tuple[str, ...]: LinesField}
+_FIELD_TYPES: Mapping[Any, type[FormField]] = {
+    bool: Checkbox,
+    int: NumberField,
+    timedelta: MinutesField,
+    tuple[str, ...]: LinesField,
+}
 _INPUT_ATTRIBUTES: Mapping[Any, Mapping[str, object]] = {
     user_name_error: LITERAL_INPUT_ATTRIBUTES,
     role_key_error: LITERAL_INPUT_ATTRIBUTES,

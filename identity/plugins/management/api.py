@@ -1,9 +1,16 @@
 """What plugins import that add operations to the management API; they are listed together with ``management``."""
 
-from identity.http.route_contexts import RouteContext, instance_context, organization_context, user_context
+from identity.http.route_contexts import (
+    RouteContext,
+    instance_context,
+    organization_context,
+    project_context,
+    user_context,
+)
 from identity.plugins.management.operation import EmptyCommand, Operation, OperationCall, OperationGroup
 from identity.plugins.management.representation import Representation
 from identity.services.commands import Command
+from identity.storage.paging import ResultPage
 
 __all__ = [
     "Command",
@@ -12,8 +19,10 @@ __all__ = [
     "OperationCall",
     "OperationGroup",
     "Representation",
+    "ResultPage",
     "RouteContext",
     "instance_context",
     "organization_context",
+    "project_context",
     "user_context",
 ]

@@ -114,7 +114,7 @@ def _consent_options(page: Any) -> Sequence[Sequence[object]]:
     ]
 
 
-def _capability_options(names: Callable[[Capabilities], Sequence[str]], descriptions: Mapping[str, str]) -> Options:
+def capability_options(names: Callable[[Capabilities], Sequence[str]], descriptions: Mapping[str, str]) -> Options:
     """Capability names, verbatim, each with an explanation if there is one."""
     code = Markup("<code>{}</code>")
     return lambda page: [
@@ -141,12 +141,12 @@ APPLICATION_FIELDS = labelled_fields(
         "response_types": FieldLabel(
             _("Response types"),
             section=_ACCESS,
-            options=_capability_options(lambda capabilities: capabilities.response_types, RESPONSE_TYPE_DESCRIPTIONS),
+            options=capability_options(lambda capabilities: capabilities.response_types, RESPONSE_TYPE_DESCRIPTIONS),
         ),
         "grant_types": FieldLabel(
             _("Grant types"),
             section=_ACCESS,
-            options=_capability_options(lambda capabilities: capabilities.grant_types, GRANT_TYPE_DESCRIPTIONS),
+            options=capability_options(lambda capabilities: capabilities.grant_types, GRANT_TYPE_DESCRIPTIONS),
         ),
         "security_profile": FieldLabel(
             _("Security profile"),
@@ -164,7 +164,7 @@ APPLICATION_FIELDS = labelled_fields(
         "authentication_method": FieldLabel(
             _("Authentication method"),
             section=_ACCESS,
-            options=_capability_options(
+            options=capability_options(
                 lambda capabilities: capabilities.authentication_methods, AUTHENTICATION_METHOD_DESCRIPTIONS
             ),
         ),

@@ -1,8 +1,11 @@
 """Fields of projects."""
 
 from identity.domain.messages import gettext_lazy as _
-from identity.domain.projects import Project
+from identity.domain.projects import ANY_HOST, ClientRegistration, Project
 from identity.plugins.console.field_labels import FieldLabel, labelled_fields
+from identity.plugins.console.fields.applications import GRANT_TYPE_DESCRIPTIONS, capability_options
+
+_REGISTRATION = _("Client registration")
 
 PROJECT_FIELDS = labelled_fields(
     Project,
@@ -33,6 +36,39 @@ PROJECT_FIELDS = labelled_fields(
                 True: _("On: applications that no manager created can get tokens for the project's APIs."),
                 False: _("Off: only applications that managers created get tokens for the project's APIs."),
             },
+        ),
+        "client_registration": FieldLabel(
+            _("Who may register"),
+            _("Applications that register themselves here are dynamic clients. They always ask for consent."),
+            section=_REGISTRATION,
+            value_labels={
+                ClientRegistration.OFF: _("Nobody"),
+                ClientRegistration.INITIAL_ACCESS_TOKEN: _("Clients with an initial access token"),
+                ClientRegistration.OPEN: _("Anyone"),
+            },
+        ),
+        "registration_redirect_hosts": FieldLabel(
+            _("Hosts of redirect URIs"),
+            _(
+                "One per line. localhost stands for programs on the person's computer, {any_host} for every host.",
+                any_host=ANY_HOST,
+            ),
+            section=_REGISTRATION,
+        ),
+        "registration_grant_types": FieldLabel(
+            _("Grant types of registered clients"),
+            _("None selected: codes and refresh tokens."),
+            section=_REGISTRATION,
+            options=capability_options(lambda capabilities: capabilities.grant_types, GRANT_TYPE_DESCRIPTIONS),
+        ),
+        "registration_token_minutes": FieldLabel(
+            _("Lifetime of their access tokens"), _("In minutes."), section=_REGISTRATION
+        ),
+        "registration_limit": FieldLabel(_("Most registered clients"), section=_REGISTRATION),
+        "registration_unused_days": FieldLabel(
+            _("Delete unused clients after"),
+            _("In days. A client is unused while nobody has consented to it."),
+            section=_REGISTRATION,
         ),
         "check_roles": FieldLabel(
             _("Role check"),
