@@ -77,6 +77,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _signing_keys: SigningKeyService
     _client_metadata: ClientMetadataClient | None
     _release_connection: Callable[[], None]
+    _count_request: Callable[[], object]
 
     def find_requesting_client(self, client_id: str) -> ApplicationClient | None:
         """The client of an authorization request: an application, or a client known by its URL as its metadata
@@ -107,13 +108,15 @@ class ApplicationService(DeactivatableEntityService[Application]):
 
     def store_url_client(self, client: ApplicationClient) -> None:
         """Store a client known by its URL as a person has just agreed to it. If several people agree at once, one of
-        them stores it: those who saw another document are asked again."""
+        them stores it: those who saw another document are asked again. New clients are limited per network address,
+        since anyone can publish any number. Raises TooManyAttempts."""
         application = client.application
-        if self._storage.projects.find(client.project.id) is None:
-            with suppress(DuplicateValue):
-                self._storage.projects.add(client.project)
         before = self._storage.applications.find(client.id)
         if before is None:
+            self._count_request()
+            if self._storage.projects.find(client.project.id) is None:
+                with suppress(DuplicateValue):
+                    self._storage.projects.add(client.project)
             with suppress(DuplicateValue):
                 self._storage.applications.add(application)
                 self._record_event("application.created", application, client.organization.id, dump_fields(application))

@@ -480,7 +480,9 @@ class Services:
             self._process.last_used_tracker,
             self.signing_keys,
             self._process.client_metadata,
+            # Deferred: few requests store a client.
             lambda: self.connection_releaser(),
+            lambda: self.attempts.count_request(),
         )
 
     @cached_property

@@ -29,7 +29,7 @@ class MetadataHost:
 
     def send(self, method: str, url: str, **_: Any) -> OutboundResponse:
         self.requests.append(url)
-        return OutboundResponse(self.status, json.dumps(self.document).encode(), "max-age=300")
+        return OutboundResponse(self.status, json.dumps({**self.document, "client_id": url}).encode(), "max-age=300")
 
 
 def install_url_client(world: World, *hosts: str, **members: Any) -> tuple[RelyingParty, MetadataHost]:

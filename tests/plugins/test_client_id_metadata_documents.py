@@ -190,6 +190,20 @@ def test_client_that_another_person_stored_meanwhile_stays(client: UrlClient, mo
         assert services.applications.get(URL) == found.application
 
 
+def test_new_clients_are_limited_per_network(make_world: WorldFactory) -> None:
+    """Anyone can publish any number of documents; a client that is stored already does not count."""
+    client = UrlClient(make_world(**{"identity.attempts_per_address": "1"}), "*")
+    client.agree()
+    client.agree()
+    client.party.client_id = "https://app.example/second.json"
+    client.party.open_request(client.browser)
+    client.browser.submit(button=("decision", "allow"))
+    check_page(client.browser.page, 429)
+    client.world.clock.advance(minutes=11)
+    client.browser.submit(button=("decision", "allow"))
+    assert client.browser.external_redirect is not None
+
+
 def test_blocked_client_is_unknown(client: UrlClient) -> None:
     tokens = client.agree()
     client.world.operator_services.applications.deactivate(URL)

@@ -54,7 +54,8 @@ class ConsentPage(SignInPage):
         consents, sign_ins = self.request.services.consents, self.request.services.sign_ins
         pending, account = self.pending_authorization, self.sign_in.selected_account
         if form.text(_DECISION_FIELD) == "allow":
-            consents.grant_consent(subject, client, granted.values)
+            with self.rate_limited():
+                consents.grant_consent(subject, client, granted.values)
             sign_ins.complete_interaction(pending, ConsentInteraction.name, account=account)
         elif form.text(_DECISION_FIELD) == "refuse":
             consents.record_refusal(subject, client, granted.values)
