@@ -16,7 +16,7 @@ from identity.http.route_contexts import RouteContext
 from identity.pages.layout import NavigationItem
 from identity.plugins.console.actions import Action, action_routes, text_of
 from identity.plugins.console.badges import Badge, state_badge
-from identity.plugins.console.console_page import Breadcrumbs
+from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
 from identity.plugins.console.field_labels import FieldLabel, labelled_values
 from identity.plugins.console.lists import ListPreferencesPage, ListView, ResourceList, RowT, list_section
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, PageSection, TableSection
@@ -32,7 +32,15 @@ def format_value(page: "DetailPage[Any]", entity: Any, setting: EntityField, val
         return _("Yes") if value else _("No")
     if isinstance(value, frozenset):
         return page.render_role_names(value) or page.render_placeholder(_("None"))
+    if value and isinstance(value, tuple):
+        return format_lines(page, value)
     return value
+
+
+def format_lines(page: ConsolePage, texts: Sequence[str]) -> Markup:
+    """One line for each text, with a button that copies it."""
+    lines = [Markup("<div>{}</div>").format(page.template_macros.identifier(text)) for text in texts]
+    return Markup().join(lines) or page.render_placeholder(_("None"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,16 @@ def test_provider_with_private_key_jwt_needs_no_secret(owner: Browser, organizat
     assert KEEPING not in owner.open(f"{owner.path.removesuffix('/test')}/edit")
 
 
+def test_applications_that_use_assertions_are_listed_by_line(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    provider = world.make_upstream_provider(organization)
+    owner.open(f"/console/upstream-providers/{provider.id}/edit")
+    page = owner.submit({"identity_assertion_clients": "abc https://a.example/\n\ndef"}, form="page-form")
+    lines = [item.text for item in page.html.select("dd .identifier code")]
+    assert {"abc https://a.example/", "def"} <= set(lines)
+
+
 def test_new_provider_redirect_uri_cannot_be_chosen(world: World, owner: Browser, organization: Organization) -> None:
     provider = world.make_upstream_provider()
     new(owner, organization)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.api.plugins import cached_property
@@ -40,6 +39,7 @@ from identity.plugins.console.resource_pages import (
     ResourceTab,
     Sections,
     active_badge,
+    format_lines,
     format_value,
     list_tab,
 )
@@ -177,15 +177,10 @@ def _descriptions(page: DetailPage[Application], application: Application) -> De
     ]
 
 
-def _format_uris(page: ConsolePage, addresses: Sequence[str]) -> Markup:
-    lines = [Markup("<div>{}</div>").format(page.template_macros.identifier(address)) for address in addresses]
-    return Markup().join(lines) or page.render_placeholder(_("None"))
-
-
 def _setting_sections(page: DetailPage[Application], application: Application) -> Sections:
     addresses = [
-        (_("Redirect URIs"), _format_uris(page, application.redirect_uris)),
-        (_("Post-logout redirect URIs"), _format_uris(page, application.post_logout_redirect_uris)),
+        (_("Redirect URIs"), format_lines(page, application.redirect_uris)),
+        (_("Post-logout redirect URIs"), format_lines(page, application.post_logout_redirect_uris)),
     ]
     fields, groups = entity_fields(Application), dict[str, dict[str, FieldLabel]]()
     for name, label in APPLICATION_FIELDS.items():
@@ -230,8 +225,6 @@ def _format_value(
 ) -> object:
     if setting.type is str:
         return page.template_macros.code(value) if value else page.render_placeholder(_("None"))
-    if isinstance(value, tuple):
-        return _format_uris(page, value)
     if setting.type is not timedelta:
         return format_value(page, application, setting, value)
     if isinstance(value, timedelta):
