@@ -11,12 +11,16 @@ import pytest
 
 from identity.crypto.signature_keys import PrivateKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
+from identity.services.access_control import Principal
+from identity.services.commands.projects import ChangeProject
+from identity.testing.assembled_service import DEFAULT_PLUGINS
 from identity.testing.browser import Browser
 from identity.testing.jwt_assertions import base64url
 from identity.testing.relying_party import RelyingParty
 from identity.testing.service_test_client import TOKEN_EXCHANGE
 from identity.testing.world import World
 from tests.plugins.device_authorization.device import GRANT_TYPES, enter_code, signed_in_browser
+from tests.plugins.dynamic_registration.test_dynamic_registration import add_token
 
 NODE, FOLDER = shutil.which("node"), os.environ.get("OIDC_PROVIDER", "")
 
@@ -92,3 +96,23 @@ def test_openid_client_signs_people_in(served: World, uses: str, members: dict[s
         "active": [True, False],
         "bound": bound,
     }
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("served_settings", [{"identity.plugins": f"memory {DEFAULT_PLUGINS} dynamic_registration"}])
+def test_openid_client_registers_itself(served: World) -> None:
+    """With an initial access token (RFC 7591); it signs a person in, reads its metadata and deletes itself."""
+    policy = {"client_registration": "initial_access_token", "registration_redirect_hosts": ["localhost"]}
+    project_id = served.make_project().id
+    with served.transaction_services() as services:
+        project = services.projects.change(project_id, ChangeProject.decode(policy), principal=Principal.OPERATOR)
+    redirect_uri, browser, person = "http://127.0.0.1:1/cb", Browser(served), served.make_human_user()
+    browser.start_session(person)
+    program = str(Path(__file__).with_name("openid_client_registration.mjs"))
+    command = [str(NODE), program, served.issuer, add_token(served, project)["token"], redirect_uri]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as application:
+        assert application.stdout is not None
+        browser.open(application.stdout.readline().strip(), initiator="http://127.0.0.1:1")
+        browser.submit(button=("decision", "allow"))
+        output, _ = application.communicate(f"{browser.external_redirect}\n")
+    assert json.loads(output) == {"sub": person.id, "name": "Reports", "deleted": 204}
