@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from identity.crypto.secrets import new_id, new_token, token_digest
 from identity.domain.errors import Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import PERMISSIONS, Resource
@@ -281,6 +283,21 @@ def test_agent_acts_for_its_owner_alone_and_never_at_the_management_api(
     assert world.instance.project_id not in found["aud"]
     path = f"/organizations/{organization.id}/users"
     assert world.client.call_management_api(path, token).status_int == 401
+    for ancestors, status in ((True, 401), (False, 200)):
+        text = new_token()
+        with world.transaction_services() as services:
+            issued = services.storage.tokens.find_access_token(token_digest(token))
+            assert issued is not None
+            stored = replace(
+                issued.token,
+                id=new_id(),
+                digest=token_digest(text),
+                audience=(*issued.token.audience, world.instance.project_id),
+                ancestors=issued.token.ancestors if ancestors else None,
+            )
+            services.storage.tokens.add_access_token(stored)
+        answer = world.client.call_management_api(path, text)
+        assert answer.status_int == status, "the actor is judged at each use, too"
     check_oauth_error(exchange(world.make_human_user(organization)), "invalid_request")
     run(world, lambda services: services.agents.stop_all_of(owner.id, principal=Principal.OPERATOR))
     assert not is_live(world, token), "it ends with the agent"
