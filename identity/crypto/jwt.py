@@ -5,6 +5,7 @@ result is good only for finding the key; its ``verify`` checks the signature.
 """
 
 import hashlib
+import hmac
 import json
 import math
 import re
@@ -23,6 +24,9 @@ from identity.crypto import base64url
 from identity.crypto.jwk_sets import JwkPublicKey
 from identity.crypto.signature_keys import EC_ALGORITHMS, RSA_ALGORITHMS, ExternalKey, PrivateKey, PublicKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
+
+#: The algorithm of tokens that are signed with a shared secret.
+HS256 = "HS256"
 
 # Header parameters that contain or reference a key, or change how the token is parsed (RFC 8725 §3.10, RFC 7797).
 REFUSED_HEADER_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#S256", "x5u"))
@@ -105,9 +109,25 @@ class UnverifiedToken:
             raise ValueError(f"the key does not verify {algorithm}")
         return _verify_signature(self, algorithm, key.native)
 
+    def verify_with_secret(self, secret: str) -> dict[str, Any]:
+        """The same for a secret that both sides know, with HS256 alone (OpenID Connect Core §10.1). The secret must be
+        random: anyone who has a token can search for a weak one."""
+        _check_header(self)
+        if self.header["alg"] != HS256:
+            raise InvalidTokenSignature(f"alg is not {HS256}")
+        signing_input, _, signature = self.text.rpartition(".")
+        expected = hmac.digest(secret.encode(), signing_input.encode("ascii"), "sha256")
+        if not hmac.compare_digest(expected, _decode_segment(signature, "signature")):
+            raise InvalidTokenSignature("signature does not match")
+        return _parse_json_object(self.text.split(".")[1], "payload")
+
     def verify_with_unknown_key(self) -> None:
         """Verify nothing, with the work of a verification, so that an unknown key takes as long as a wrong
         signature."""
+        if self.header["alg"] == HS256:
+            with suppress(InvalidTokenSignature, MalformedToken):
+                self.verify_with_secret("")
+            return
         algorithm = SignatureAlgorithm.from_name(self.header["alg"]) or SignatureAlgorithm.RS256
         with suppress(MalformedToken):
             _has_signature(self.text, _primitives(algorithm), _unknown_key(algorithm).native)

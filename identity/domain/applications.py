@@ -23,6 +23,8 @@ MAX_LIVE_SECRETS = 2
 _LONGEST_LINE, _LONGEST_CLIENT_ID = 2000, 500
 #: Client authentication with an assertion that the application signs (OpenID Connect Core §9).
 PRIVATE_KEY_JWT = "private_key_jwt"
+#: The same with its secret, of which the service then needs more than a digest.
+CLIENT_SECRET_JWT = "client_secret_jwt"  # noqa: S105 - a word of the protocol
 #: Client authentication with a certificate of an authority, or with one whose key is registered (RFC 8705 §2).
 TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH = "tls_client_auth", "self_signed_tls_client_auth"
 _MAX_CERTIFICATE_NAME_LENGTH = 500

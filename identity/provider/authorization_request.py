@@ -32,7 +32,7 @@ from identity.provider.redirect_target import RedirectTarget
 from identity.provider.resource_indicators import requested_resources
 from identity.provider.response_type import CORE_RESPONSE_MODES, Artifact, ResponseMode, ResponseTransport, ResponseType
 from identity.provider.scope import Scope
-from identity.provider.sender_constraint import requested_confirmation
+from identity.provider.sender_constraint import meets_requirement, requested_confirmation
 from identity.services.client_metadata import ClientMetadataUnavailable
 
 if TYPE_CHECKING:
@@ -156,10 +156,8 @@ def parse_authorization_request(
     claims = parameters.get_value("claims")
     claims_request = ClaimsRequest() if claims is None else parse_claims_request(claims, context)
     confirmation = requested_confirmation(parameters, context)
-    if (
-        Artifact.ACCESS_TOKEN in response_type.artifacts
-        and client.application.needs_bound_tokens
-        and confirmation is None
+    if Artifact.ACCESS_TOKEN in response_type.artifacts and not meets_requirement(
+        client.application, confirmation, context
     ):
         raise InvalidRequest("this application has to name the key to which its tokens are bound")
     requested_claims, scopes = (*claims_request.userinfo, *claims_request.id_token), context.protocol.scopes

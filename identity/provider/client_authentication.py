@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from identity.crypto.jwk_sets import JwkPublicKey
 from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken
 from identity.crypto.secrets import is_id
 from identity.domain.applications import ApplicationClient
@@ -27,6 +26,7 @@ log = logging.getLogger(__name__)
 #: RFC 7523 §2.2.
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _ASSERTION_TYPES = frozenset({None, "JWT", "jwt", "client-authentication+jwt"})
+_ASSERTION_PARAMETERS = frozenset({"client_assertion", "client_assertion_type"})
 _MAX_CLIENT_ID_LENGTH = 200
 
 
@@ -85,7 +85,7 @@ class ClientAuthenticationMethod(ABC):
             verifier = _find_verifier(token, parameters, context)
             if verifier is not None:
                 return self._authenticate_with_outside_assertion(token, verifier, parameters, context)
-            client, claims = self._verify_assertion(token, context)
+            client, claims = self._read_assertion(token, context)
         except (MalformedToken, InvalidTokenSignature, ClientAssertionRefused, KeySetUnavailable) as refusal:
             raise self.error(str(refusal)) from None
         checked = AssertionClaims(
@@ -102,6 +102,8 @@ class ClientAuthenticationMethod(ABC):
         jti = checked.read_jti()
         if not context.services.assertions.use_once(client.id, str(jti), ends_at):
             checked.refuse("jti was used before; each assertion needs a new one", "jti was used before")
+        if client.secret_id is not None:
+            context.services.applications.record_secret_use(client.secret_id)
         return client
 
     def _authenticate_with_outside_assertion(
@@ -136,43 +138,45 @@ class ClientAuthenticationMethod(ABC):
             return None
         return client if application.token_endpoint_auth_signing_alg in ("", token.header["alg"]) else None
 
-    def _verify_assertion(
-        self, token: UnverifiedToken, context: Context
-    ) -> tuple[ApplicationClient, Mapping[str, Any]]:
-        client_id, algorithm = token.claims.get("iss"), token.header["alg"]
+    def _read_assertion(self, token: UnverifiedToken, context: Context) -> tuple[ApplicationClient, Mapping[str, Any]]:
+        client_id = token.claims.get("iss")
         if not isinstance(client_id, str) or not 0 < len(client_id) <= _MAX_CLIENT_ID_LENGTH:
             raise ClientAssertionRefused("iss is missing or too long")
         context.activity.name_client(client_id)
         client = context.services.applications.find_client(client_id)
-        reason, key = self._find_assertion_key(client, token, context)
-        if client is None or key is None:
+        try:
+            return self.verify_assertion(self._check_registration(client, token), token, context)
+        except (ClientAssertionRefused, KeySetUnavailable):
             token.verify_with_unknown_key()
-            raise ClientAssertionRefused(reason)
-        return client, token.verify_with_jwk(key, algorithm=algorithm)
+            raise
 
-    def _find_assertion_key(
-        self, client: ApplicationClient | None, token: UnverifiedToken, context: Context
-    ) -> tuple[str, JwkPublicKey | None]:
-        """The key of the client, or why there is none."""
+    def _check_registration(self, client: ApplicationClient | None, token: UnverifiedToken) -> ApplicationClient:
+        """The client, if it may authenticate with such an assertion. Raises ClientAssertionRefused."""
         if client is None or not client.is_active:
-            return "unknown client or deactivated", None
+            raise ClientAssertionRefused("unknown client or deactivated")
         application = client.application
         if application.authentication_method != self.name:
-            return "the application uses another authentication method", None
+            raise ClientAssertionRefused("the application uses another authentication method")
         allowed = application.token_endpoint_auth_signing_alg or token.header["alg"]
         if (
             token.header["alg"] not in self.signing_algorithms
             or token.header["alg"] != allowed
             or not application.allows_algorithm(token.header["alg"])
         ):
-            return "alg is not accepted", None
+            raise ClientAssertionRefused("alg is not accepted")
         if token.header.get("typ") not in _ASSERTION_TYPES:
-            return "typ is not that of a client assertion", None
-        try:
-            key = context.services.assertions.find_client_key(token.header, client)
-        except KeySetUnavailable as problem:
-            return problem.reason, None
-        return "no key of this kid and alg", key
+            raise ClientAssertionRefused("typ is not that of a client assertion")
+        return client
+
+    def verify_assertion(
+        self, client: ApplicationClient, token: UnverifiedToken, context: Context
+    ) -> tuple[ApplicationClient, Mapping[str, Any]]:
+        """The client and the verified claims; by default its public keys verify them. Raises InvalidTokenSignature,
+        KeySetUnavailable, ClientAssertionRefused."""
+        key = context.services.assertions.find_client_key(token.header, client)
+        if key is None:
+            raise ClientAssertionRefused("no key of this kid and alg")
+        return client, token.verify_with_jwk(key, algorithm=token.header["alg"])
 
     def find_public_client(self, client_id: str, context: Context) -> ApplicationClient:
         """The active, unauthenticated client, if it uses this method. Raises InvalidClient as above."""
@@ -237,7 +241,7 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     presented = [method for method in known if method.is_used_in(request, parameters)]
     # A client_id or certificate beside credentials is not a second method.
     explicit = [method for method in presented if method.is_proof and not method.is_of_connection]
-    methods = explicit or _find_registered_method(presented, parameters, context)
+    methods = _select_by_algorithm(explicit, parameters) or _find_registered_method(presented, parameters, context)
     foreign = [
         name
         for name in ClientAuthenticationMethod.CREDENTIAL_PARAMETERS
@@ -267,6 +271,19 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     audit = context.services.audit
     audit.actor = audit.actor.authenticated_as(kind, party.id, client_id=party.id)
     return party
+
+
+def _select_by_algorithm(
+    presented: list[ClientAuthenticationMethod], parameters: Parameters
+) -> list[ClientAuthenticationMethod]:
+    """Of methods that read the same assertion, the one for its algorithm; else the first, which refuses it."""
+    if len(presented) < 2 or any(method.parameters != _ASSERTION_PARAMETERS for method in presented):
+        return presented
+    try:
+        algorithm = UnverifiedToken.parse(parameters.get("client_assertion", "")).header["alg"]
+    except MalformedToken:
+        algorithm = ""
+    return [method for method in presented if algorithm in method.signing_algorithms] or presented[:1]
 
 
 def _find_registered_method(

@@ -94,6 +94,13 @@ def bind_to_sender(
     return authorization if confirmation is None else replace(authorization, confirmation=confirmation)
 
 
+def meets_requirement(application: Application, confirmation: str | None, context: Context) -> bool:
+    """True if the key was named in the way that the application requires, or in any if its profile requires one."""
+    required, offered = application.required_sender_constraint, context.protocol.sender_constraints
+    methods = {item.method for name, item in offered.items() if required in (None, name)}
+    return not application.needs_bound_tokens or (confirmation or "").partition(":")[0] in methods
+
+
 def _find_bearer_confirmation(authorization: Authorization, request: ProtocolRequest, context: Context) -> str | None:
     """The key that the request proves by a constraint with the scheme Bearer, if it applies. Raises OAuthError."""
     application = None if authorization.client is None else authorization.client.application
@@ -117,8 +124,8 @@ def _require_constraint(
     required, offered = application.required_sender_constraint, context.protocol.sender_constraints
     if required is not None and required not in offered:
         raise InvalidRequest(f"this application has to use {required}, which is not offered here")
-    names = tuple(offered) if required is None else (required,)
-    if confirmation is None or confirmation.partition(":")[0] not in {offered[name].method for name in names}:
+    if confirmation is None or not meets_requirement(application, confirmation, context):
+        names = tuple(offered) if required is None else (required,)
         raise InvalidRequest(f"this application has to prove its key with {' or '.join(names)}")
     check_proof_algorithm(application, request, confirmation, context)
 

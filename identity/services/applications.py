@@ -12,6 +12,7 @@ from identity.crypto.secrets import find_matching_digest, new_client_id, new_id,
 from identity.crypto.signature_keys import InvalidKey
 from identity.domain.applications import (
     CERTIFICATE_NAME_FIELDS,
+    CLIENT_SECRET_JWT,
     MAX_LIVE_SECRETS,
     SELF_SIGNED_TLS_CLIENT_AUTH,
     TLS_CLIENT_AUTH,
@@ -42,6 +43,7 @@ from identity.services.consents import CONSENT_KIND
 from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
+from identity.services.records import RecordService
 from identity.services.signing_keys import SigningKeyService
 from identity.storage.errors import DuplicateValue
 from identity.storage.paging import iterate_rows
@@ -54,6 +56,8 @@ _METHODS: Mapping[ApplicationType, str] = {
     ApplicationType.API: "client_secret_basic",
 }
 
+#: The kind of record with the text of a secret, sealed, by its id.
+_SECRET_TEXT = "client_secret"  # noqa: S105 - a name
 _ALGORITHMS = ("id_token_signed_response_alg", "userinfo_signed_response_alg")
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 _LOGOUT_ADDRESSES = ("backchannel_logout_uri", "frontchannel_logout_uri")
@@ -78,6 +82,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _client_metadata: ClientMetadataClient | None
     _release_connection: Callable[[], None]
     _count_request: Callable[[], object]
+    _records: Callable[[], RecordService]
 
     def find_requesting_client(self, client_id: str) -> ApplicationClient | None:
         """The client of an authorization request: an application, or a client known by its URL as its metadata
@@ -222,8 +227,9 @@ class ApplicationService(DeactivatableEntityService[Application]):
         expected_version: int | None = None,
     ) -> Application:
         """Change the application. One that no longer uses a secret loses its secrets; one that begins to has none
-        yet. Raises NotFound, Denied, Conflict; Invalid for values that the service does not offer and for settings that
-        contradict each other."""
+        yet. Secrets from before cannot sign for client_secret_jwt, and their texts are forgotten after it. Raises
+        NotFound, Denied, Conflict; Invalid for values that the service does not offer and for settings that contradict
+        each other."""
         before = self._get_authorized(application_id, principal)
         after = self._next_version(before, command, expected_version=expected_version, **self._decoded_values(command))
         if after.consent is not before.consent or after.may_manage:
@@ -231,6 +237,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         after = self._check_consistency(after, command)
         self._signing_keys.require_active(before, after, _ALGORITHMS)
         after = self._update("application.changed", before, after)
+        if CLIENT_SECRET_JWT == before.authentication_method != after.authentication_method:
+            self._records().delete_by_owner(_SECRET_TEXT, application_id=application_id)
         if not after.uses_client_secret:
             for secret in self._storage.applications.list_secrets(application_id):
                 self.remove_secret(application_id, secret.id, principal=principal)
@@ -267,6 +275,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         application = self._get_authorized(application_id, principal)
         with translate_storage_errors("client secret", secret_id):
             self._storage.applications.remove_secret(application_id, secret_id)
+        if application.authentication_method == CLIENT_SECRET_JWT:
+            self._records().delete(_SECRET_TEXT, secret_id)
         self._record_secret("client_secret.removed", application, secret_id)
 
     def authenticate(self, client_id: str, secret: str) -> ApplicationClient | None:
@@ -279,6 +289,25 @@ class ApplicationService(DeactivatableEntityService[Application]):
             return None
         self._uses.record_client_secret(matching, self._now)
         return ApplicationClient(client.application, (), client.project, client.organization, matching)
+
+    def has_unusable_secrets(self, application: Application) -> bool:
+        """True if it has secrets that cannot sign, although it uses client_secret_jwt."""
+        if application.authentication_method != CLIENT_SECRET_JWT:
+            return False
+        ids = [secret.id for secret in self.list_secrets(application.id)]
+        return len(self._records().find_many(_SECRET_TEXT, ids)) < len(ids)
+
+    def list_signing_secrets(self, client: ApplicationClient) -> tuple[tuple[ApplicationClient, str], ...]:
+        """The live secrets with which it can sign assertions, each with the client that it authenticates: those that
+        were created while it used client_secret_jwt. The service keeps no others."""
+        with self._look() as storage:
+            ids = [secret.id for secret in storage.applications.list_secrets(client.id)]
+        texts = self._records().find_many(_SECRET_TEXT, ids)
+        return tuple((replace(client, secret_id=id), texts[id].value["text"]) for id in ids if id in texts)
+
+    def record_secret_use(self, secret_id: str) -> None:
+        """Record that the secret was used just now."""
+        self._uses.record_client_secret(secret_id, self._now)
 
     def type_defaults(self, type: ApplicationType) -> dict[str, Any]:
         """Defaults for fields that a command leaves out: the authorization code flow if the service offers it, and no
@@ -427,6 +456,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         secret = ClientSecret(id=new_id(), digest=token_digest(text), created_at=self._now)
         with translate_storage_errors("application", application.id):
             self._storage.applications.add_secret(application.id, secret)
+        if application.authentication_method == CLIENT_SECRET_JWT:
+            self._records().add(_SECRET_TEXT, secret.id, {"text": text}, application_id=application.id, seal=True)
         self._record_secret("client_secret.added", application, secret.id)
         return secret, text
 

@@ -483,6 +483,7 @@ class Services:
             # Deferred: few requests store a client.
             lambda: self.connection_releaser(),
             lambda: self.attempts.count_request(),
+            lambda: self._core_records,
         )
 
     @cached_property

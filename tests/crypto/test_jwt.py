@@ -413,3 +413,14 @@ def test_half_hash() -> None:
     )
     expected = base64.urlsafe_b64encode(hashlib.sha512(b"x").digest()[:32]).rstrip(b"=").decode()
     assert UnverifiedToken.left_half_hash("x", "PS512") == expected
+
+
+def test_secret_verifies_its_algorithm_alone() -> None:
+    """The header does not choose: a token with another name for the same signature is refused."""
+    for algorithm, accepted in (("HS256", "secret"), ("HS512", None), ("RS256", None), ("none", None)):
+        text = forged({"alg": algorithm}, lambda signing_input: hmac.digest(b"secret", signing_input, "sha256"))
+        unverified = UnverifiedToken.parse(text)
+        unverified.verify_with_unknown_key()
+        assert accepted is None or unverified.verify_with_secret(accepted) == CLAIMS
+        with pytest.raises(InvalidTokenSignature):
+            unverified.verify_with_secret("secret" if accepted is None else "other")

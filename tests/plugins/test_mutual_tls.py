@@ -282,6 +282,16 @@ def test_management_api_needs_the_certificate(world: World) -> None:
     assert ask(world, url, "rubbish", headers=headers).status_int in (400, 401)
 
 
+def test_tokens_through_the_browser_are_refused(world: World) -> None:
+    """The certificate is unknown there, and another key does not replace it."""
+    responses = frozenset({"code", "id_token token"})
+    client_id = world.make_public_application(required_sender_constraint="mutual_tls", response_types=responses)
+    session = world.make_browser_session()
+    for key in (None, "x" * 43):
+        answer = session.authorize(client_id, response_type="id_token token", dpop_jkt=key)
+        assert "error=invalid_request" in answer.headers["Location"]
+
+
 def test_exchanged_token_of_a_bound_one_is_bound(world: World) -> None:
     """RFC 8693 §2.1; the certificate of whoever exchanges it."""
     certificate = issue(world.clock())

@@ -72,6 +72,7 @@ AUTHENTICATION_METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "client_secret_basic": _("Client id and secret in the Authorization header."),
     "client_secret_post": _("Client id and secret in the form."),
     "private_key_jwt": _("Signs with its own key; the service only knows the public key."),
+    "client_secret_jwt": _("Signs with its secret, which the service then stores sealed. Better: its own key."),
     "tls_client_auth": _("A certificate of an authority that the operators trust, with the name below (mutual TLS)."),
     "self_signed_tls_client_auth": _("Any certificate whose public key is registered below (mutual TLS)."),
     "none": _("Public client: no secret. PKCE protects its codes."),

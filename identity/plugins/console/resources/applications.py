@@ -142,6 +142,9 @@ _ACTIONS = (
     ),
 )
 
+_UNUSABLE_SECRETS = _(
+    "Secrets from before the change to client_secret_jwt cannot sign: revoke them, and create a new one."
+)
 _SECRETS = ClientSecrets(
     owner=APPLICATION,
     service=lambda services: services.applications,
@@ -158,6 +161,12 @@ _SECRETS = ClientSecrets(
     last_impact=_("It is the only one: the application gets no tokens until you create a new one."),
     tokens=_("Tokens that the application obtained for itself with it end at once. Users' tokens stay valid."),
 )
+
+
+def _secrets(page: ConsolePage, application: Application) -> ClientSecrets:
+    """With a warning, if some cannot do what they are for."""
+    unusable = page.services.applications.has_unusable_secrets(application)
+    return replace(_SECRETS, lead=_UNUSABLE_SECRETS) if unusable else _SECRETS
 
 
 def _has_sign_in(application: Application) -> bool:
@@ -444,7 +453,7 @@ _PAGES = ResourcePages(
         ResourceTab(
             label=_("Secrets"),
             path=_SECRETS.tab_path,
-            sections=lambda page, application: [_SECRETS.section(page)],
+            sections=lambda page, application: [_secrets(page, application).section(page)],
             is_available=lambda page, application: application.uses_client_secret,
         ),
         list_tab(
