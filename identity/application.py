@@ -293,4 +293,5 @@ class IdentityApplication:
         if self.process_state.client_metadata is not None:
             self.process_state.client_metadata.close()
         self.process_state.key_ring.close()
+        self.process_state.documents.close()
         self.backend.close()

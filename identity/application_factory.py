@@ -19,6 +19,7 @@ from identity.clock import Clock
 from identity.crypto.argon2id import Argon2Cost
 from identity.crypto.sealing import MissingKeySealer, Sealer, create_master_key_file, read_master_keys
 from identity.development_mailbox import create_mailer
+from identity.document_cache import DocumentCache, DocumentClient
 from identity.domain.errors import Invalid
 from identity.domain.names import name_key
 from identity.domain.validators import MAX_TOKEN_LIFETIME
@@ -99,6 +100,7 @@ def create_application(
             hasher=hasher,
             key_sets=KeySetClient(outbound),
             client_metadata=extension_registry.create_client_metadata_client(host, outbound),
+            documents=DocumentClient(outbound, DocumentCache()),
             manager_roles=extension_registry.collect_manager_roles(host),
             deny_hook=extension_registry.combine_deny_hooks(host),
             capabilities=extension_registry.build_capabilities(host, protocol),

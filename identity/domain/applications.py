@@ -64,6 +64,13 @@ class ConsentRule(StrEnum):
     NEVER = "never"
 
 
+class SubjectType(StrEnum):
+    """By which ``sub`` an application knows users (OpenID Connect Core §8)."""
+
+    PUBLIC = "public"
+    PAIRWISE = "pairwise"
+
+
 @entity
 class ClientSecret:
     """A stored client secret: its SHA-256."""
@@ -165,6 +172,8 @@ class Application:
     )
     origin: ApplicationOrigin = read_only(default=ApplicationOrigin.MANAGER)
     security_profile: SecurityProfile | None = mutable(default=None)
+    subject_type: SubjectType = mutable(default=SubjectType.PUBLIC, types=_SIGN_IN_TYPES)
+    sector_identifier_uri: str = mutable(default="", validator=key_set_url_error, types=_SIGN_IN_TYPES)
     branded: bool = internal(default=False)
     active: bool = read_only(default=True)
     version: int = versioned(default=1)
@@ -217,6 +226,18 @@ class Application:
     def allows_algorithm(self, name: str | None) -> bool:
         """True if its profile, if it has one, allows signatures by this algorithm."""
         return self.security_profile is None or name in PROFILE_ALGORITHMS
+
+    @property
+    def has_pairwise_subjects(self) -> bool:
+        return self.subject_type is SubjectType.PAIRWISE
+
+    @property
+    def sector(self) -> str:
+        """The host whose applications know users by the same pairwise identifiers (OpenID Connect Core §8.1); empty if
+        its redirect URIs have none, or several."""
+        uris = (self.sector_identifier_uri,) if self.sector_identifier_uri else self.redirect_uris
+        hosts = {urlsplit(uri).hostname or "" for uri in uris}
+        return hosts.pop() if len(hosts) == 1 else ""
 
     @property
     def has_logout_uri(self) -> bool:

@@ -69,7 +69,7 @@ class LogoutDelivery(Delivery):
             "exp": issued_at + int(_TOKEN_LIFETIME.total_seconds()),
             "jti": new_token(),
             "events": {_EVENT: {}},
-            "sub": about["sub"],
+            "sub": services.subject_identifiers.identify(about["sub"], client),
             "sid": about["sid"],
         }
         token = sign_jwt(claims, key, key_id=key_id, typ="logout+jwt")

@@ -28,8 +28,17 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     if issued is None or not context.services.tokens.is_in_audience(issued, client):
         response = _INACTIVE
     else:
-        response = context.provider.introspection_response(introspection_members(issued, context))
+        members = introspection_members(issued, context) | _subject_for(client, issued, context)
+        response = context.provider.introspection_response(members)
     return _sign(response, client, context) if _accepts_jwt(request) else response
+
+
+def _subject_for(client: ApplicationClient, issued: PresentedAccessToken, context: Context) -> dict[str, str]:
+    """A client with pairwise identifiers learns no other one from tokens of other clients."""
+    user_id = issued.token.user_id
+    if user_id is None or not client.application.has_pairwise_subjects:
+        return {}
+    return {"sub": context.services.subject_identifiers.identify(user_id, client)}
 
 
 def _accepts_jwt(request: ProtocolRequest) -> bool:

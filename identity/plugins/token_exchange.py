@@ -170,7 +170,9 @@ def _from_id_token(text: str, requested: tuple[str, ...], client: ApplicationCli
     if hint is None or hint.client_id != client.id or context.now >= hint.expires_at:
         raise _refuse("subject_token", "not an unexpired ID token of this client")
     account = context.services.sessions.find_live(hint.session_id)
-    if account is None or account.subject.user.id != hint.subject or account.session.is_impersonated:
+    if account is None or account.session.is_impersonated:
+        raise _refuse("subject_token", "the session of the ID token has ended")
+    if not context.services.subject_identifiers.is_known_as(hint.subject, account.subject.user.id, client=client):
         raise _refuse("subject_token", "the session of the ID token has ended")
     return Authorization(
         subject=account.subject,

@@ -53,9 +53,9 @@ _SECONDS = re.compile(r"[0-9]{1,10}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A validated request. ``required_subject_id`` is the user required by id_token_hint or the claims parameter;
-    ``parameters`` are all that were sent. ``claim_scopes`` are the scopes and those that open single claims: what the
-    consent page shows. ``confirmation`` names the key with which the code must be redeemed."""
+    """A validated request. ``is_required_user`` says whether the user with this id is the one that id_token_hint or the
+    claims parameter require; ``parameters`` are all that were sent. ``claim_scopes`` are the scopes and those that open
+    single claims: what the consent page shows. ``confirmation`` names the key with which the code must be redeemed."""
 
     client: ApplicationClient
     redirect_target: RedirectTarget
@@ -69,7 +69,7 @@ class AuthorizationRequest:
     max_age: timedelta | None = None
     acr_values: tuple[str, ...] = ()
     claims: ClaimsRequest = ClaimsRequest()
-    required_subject_id: str | None = None
+    is_required_user: Callable[[str], bool] | None = None
     login_hint: str = ""
     ui_locales: str = ""
     code_challenge: str | None = None
@@ -177,7 +177,7 @@ def parse_authorization_request(
         max_age=_max_age(parameters),
         acr_values=parameters.get_space_delimited("acr_values"),
         claims=claims_request,
-        required_subject_id=_subject(parameters, claims_request, context),
+        is_required_user=_user_condition(parameters, claims_request, client, context),
         login_hint=parameters.get("login_hint", ""),
         ui_locales=parameters.get("ui_locales", ""),
         code_challenge=_code_challenge(parameters, client, response_type),
@@ -247,7 +247,10 @@ def _prompts(message: "AuthorizationRequestMessage") -> frozenset[str]:
     return prompts
 
 
-def _subject(parameters: Parameters, claims_request: ClaimsRequest, context: Context) -> str | None:
+def _user_condition(
+    parameters: Parameters, claims_request: ClaimsRequest, client: ApplicationClient, context: Context
+) -> Callable[[str], bool] | None:
+    """Whether a user is the one that the request names, as the client knows them; None if it names none."""
     text = parameters.get_value("id_token_hint")
     hint = None if text is None else context.services.signing_keys.verify_id_token_hint(text)
     if text is not None and hint is None:
@@ -255,7 +258,10 @@ def _subject(parameters: Parameters, claims_request: ClaimsRequest, context: Con
     hinted = None if hint is None else hint.subject
     if None not in (hinted, claims_request.subject) and hinted != claims_request.subject:
         raise InvalidRequest("id_token_hint and claims name two subjects")
-    return hinted or claims_request.subject
+    named = hinted or claims_request.subject
+    if named is None:
+        return None
+    return partial(context.services.subject_identifiers.is_known_as, named, client=client)
 
 
 def _max_age(parameters: Parameters) -> timedelta | None:

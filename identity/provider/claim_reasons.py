@@ -143,6 +143,8 @@ class ClaimReasons:
     def _why(self, carrier: ClaimsCarrier, name: str, *, alone: bool) -> str:
         if name == "aud" and self._has_resources and carrier is not ClaimsCarrier.ID_TOKEN:
             return gettext_lazy("the audience: the resources that the request names")
+        if name == "sub" and self._client is not None and self._client.application.has_pairwise_subjects:
+            return gettext_lazy("by which only this application, or others of its sector, know the user")
         if name in _PROTOCOL_CLAIMS:
             return _PROTOCOL_CLAIMS["client_id" if name == "sub" and self._subject is None else name]
         if name.startswith(self._role_names):

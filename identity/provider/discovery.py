@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from identity.domain.applications import SubjectType
 from identity.domain.authentication import ACR_VALUES
 from identity.domain.messages import LANGUAGES
 from identity.provider.authorization_request import PROMPTS
@@ -24,7 +25,7 @@ def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping
         "response_types_supported": [response_type.value for response_type in protocol.response_types.values()],
         "response_modes_supported": list(protocol.response_modes),
         "grant_types_supported": [*protocol.grant_types, *(["implicit"] if fronts_tokens else [])],
-        "subject_types_supported": ["public"],
+        "subject_types_supported": list(SubjectType),
         "id_token_signing_alg_values_supported": list(settings.signing_algorithms),
         "userinfo_signing_alg_values_supported": list(settings.signing_algorithms),
         **_client_authentication_members(protocol),

@@ -151,11 +151,6 @@ class Authorization:
     response_members: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def acting_subjects(self) -> tuple[str, ...]:
-        """All who act for the subject, the current one first."""
-        return self.actors if self.impersonator_id is None else (self.impersonator_id, *self.actors)
-
-    @property
     def organization(self) -> Organization:
         """The organization that the tokens act for: the user's, or the client's."""
         if self.subject is not None:

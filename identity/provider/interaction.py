@@ -143,8 +143,9 @@ class SignIn:
         )
         if self.request is None:
             return live
-        if self.request.required_subject_id is not None:
-            return tuple(account for account in live if account.subject.user.id == self.request.required_subject_id)
+        is_required = self.request.is_required_user
+        if is_required is not None:
+            return tuple(account for account in live if is_required(account.subject.user.id))
         hinted = tuple(account for account in live if self.matches_hint(account))
         # A hint that matches no session means a user who must sign in first.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live

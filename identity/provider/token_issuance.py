@@ -119,7 +119,7 @@ def _assertion(
     scope = " ".join(assertion.scope)
     claims = {
         "iss": context.issuer,
-        "sub": authorization.subject.user.id,
+        "sub": _identify(authorization.subject.user.id, authorization, context),
         "aud": assertion.audience,
         "iat": int(context.now.timestamp()),
         "exp": int((context.now + lifetime).timestamp()),
@@ -250,7 +250,7 @@ def _access_token(
         AccessToken,
         id=new_id(),
         format=form,
-        subject=authorization.client_id if user is None else user.id,
+        subject=authorization.client_id if user is None else _identify(user.id, authorization, context),
         user_id=None if user is None else user.id,
         client_id=authorization.client_id,
         application_id=None if client is None else client.id,
@@ -264,7 +264,7 @@ def _access_token(
         audience=granted.audience,
         issued_at=context.now,
         expires_at=context.now + _access_token_lifetime(authorization, context, roles.ends_at),
-        actors=authorization.acting_subjects,
+        actors=_acting_subjects(authorization, context),
         confirmation=authorization.confirmation,
         ancestors=authorization.ancestors or None,
     )
@@ -311,10 +311,10 @@ def _id_token(
     if authorization.session_id is not None:
         claims["sid"] = authorization.session_id
     if authorization.impersonator_id is not None:
-        claims |= actor_claim(authorization.acting_subjects)
+        claims |= actor_claim(_acting_subjects(authorization, context))
     return context.provider.id_token(
         key=signing_key,
-        subject=authorization.client_id if subject is None else subject.user.id,
+        subject=authorization.client_id if subject is None else _identify(subject.user.id, authorization, context),
         client_id=authorization.client_id,
         issued_at=context.now,
         lifetime=_id_token_lifetime(authorization, context, roles.ends_at),
@@ -322,6 +322,21 @@ def _id_token(
         nonce=authorization.nonce,
         claims=claims,
     )
+
+
+def _identify(user_id: str, authorization: Authorization, context: Context) -> str:
+    """The ``sub`` of a user for the client. Nothing is constructed and read for public ones."""
+    client = authorization.client
+    if client is None or not client.application.has_pairwise_subjects:
+        return user_id
+    return context.services.subject_identifiers.identify(user_id, client)
+
+
+def _acting_subjects(authorization: Authorization, context: Context) -> tuple[str, ...]:
+    """The members of the claim ``act``; those of an actor's token are what its client knows already."""
+    if authorization.impersonator_id is None:
+        return authorization.actors
+    return (_identify(authorization.impersonator_id, authorization, context), *authorization.actors)
 
 
 def _format(authorization: Authorization) -> TokenFormat:

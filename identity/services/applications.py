@@ -1,5 +1,6 @@
 """Applications and their client secrets."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 from identity.crypto.certificates import is_certificate_name
 from identity.crypto.secrets import find_matching_digest, new_client_id, new_id, new_token, token_digest
 from identity.crypto.signature_keys import InvalidKey
+from identity.document_cache import DocumentUnavailable
 from identity.domain.applications import (
     CERTIFICATE_NAME_FIELDS,
     CLIENT_SECRET_JWT,
@@ -45,6 +47,7 @@ from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.projects import ProjectService
 from identity.services.records import RecordService
 from identity.services.signing_keys import SigningKeyService
+from identity.services.subject_identifiers import SubjectIdentifierService
 from identity.storage.errors import DuplicateValue
 from identity.storage.paging import iterate_rows
 
@@ -83,6 +86,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _release_connection: Callable[[], None]
     _count_request: Callable[[], object]
     _records: Callable[[], RecordService]
+    _subject_identifiers: SubjectIdentifierService
+    _read_document: Callable[[str, str], bytes]
 
     def find_requesting_client(self, client_id: str) -> ApplicationClient | None:
         """The client of an authorization request: an application, or a client known by its URL as its metadata
@@ -213,6 +218,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         self._require_instance_permission(application, principal)
         application = self._check_consistency(application, command)
         self._signing_keys.require_active(None, application, _ALGORITHMS)
+        self._check_sector(None, application)
         self._add(
             "application.created", application, self._organization_id(application), parent=("project", project_id)
         )
@@ -236,6 +242,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
             self._require_instance_permission(after, principal)
         after = self._check_consistency(after, command)
         self._signing_keys.require_active(before, after, _ALGORITHMS)
+        self._check_sector(before, after)
         after = self._update("application.changed", before, after)
         if CLIENT_SECRET_JWT == before.authentication_method != after.authentication_method:
             self._records().delete_by_owner(_SECRET_TEXT, application_id=application_id)
@@ -435,6 +442,23 @@ class ApplicationService(DeactivatableEntityService[Application]):
             sentence = gettext_lazy("Choose {names} too: refresh tokens come with it alone.", names=names)
             yield "grant_types", sentence if names else gettext_lazy("None of these grant types issues refresh tokens.")
 
+    def _check_sector(self, before: Application | None, after: Application) -> None:
+        """Raise Invalid unless the document at ``sector_identifier_uri`` lists all redirect URIs (OpenID Connect Core
+        §8.1); it is read when one of them changes. Create the salt for the first pairwise application."""
+        uri, listed = after.sector_identifier_uri, (after.sector_identifier_uri, after.redirect_uris)
+        if uri and (before is None or listed != (before.sector_identifier_uri, before.redirect_uris)):
+            try:
+                missing = set(after.redirect_uris) - _read_uris(
+                    self._read_document(uri, self._organization_id(after) or "")
+                )
+            except DocumentUnavailable:
+                raise Invalid({"sector_identifier_uri": _NO_DOCUMENT}) from None
+            if missing:
+                sentence = gettext_lazy("The document does not list {uri}.", uri=min(missing))
+                raise Invalid({"sector_identifier_uri": sentence})
+        if after.has_pairwise_subjects and (before is None or not before.has_pairwise_subjects):
+            self._subject_identifiers.ensure_salt()
+
     def _find_profile_conflicts(self, application: Application) -> Iterator[tuple[str, str]]:
         yield from find_profile_conflicts(application)
         # People sign in through the authorization endpoint alone.
@@ -510,6 +534,32 @@ def _certificate_problems(application: Application) -> Iterator[tuple[str, str]]
             yield field, gettext_lazy("{name} cannot be in a certificate here.", name=name)
 
 
+_NO_DOCUMENT = gettext_lazy("At this address there is no JSON list of addresses.")
+
+
+def _read_uris(body: bytes) -> set[str]:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, list) or not all(isinstance(item, str) for item in document):
+        raise Invalid({"sector_identifier_uri": _NO_DOCUMENT})
+    return set(document)
+
+
+def _subject_problems(application: Application) -> Iterator[tuple[str, str]]:
+    if not application.has_pairwise_subjects:
+        return
+    if not application.sector:
+        yield (
+            "sector_identifier_uri",
+            gettext_lazy("Enter the address of a list of all redirect URIs: they have several hosts, or none."),
+        )
+    if application.may_manage:
+        # The management API knows users by their ids.
+        yield "subject_type", gettext_lazy("An application that manages knows people by their public identifier.")
+
+
 def _has_assertion_key(application: Application) -> bool:
     algorithms = {application.token_endpoint_auth_signing_alg or name for name in SignatureAlgorithm.names()}
     try:
@@ -529,6 +579,7 @@ def _problems(application: Application) -> Iterator[tuple[str, str]]:
             if getattr(application, field):
                 yield field, gettext_lazy("An API has no sign-in, so it has no redirect URIs.")
         return
+    yield from _subject_problems(application)
     for field in _LOGOUT_ADDRESSES:
         uri = getattr(application, field)
         problem = logout_uri_error(uri, development=application.development) if uri else None

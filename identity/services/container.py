@@ -74,6 +74,7 @@ from identity.services.sessions import SessionService
 from identity.services.sign_ins import SignInService
 from identity.services.signing_keys import SigningKeyService
 from identity.services.statistics import StatisticsService
+from identity.services.subject_identifiers import SubjectIdentifierService
 from identity.services.tokens import TokenService
 from identity.services.upstream_providers import UpstreamProviderService
 from identity.services.user_grants import UserGrantService
@@ -484,6 +485,8 @@ class Services:
             lambda: self.connection_releaser(),
             lambda: self.attempts.count_request(),
             lambda: self._core_records,
+            self.subject_identifiers,
+            self._read_document,
         )
 
     @cached_property
@@ -495,6 +498,17 @@ class Services:
             self.applications,
             self._process.last_used_tracker,
         )
+
+    def _read_document(self, url: str, organization_id: str) -> bytes:
+        """What is at the URL now. Raises DocumentUnavailable."""
+        self.connection_releaser()
+        client = self._process.documents
+        client.cache.forget(url)
+        return client.fetch_document(url, url, lambda: (client.get(url).body, ""), organization_id)
+
+    @cached_property
+    def subject_identifiers(self) -> SubjectIdentifierService:
+        return SubjectIdentifierService(self._state, self._core_records)
 
     @cached_property
     def upstream_providers(self) -> UpstreamProviderService:

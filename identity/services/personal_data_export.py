@@ -50,7 +50,8 @@ def export_personal_data(services: Services, subject: Subject, plugin_members: M
         "sessions": [_session(session) for session in services.sessions.list_by_user(user.id)],
         "agents": [_agent(services, agent) for agent in services.agents.list_by_owner(user.id)],
         "applications": [
-            _connection(application) for application in services.users.list_connected_applications(user.id)
+            _connection(application, services.subject_identifiers.identify(user.id, application.client))
+            for application in services.users.list_connected_applications(user.id)
         ],
         "application_requests": [
             _application_request(request) for request in storage.application_requests.list_for_user(user.id)
@@ -146,8 +147,9 @@ def _agent(services: Services, agent: Agent) -> dict[str, Any]:
     }
 
 
-def _connection(connection: ConnectedApplication) -> dict[str, Any]:
+def _connection(connection: ConnectedApplication, subject: str) -> dict[str, Any]:
     return {
+        "subject": subject,
         "client_id": connection.client.id,
         "name": connection.client.application.name,
         "organization": connection.client.organization_name,

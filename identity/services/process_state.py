@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from identity.crypto.sealing import Sealer
+from identity.document_cache import DocumentClient
 from identity.domain.instance import Instance
 from identity.domain.managers import ManagerRole
 from identity.key_sets import KeySetClient
@@ -29,6 +30,7 @@ class ProcessState:
     sealer: Sealer
     hasher: PasswordHasher
     key_sets: KeySetClient
+    documents: DocumentClient[bytes]
     manager_roles: Mapping[str, ManagerRole]
     deny_hook: DenyHook | None
     capabilities: Capabilities

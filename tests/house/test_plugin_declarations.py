@@ -386,7 +386,7 @@ def test_core_names_no_plugin_and_no_grant() -> None:
 def test_discovery_members_of_a_grant_are_listed_and_replace_none(granting: IdentityApplication) -> None:
     members = discovery_members(granting.protocol_registry, granting.settings)
     assert members["valet_levels_supported"] == [1, 2]
-    assert members["subject_types_supported"] == ["public"]
+    assert members["subject_types_supported"] == ["public", "pairwise"]
 
 
 # --- hooks ------------------------------------------------------------------------------------------------------------

@@ -93,6 +93,18 @@ def test_sign_out_sends_a_logout_token(
     }
 
 
+def test_logout_token_names_the_person_as_the_application_does(
+    world: World, person: HumanUser, receiver: LogoutReceiver
+) -> None:
+    party = RelyingParty.register(world, backchannel_logout_uri=receiver.url, subject_type="pairwise")
+    browser, tokens = sign_in(world, party, person)
+    browser.open("/sign-out")
+    browser.submit()
+    deliver(world)
+    (text,) = receiver.tokens
+    assert verified(world, text)["sub"] == tokens.claims["sub"] != person.id
+
+
 def test_application_with_only_an_id_token_is_notified(
     world: World, party: RelyingParty, person: HumanUser, receiver: LogoutReceiver
 ) -> None:

@@ -43,7 +43,7 @@ def test_document_follows_openid_connect_discovery(world: World) -> None:
     """OpenID Connect Discovery §3: required members, and optional ones that are explicit."""
     document = world.client.discovery
     assert document["issuer"] == "https://id.example.com"
-    assert document["subject_types_supported"] == ["public"]
+    assert document["subject_types_supported"] == ["public", "pairwise"]
     assert document["id_token_signing_alg_values_supported"] == ["RS256"]
     assert "urn:ietf:params:oauth:grant-type:jwt-bearer" in document["grant_types_supported"]
     assert {"openid", "profile", "email", "phone", "address"} <= set(document["scopes_supported"])

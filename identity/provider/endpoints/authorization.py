@@ -314,7 +314,8 @@ def _members(
     """The members of the response (service description §4.2)."""
     if account is None:
         raise LoginRequired("The user is not signed in.")
-    if authorization_request.required_subject_id not in (None, account.subject.user.id):
+    is_required = authorization_request.is_required_user
+    if is_required is not None and not is_required(account.subject.user.id):
         raise LoginRequired("Another user is signed in than the one that the request names.")
     offer = (
         sign_in.consent_summary

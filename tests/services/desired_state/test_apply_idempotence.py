@@ -103,6 +103,8 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "authentication_method": st.sampled_from(["client_secret_basic", "client_secret_post", "none"]),
     "required_sender_constraint": st.sampled_from([None, "dpop"]),
     "security_profile": st.none(),
+    "subject_type": st.just("public"),
+    "sector_identifier_uri": st.just(""),
     "factors": st.lists(st.sampled_from(["totp", "email_code", "recovery_codes", "passkeys"]), min_size=1, max_size=3),
     "registration_domains": st.lists(st.sampled_from(["acme.example", "other.example"]), min_size=1, max_size=2),
     "password_min_length": st.sampled_from([8, 12]),

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from identity.domain.applications import Application, ApplicationOrigin, ApplicationType, ConsentRule
+from identity.domain.applications import Application, ApplicationOrigin, ApplicationType, ConsentRule, SubjectType
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.security_profiles import SecurityProfile
 from identity.domain.signature_algorithms import SignatureAlgorithm
@@ -228,6 +228,26 @@ APPLICATION_FIELDS = labelled_fields(
             _("Roles in the access token"), _("Only a JWT can carry them."), section=_TOKENS
         ),
         "assert_roles_in_id_token": FieldLabel(_("Roles in the ID token"), section=_TOKENS),
+        "subject_type": FieldLabel(
+            _("Identifiers of people"),
+            _(
+                "With its own, no other application can recognize its users. Changing this changes the sub of all "
+                "people: to the application they are strangers then."
+            ),
+            section=_TOKENS,
+            value_labels={
+                SubjectType.PUBLIC: _("The same for all applications (public)"),
+                SubjectType.PAIRWISE: _("Its own (pairwise)"),
+            },
+        ),
+        "sector_identifier_uri": FieldLabel(
+            _("Sector identifier URI"),
+            _(
+                "A JSON list of all redirect URIs, if they have several hosts. Applications of one host share "
+                "identifiers."
+            ),
+            section=_TOKENS,
+        ),
         "consent": FieldLabel(
             _("Asked for consent"),
             _(
