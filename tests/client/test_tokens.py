@@ -95,6 +95,9 @@ def test_jwt_is_verified_without_asking_the_service(identity_issuer: TestIssuer,
         {"exp": float("inf")},
         {"nbf": 4_000_000_000},
         {"iat": 4_000_000_000},
+        # Bound to a key (RFC 9449 §6.1), of which a bearer proves nothing; whatever it is.
+        {"cnf": {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}},
+        {"cnf": {}},
     ],
     ids=str,
 )
@@ -324,8 +327,12 @@ class TestIntrospection:
             introspecting.introspect(token)
 
     def test_token_for_others_is_refused(self, identity_issuer: TestIssuer, introspecting: IdentityClient) -> None:
-        with pytest.raises(InvalidToken):
-            introspecting.introspect(identity_issuer.access_token("0199-other"))
+        for token in (
+            identity_issuer.access_token("0199-other"),
+            identity_issuer.access_token(PROJECT, cnf={"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}),
+        ):
+            with pytest.raises(InvalidToken):
+                introspecting.introspect(token)
 
     def test_client_authenticates_with_encoded_credentials(self, identity_issuer: TestIssuer) -> None:
         client = IdentityClient(identity_issuer.url, project_id=PROJECT, client_id="a:b", client_secret="c d")

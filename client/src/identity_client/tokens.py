@@ -143,7 +143,8 @@ def verify_id_token(
 
 
 def check_claims(claims: Mapping[str, Any], issuer: str, audience: str) -> None:
-    """Check issuer, audience, subject and times. Raises InvalidToken."""
+    """Check issuer, audience, subject and times, and that the token is not bound to a key: this client cannot tell
+    whether the sender has it. Raises InvalidToken."""
     now, recipients = time.time(), claims.get("aud")
     if claims.get("iss") != issuer:
         raise InvalidToken("of another issuer")
@@ -151,6 +152,8 @@ def check_claims(claims: Mapping[str, Any], issuer: str, audience: str) -> None:
         raise InvalidToken("meant for others")
     if not isinstance(claims.get("sub"), str) or not claims["sub"]:
         raise InvalidToken("sub is missing")
+    if claims.get("cnf") is not None:
+        raise InvalidToken("bound to a key of the sender")
     if not is_number(claims.get("exp")) or claims["exp"] <= now - LEEWAY:
         raise InvalidToken("expired")
     for name in ("iat", "nbf"):
