@@ -35,9 +35,9 @@ SCHEMA_NAMES = """
     Role RoleList RotateSigningKey RotateWebhookSecret RuleSource Rules SearchHit SearchHitList SecondFactor
     SecurityProfile SendResult SendTestMail SentMail SentMailList ServiceUser ServiceUserKey ServiceUserKeyList
     ServiceUserList ServiceUserSecret ServiceUserSecretList Session SessionList Setting SignatureAlgorithm
-    SigningKey SigningKeyList SmtpSecurity Source SparedUser StartUserImport StoppedAgents SystemReport TokenFormat
-    TokenPreview UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User UserGrant
-    UserGrantList UserImport UserImportList UserImportState UserList UserState Way Webhook WebhookDelivery
+    SigningKey SigningKeyList SmtpSecurity Source SparedUser StartUserImport StoppedAgents SubjectType SystemReport
+    TokenFormat TokenPreview UpstreamAuthentication UpstreamKind UpstreamProvider UpstreamProviderList User
+    UserGrant UserGrantList UserImport UserImportList UserImportState UserList UserState Way Webhook WebhookDelivery
     WebhookDeliveryList WebhookList
 """
 
