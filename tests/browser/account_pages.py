@@ -197,6 +197,12 @@ def agent(scene: BrowserScenario) -> None:
     scene.open(f"/account/agents/{agent_id}")
 
 
+@page("/account/agents/1/remove", main=True, names=True)
+def agent_remove(scene: BrowserScenario) -> None:
+    agent_id = _open_agents(scene)
+    scene.open(f"/account/agents/{agent_id}/remove")
+
+
 @page("/account/agents/new", main=True)
 def agent_new(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/profile")

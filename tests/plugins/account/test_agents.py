@@ -35,7 +35,8 @@ def test_agent_is_created_stopped_confirmed_and_removed(world: World, browser: B
     assert "The key is removed." in browser.page.text
     press(browser, confirm="yes")
     assert agents_of(world, ada) == (("Assistant", True),)
-    press(browser, remove="yes")
+    check_page(browser.open(f"/account/agents/{file['userId']}/remove"), 200, "Remove Assistant?")
+    browser.submit({})
     assert agents_of(world, ada) == ()
 
 
@@ -45,7 +46,7 @@ def test_agents_of_others_are_404_and_creating_takes_a_recent_sign_in(
     other = world.make_agent(world.make_human_user())
     assert browser.open(f"/account/agents/{other.id}").status_int == 404
     world.clock.advance(minutes=11)
-    for path in ("/account/agents/new", f"/account/agents/{other.id}"):
+    for path in ("/account/agents/new", f"/account/agents/{other.id}", f"/account/agents/{other.id}/remove"):
         browser.open(path)
         assert browser.path.startswith("/login/"), path
     browser.open("/account/agents")

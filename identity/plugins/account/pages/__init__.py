@@ -22,7 +22,7 @@ from identity.plugins.account.pages.account_page import (
 )
 from identity.plugins.account.pages.account_switch import SwitchAccountPage
 from identity.plugins.account.pages.activity import ActivityPage, RecoverAccountPage
-from identity.plugins.account.pages.agents import AgentPage, AgentsPage, NewAgentPage
+from identity.plugins.account.pages.agents import AgentPage, AgentsPage, NewAgentPage, RemoveAgentPage
 from identity.plugins.account.pages.connected_applications import ConnectedApplicationsPage, DisconnectApplicationPage
 from identity.plugins.account.pages.data_export import DataExportPage
 from identity.plugins.account.pages.deletion import CancelDeletionPage, DeleteAccountPage
@@ -56,6 +56,7 @@ _PAGES: dict[str, type[Page]] = {
     AGENTS_PATH: AgentsPage,
     f"{AGENTS_PATH}/new": NewAgentPage,
     f"{AGENTS_PATH}/{{agent_id}}": AgentPage,
+    f"{AGENTS_PATH}/{{agent_id}}/remove": RemoveAgentPage,
     ACTIVITY_PATH: ActivityPage,
     ACCOUNT_RECOVERY_PATH: RecoverAccountPage,
     DATA_PATH: DataExportPage,

@@ -12,7 +12,7 @@ from identity.api.pages import Form, FormPage
 from identity.plugins.account.pages.account_page import AGENTS_PATH, AccountPage
 
 _STOP_FIELD = "stop"
-_CONFIRM_FIELD, _ADD_KEY_FIELD, _REMOVE_KEY_FIELD, _REMOVE_FIELD = "confirm", "add_key", "remove_key", "remove"
+_CONFIRM_FIELD, _ADD_KEY_FIELD, _REMOVE_KEY_FIELD = "confirm", "add_key", "remove_key"
 
 
 class _AgentsPage(AccountPage, FormPage):
@@ -71,10 +71,9 @@ class NewAgentPage(_AgentsPage):
         return self.key_file_response(self.agents.create(self.signed_in_account, form.text("display_name").strip()))
 
 
-class AgentPage(_AgentsPage):
-    """An agent: its keys, and what its owner can do with it. 404 for one of another user."""
+class _AgentPage(_AgentsPage):
+    """A page of one agent. 404 for one of another user."""
 
-    template = "account/agent.html"
     requires_recent_authentication = True
 
     @property
@@ -83,12 +82,31 @@ class AgentPage(_AgentsPage):
 
     def template_variables(self) -> Mapping[str, object]:
         agent = self.agent
-        keys: tuple[ServiceUserKey, ...] = self.agents.list_keys(agent)
-        path = f"{AGENTS_PATH}/{agent.id}"
-        return {"agent": agent, "state": self.state_badge(agent), "keys": keys, "path": path}
+        return {"agent": agent, "path": f"{AGENTS_PATH}/{agent.id}"}
+
+
+class RemoveAgentPage(_AgentPage):
+    """Asks for confirmation."""
+
+    template = "account/agent_remove.html"
 
     def submit(self, form: Form) -> Response:
-        """Confirm or remove the agent, or add or remove a key. Raises NotFound, Conflict."""
+        self.agents.remove(self.subject, self.agent.id)
+        return self.redirect(self.path_with_flash(AGENTS_PATH))
+
+
+class AgentPage(_AgentPage):
+    """Its keys, and what its owner can do with it."""
+
+    template = "account/agent.html"
+
+    def template_variables(self) -> Mapping[str, object]:
+        agent = self.agent
+        keys: tuple[ServiceUserKey, ...] = self.agents.list_keys(agent)
+        return {**super().template_variables(), "state": self.state_badge(agent), "keys": keys}
+
+    def submit(self, form: Form) -> Response:
+        """Confirm the agent, or add or remove a key. Raises NotFound, Conflict."""
         agents, agent, path = self.agents, self.agent, f"{AGENTS_PATH}/{self.agent.id}"
         if _ADD_KEY_FIELD in form:
             return self.key_file_response(agents.add_key(self.signed_in_account, agent.id))
@@ -96,7 +114,4 @@ class AgentPage(_AgentsPage):
             agents.confirm(self.signed_in_account, agent.id)
         elif _REMOVE_KEY_FIELD in form:
             agents.remove_key(self.subject, agent.id, form.text(_REMOVE_KEY_FIELD))
-        elif _REMOVE_FIELD in form:
-            agents.remove(self.subject, agent.id)
-            path = AGENTS_PATH
         return self.redirect(self.path_with_flash(path))
