@@ -20,6 +20,13 @@ from identity.domain.users import TokenFormat
 from identity.domain.validators import LOOPBACK_HOSTS, is_https_url, lifetime_problem
 
 MAX_LIVE_SECRETS = 2
+#: The fields with the algorithm by which the service signs something for the application.
+RESPONSE_ALGORITHM_FIELDS = (
+    "id_token_signed_response_alg",
+    "userinfo_signed_response_alg",
+    "authorization_signed_response_alg",
+    "introspection_signed_response_alg",
+)
 _LONGEST_LINE, _LONGEST_CLIENT_ID = 2000, 500
 #: Client authentication with an assertion that the application signs (OpenID Connect Core §9).
 PRIVATE_KEY_JWT = "private_key_jwt"
@@ -162,6 +169,8 @@ class Application:
     development: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     id_token_signed_response_alg: SignatureAlgorithm | None = mutable(default=None)
     userinfo_signed_response_alg: SignatureAlgorithm | None = mutable(default=None, types=_SIGN_IN_TYPES)
+    authorization_signed_response_alg: SignatureAlgorithm | None = mutable(default=None, types=_SIGN_IN_TYPES)
+    introspection_signed_response_alg: SignatureAlgorithm | None = mutable(default=None)
     require_pushed_authorization_requests: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     require_signed_request_object: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     require_encoded_response: bool = mutable(default=False, types=_SIGN_IN_TYPES)

@@ -69,6 +69,8 @@ def find_profile_conflicts(application: "Application") -> Iterator[tuple[str, st
 
 _OPTIONAL_ALGORITHMS = (
     "userinfo_signed_response_alg",
+    "authorization_signed_response_alg",
+    "introspection_signed_response_alg",
     "token_endpoint_auth_signing_alg",
     "request_object_signing_alg",
 )

@@ -50,7 +50,9 @@ def _accepts_jwt(request: ProtocolRequest) -> bool:
 def _sign(response: ProtocolResponse, client: ApplicationClient, context: Context) -> ProtocolResponse:
     """The response as a JWT of the issuer for the client (RFC 9701 §5). It has neither ``sub`` nor ``exp``, so that
     it is not taken for an access token."""
-    key_id, key = context.services.signing_keys.current_signing_key(client.application.id_token_signed_response_alg)
+    application = client.application
+    algorithm = application.introspection_signed_response_alg or application.id_token_signed_response_alg
+    key_id, key = context.services.signing_keys.current_signing_key(algorithm)
     claims = {
         "iss": context.issuer,
         "aud": client.id,

@@ -22,7 +22,9 @@ _LIFETIME = timedelta(minutes=2)
 
 def sign_response(client: ApplicationClient, context: Context, members: Mapping[str, Any]) -> Mapping[str, str]:
     """The members as a JWT of the issuer for the client (JARM §2.1)."""
-    key_id, key = context.services.signing_keys.current_signing_key(client.application.id_token_signed_response_alg)
+    application = client.application
+    algorithm = application.authorization_signed_response_alg or application.id_token_signed_response_alg
+    key_id, key = context.services.signing_keys.current_signing_key(algorithm)
     claims = {
         **members,
         "iss": context.issuer,

@@ -16,6 +16,7 @@ from identity.domain.applications import (
     CERTIFICATE_NAME_FIELDS,
     CLIENT_SECRET_JWT,
     MAX_LIVE_SECRETS,
+    RESPONSE_ALGORITHM_FIELDS,
     SELF_SIGNED_TLS_CLIENT_AUTH,
     TLS_CLIENT_AUTH,
     Application,
@@ -61,7 +62,6 @@ _METHODS: Mapping[ApplicationType, str] = {
 
 #: The kind of record with the text of a secret, sealed, by its id.
 _SECRET_TEXT = "client_secret"  # noqa: S105 - a name
-_ALGORITHMS = ("id_token_signed_response_alg", "userinfo_signed_response_alg")
 _ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
 _LOGOUT_ADDRESSES = ("backchannel_logout_uri", "frontchannel_logout_uri")
 
@@ -217,7 +217,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
             raise Conflict(gettext_lazy("The instance's own project has only applications that managers create."))
         self._require_instance_permission(application, principal)
         application = self._check_consistency(application, command)
-        self._signing_keys.require_active(None, application, _ALGORITHMS)
+        self._signing_keys.require_active(None, application, RESPONSE_ALGORITHM_FIELDS)
         self._check_sector(None, application)
         self._add(
             "application.created", application, self._organization_id(application), parent=("project", project_id)
@@ -241,7 +241,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         if after.consent is not before.consent or after.may_manage:
             self._require_instance_permission(after, principal)
         after = self._check_consistency(after, command)
-        self._signing_keys.require_active(before, after, _ALGORITHMS)
+        self._signing_keys.require_active(before, after, RESPONSE_ALGORITHM_FIELDS)
         self._check_sector(before, after)
         after = self._update("application.changed", before, after)
         if CLIENT_SECRET_JWT == before.authentication_method != after.authentication_method:

@@ -54,6 +54,8 @@ def test_setting_that_contradicts_the_profile_is_refused_by_name(client: FapiCli
         ("id_token_signed_response_alg", None),
         ("id_token_signed_response_alg", "RS256"),
         ("userinfo_signed_response_alg", "RS256"),
+        ("authorization_signed_response_alg", "RS256"),
+        ("introspection_signed_response_alg", "RS256"),
         ("token_endpoint_auth_signing_alg", "RS256"),
         ("request_object_signing_alg", "RS256"),
         ("development", True),

@@ -260,3 +260,25 @@ def test_algorithm_that_the_service_lacks_is_refused(make_world: WorldFactory) -
         world.operator_services.signing_keys.rotate(SignatureAlgorithm.ES256)
     with pytest.raises(NoSigningKey):
         world.operator_services.signing_keys.current_signing_key(SignatureAlgorithm.ES256)
+
+
+def test_signed_responses_have_algorithms_of_their_own(world: World) -> None:
+    """JARM §3 and RFC 9701 §6; without one, that of the tokens."""
+    for members, expected in (
+        ({"id_token_signed_response_alg": "PS256"}, ("PS256", "PS256")),
+        (
+            {
+                "authorization_signed_response_alg": "ES256",
+                "introspection_signed_response_alg": "EdDSA",
+            },
+            ("ES256", "EdDSA"),
+        ),
+    ):
+        party, browser = RelyingParty.register(world, **members), Browser(world)
+        browser.start_session(world.make_human_user())
+        sent = party.open_request(browser, response_mode="jwt")
+        [(_, text)] = party.read_response(browser.page, sent, "query")
+        assert verified(world, text, expected[0])["iss"] == world.issuer
+        headers = {"Authorization": party.credentials.header, "Accept": "application/token-introspection+jwt"}
+        answer = world.client.post(world.client.discovery["introspection_endpoint"], {"token": "unknown"}, headers)
+        assert verified(world, answer.text, expected[1])["token_introspection"] == {"active": False}

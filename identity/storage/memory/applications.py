@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.applications import Application, ApplicationClient, ClientSecret
+from identity.domain.applications import RESPONSE_ALGORITHM_FIELDS, Application, ApplicationClient, ClientSecret
 from identity.storage.memory.entity_store import MemoryEntityStore, sort_oldest_first, update_last_used
 from identity.storage.memory.tables import MemoryTables
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, search_in_memory
@@ -24,7 +24,7 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
 
     def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[Application, ...]:
         listed = {None, *algorithms}
-        chosen = ((row, {row.id_token_signed_response_alg, row.userinfo_signed_response_alg}) for row in self._rows)
+        chosen = ((row, {getattr(row, name) for name in RESPONSE_ALGORITHM_FIELDS}) for row in self._rows)
         found = [row for row, names in chosen if row.active and not names <= listed]
         return tuple(sorted(found, key=lambda row: row.id)[:limit])
 

@@ -94,6 +94,7 @@ REDIRECT_URI_EXAMPLES: Mapping[ApplicationType | None, str] = {
     ApplicationType.BROWSER: "https://app.example.com/",
 }
 
+_ALGORITHM_LABELS: Mapping[SignatureAlgorithm, str] = {name: str(name) for name in SignatureAlgorithm}
 _ACCESS = _("Grants and authentication")
 _CERTIFICATE = _("Client certificate")
 _TOKENS = _("Tokens")
@@ -211,8 +212,14 @@ APPLICATION_FIELDS = labelled_fields(
             _("Algorithm of userinfo responses"),
             _("With one, the userinfo endpoint answers with a signed JWT."),
             section=_TOKENS,
-            value_labels={None: _("Not signed"), **{name: str(name) for name in SignatureAlgorithm}},
+            value_labels={None: _("Not signed"), **_ALGORITHM_LABELS},
             options=algorithm_options("userinfo_signed_response_alg", _("Not signed")),
+        ),
+        "introspection_signed_response_alg": FieldLabel(
+            _("Algorithm of signed introspection responses"),
+            section=_TOKENS,
+            value_labels={None: _("That of its tokens"), **_ALGORITHM_LABELS},
+            options=algorithm_options("introspection_signed_response_alg", _("That of its tokens")),
         ),
         "id_token_userinfo_assertion": FieldLabel(
             _("User Info inside ID Token"),
@@ -300,6 +307,12 @@ APPLICATION_FIELDS = labelled_fields(
                 example="https://login.example.com CLIENT_ID https://api.example.com",
             ),
             section=_TOKENS,
+        ),
+        "authorization_signed_response_alg": FieldLabel(
+            _("Algorithm of signed authorization responses"),
+            section=_REQUESTS,
+            value_labels={None: _("That of its tokens"), **_ALGORITHM_LABELS},
+            options=algorithm_options("authorization_signed_response_alg", _("That of its tokens")),
         ),
         "require_encoded_response": FieldLabel(
             _("Require signed responses"),

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, insert, literal, or_, select
 
-from identity.domain.applications import Application, ApplicationClient, ClientSecret
+from identity.domain.applications import RESPONSE_ALGORITHM_FIELDS, Application, ApplicationClient, ClientSecret
 from identity.plugins.sql.entity_store import EntityTable
 from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.query_batching import BatchedLookup
@@ -72,7 +72,7 @@ class SqlApplicationStore(TermIndexedStore[Application], ApplicationStore):
         self._add_origins(value)
 
     def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[Application, ...]:
-        chosen = (table.c.id_token_signed_response_alg, table.c.userinfo_signed_response_alg)
+        chosen = (table.c[name] for name in RESPONSE_ALGORITHM_FIELDS)
         # A comparison with NULL is not true.
         is_unlisted = or_(*(column.not_in(sorted(algorithms)) for column in chosen))
         found = ENTITY_TABLE.select.where(table.c.active, is_unlisted).order_by(table.c.id).limit(limit)
