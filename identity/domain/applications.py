@@ -95,6 +95,15 @@ def certificate_name_error(name: str) -> str | None:
     return None
 
 
+def request_uri_error(text: str) -> str | None:
+    """An https URL, possibly with the SHA-256 of its content as the fragment; http for this machine only."""
+    address, _, digest = text.partition("#")
+    if not address or key_set_url_error(address) is not None or (text != address and not _DIGEST.fullmatch(digest)):
+        return gettext_lazy("Enter addresses that start with https://. A fragment is the SHA-256 of the content.")
+    return None
+
+
+_DIGEST = re.compile(r"[A-Za-z0-9_-]{43}")
 #: Users sign in to all types except APIs.
 _SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
 
@@ -175,6 +184,7 @@ class Application:
     require_signed_request_object: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     require_encoded_response: bool = mutable(default=False, types=_SIGN_IN_TYPES)
     request_object_signing_alg: str = mutable(default="", validator=assertion_algorithm_error, types=_SIGN_IN_TYPES)
+    request_uris: tuple[str, ...] = mutable(default=(), item_validator=request_uri_error, types=_SIGN_IN_TYPES)
     required_sender_constraint: str | None = mutable(default=None)
     identity_assertion_audiences: tuple[str, ...] = mutable(
         default=(), item_validator=identity_assertion_audience_error, types=_SIGN_IN_TYPES
@@ -247,6 +257,11 @@ class Application:
         uris = (self.sector_identifier_uri,) if self.sector_identifier_uri else self.redirect_uris
         hosts = {urlsplit(uri).hostname or "" for uri in uris}
         return hosts.pop() if len(hosts) == 1 else ""
+
+    def has_request_uri(self, uri: str) -> bool:
+        """True if this address is registered, or is a registered one with the hash of its content as the fragment
+        (OpenID Connect Core §6.2)."""
+        return uri in self.request_uris or uri.partition("#")[0] in self.request_uris
 
     @property
     def has_logout_uri(self) -> bool:

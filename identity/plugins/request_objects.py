@@ -7,22 +7,32 @@ A request::
 The JWT can also be pushed (RFC 9126 §3).
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from identity.api.crypto import InvalidKey, InvalidTokenSignature, MalformedToken, SignatureAlgorithm, UnverifiedToken
+from identity.api.crypto import (
+    InvalidKey,
+    InvalidTokenSignature,
+    MalformedToken,
+    SignatureAlgorithm,
+    UnverifiedToken,
+    encode_base64url,
+)
 from identity.api.endpoints import (
     AuthorizationRequestSource,
     Context,
     InvalidRequestObject,
+    InvalidRequestUri,
     LoadedRequest,
     Parameters,
     RequestForm,
 )
 from identity.api.entities import ApplicationClient
-from identity.api.plugins import hookimpl
+from identity.api.plugins import hookimpl, setting
 
 #: Without ``none``: anyone could have written an unsigned request.
 ALGORITHMS = SignatureAlgorithm.names()
@@ -51,12 +61,45 @@ class RequestObjectSource(AuthorizationRequestSource):
 
     def load(self, value: str, client: ApplicationClient, context: Context) -> LoadedRequest:
         """The claims of a request object that the client has signed. Raises InvalidRequestObject."""
-        try:
-            claims = _verify(value, client, context)
-        except (MalformedToken, InvalidTokenSignature, InvalidKey):
-            raise InvalidRequestObject("the request object is not a JWT that a key of the application signed") from None
-        _check_claims(claims, client, context)
-        return LoadedRequest(_parameters(claims), frozenset({RequestForm.SIGNED}))
+        return _load(value, client, context)
+
+
+class ReferencedRequestObjectSource(AuthorizationRequestSource):
+    """A request object at an address that the application registered (OpenID Connect Core §6.2, RFC 9101 §5.2).
+
+    What could an attacker gain? A request to an address that a manager registered, as often as its cache allows, under
+    the rules of outbound requests: no other address is fetched, and nothing of the response is shown."""
+
+    name = "referenced"
+    parameter = "request_uri"
+    discovery_members: ClassVar[Mapping[str, object]] = {
+        "request_uri_parameter_supported": True,
+        "require_request_uri_registration": True,
+    }
+
+    def accepts(self, value: str, client: ApplicationClient) -> bool:
+        """The registered addresses of an application that has keys."""
+        has_keys = bool(client.application.jwks or client.application.jwks_uri)
+        return has_keys and client.application.has_request_uri(value)
+
+    def load(self, value: str, client: ApplicationClient, context: Context) -> LoadedRequest:
+        """The claims of the request object at the address. Raises InvalidRequestUri, InvalidRequestObject."""
+        body = context.services.read_document(value, client.organization.id, is_fresh=False)
+        if body is None:
+            raise InvalidRequestUri("the request object cannot be fetched")
+        digest = encode_base64url(hashlib.sha256(body).digest())
+        if value.partition("#")[2] not in ("", digest):
+            raise InvalidRequestUri("the fragment of request_uri is not the hash of the request object")
+        return _load(body.decode("ascii", "replace").strip(), client, context)
+
+
+def _load(text: str, client: ApplicationClient, context: Context) -> LoadedRequest:
+    try:
+        claims = _verify(text, client, context)
+    except (MalformedToken, InvalidTokenSignature, InvalidKey):
+        raise InvalidRequestObject("the request object is not a JWT that a key of the application signed") from None
+    _check_claims(claims, client, context)
+    return LoadedRequest(_parameters(claims), frozenset({RequestForm.SIGNED}))
 
 
 def _verify(text: str, client: ApplicationClient, context: Context) -> Mapping[str, Any]:
@@ -132,7 +175,18 @@ class RequestObjectsPlugin:
 
     hookspecs = 1
 
+    @dataclass(frozen=True)
+    class Settings:
+        """Where request objects may be."""
+
+        by_reference: bool = setting(
+            "Whether the service fetches request objects from addresses that applications registered.", default=False
+        )
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
     @hookimpl
     def identity_authorization_request_sources(self) -> Iterable[AuthorizationRequestSource]:
-        """Request objects by value."""
-        return [RequestObjectSource()]
+        """Request objects by value, and by reference if that is switched on."""
+        return [RequestObjectSource(), *([ReferencedRequestObjectSource()] if self.settings.by_reference else [])]

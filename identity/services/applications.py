@@ -11,7 +11,6 @@ from typing import Any
 from identity.crypto.certificates import is_certificate_name
 from identity.crypto.secrets import find_matching_digest, new_client_id, new_id, new_token, token_digest
 from identity.crypto.signature_keys import InvalidKey
-from identity.document_cache import DocumentUnavailable
 from identity.domain.applications import (
     CERTIFICATE_NAME_FIELDS,
     CLIENT_SECRET_JWT,
@@ -87,7 +86,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _count_request: Callable[[], object]
     _records: Callable[[], RecordService]
     _subject_identifiers: SubjectIdentifierService
-    _read_document: Callable[[str, str], bytes]
+    _read_document: Callable[[str, str], bytes | None]
 
     def find_requesting_client(self, client_id: str) -> ApplicationClient | None:
         """The client of an authorization request: an application, or a client known by its URL as its metadata
@@ -447,12 +446,8 @@ class ApplicationService(DeactivatableEntityService[Application]):
         §8.1); it is read when one of them changes. Create the salt for the first pairwise application."""
         uri, listed = after.sector_identifier_uri, (after.sector_identifier_uri, after.redirect_uris)
         if uri and (before is None or listed != (before.sector_identifier_uri, before.redirect_uris)):
-            try:
-                missing = set(after.redirect_uris) - _read_uris(
-                    self._read_document(uri, self._organization_id(after) or "")
-                )
-            except DocumentUnavailable:
-                raise Invalid({"sector_identifier_uri": _NO_DOCUMENT}) from None
+            document = self._read_document(uri, self._organization_id(after) or "")
+            missing = set(after.redirect_uris) - _read_uris(document)
             if missing:
                 sentence = gettext_lazy("The document does not list {uri}.", uri=min(missing))
                 raise Invalid({"sector_identifier_uri": sentence})
@@ -537,9 +532,9 @@ def _certificate_problems(application: Application) -> Iterator[tuple[str, str]]
 _NO_DOCUMENT = gettext_lazy("At this address there is no JSON list of addresses.")
 
 
-def _read_uris(body: bytes) -> set[str]:
+def _read_uris(body: bytes | None) -> set[str]:
     try:
-        document = json.loads(body)
+        document = None if body is None else json.loads(body)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, list) or not all(isinstance(item, str) for item in document):

@@ -1,11 +1,13 @@
 """Services: all services of one transaction, as endpoints, pages and plugins see them."""
 
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any
 
 from identity.cached_property import cached_property
+from identity.document_cache import DocumentUnavailable
 from identity.domain.audit import Actor, AuditEvent
 from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
 from identity.domain.groups import Group
@@ -82,6 +84,8 @@ from identity.services.user_imports import UserImportService
 from identity.services.users import UserService
 from identity.services.webhooks import WebhookService
 from identity.storage.backend import Storage
+
+log = logging.getLogger(__name__)
 
 
 class Services:
@@ -486,7 +490,7 @@ class Services:
             lambda: self.attempts.count_request(),
             lambda: self._core_records,
             self.subject_identifiers,
-            self._read_document,
+            self.read_document,
         )
 
     @cached_property
@@ -499,12 +503,26 @@ class Services:
             self._process.last_used_tracker,
         )
 
-    def _read_document(self, url: str, organization_id: str) -> bytes:
-        """What is at the URL now. Raises DocumentUnavailable."""
-        self.connection_releaser()
+    def read_document(self, url: str, organization_id: str, *, is_fresh: bool = True) -> bytes | None:
+        """What is at the URL that this organization named: now, or by its Cache-Control at most an hour ago. None if it
+        cannot be fetched; the reason is logged."""
         client = self._process.documents
-        client.cache.forget(url)
-        return client.fetch_document(url, url, lambda: (client.get(url).body, ""), organization_id)
+        if is_fresh:
+            client.cache.forget(url)
+        found = client.cache.find_document(url)
+        if found is not None:
+            return found
+        self.connection_releaser()
+
+        def request() -> tuple[bytes, str]:
+            answer = client.get(url.partition("#")[0])
+            return answer.body, answer.cache_control
+
+        try:
+            return client.fetch_document(url, url, request, organization_id)
+        except DocumentUnavailable as problem:
+            log.info("a document of organization %s was not fetched: %s", organization_id, problem.reason)
+            return None
 
     @cached_property
     def subject_identifiers(self) -> SubjectIdentifierService:

@@ -1,5 +1,6 @@
 """Signed authorization requests (RFC 9101)."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from identity.crypto.jwt import sign
 from identity.crypto.signature_keys import PrivateKey
 from identity.domain.signature_algorithms import SignatureAlgorithm
+from identity.outbound_http import OutboundResponse
 from identity.testing.browser import Browser, set_password
-from identity.testing.jwt_assertions import encode_jwt_segment
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import base64url, encode_jwt_segment
 from identity.testing.relying_party import RelyingParty, SentAuthorizationRequest
 from identity.testing.response_checks import check_page
 from identity.testing.world import World
@@ -191,3 +194,48 @@ def test_any_claims_are_answered(browser: Browser, party: RelyingParty, claims: 
     except ValueError:
         return
     assert browser.open(url(party, authorization, text), initiator=party.origin).status_int < 500
+
+
+class RequestHost:
+    """A host that publishes a request object, and counts the requests."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.body, self.requested = "", list[str]()
+        monkeypatch.setattr(world.identity.process_state.documents, "transport", self)
+
+    def send(self, method: str, url: str, **_: Any) -> OutboundResponse:
+        self.requested.append(url)
+        return OutboundResponse(200 if self.body else 404, self.body.encode(), "no-store")
+
+
+def test_registered_reference_is_fetched_only_if_switched_on(
+    make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenID Connect Core §6.2, RFC 9101 §5.2."""
+    address = "https://app.example/request.jwt"
+
+    def answer(party: RelyingParty, browser: Browser, value: str) -> Any:
+        endpoint = party.client.discovery["authorization_endpoint"]
+        query = {"client_id": party.client_id, "redirect_uri": party.redirect_uri, "request_uri": value}
+        return browser.open(f"{endpoint}?{urlencode(query)}", initiator=party.origin)
+
+    for is_on in (False, True):
+        world = make_world(**({"identity.plugin.request_objects.by_reference": "true"} if is_on else {}))
+        assert world.client.discovery["request_uri_parameter_supported"] is is_on
+        host, browser = RequestHost(world, monkeypatch), Browser(world)
+        browser.start_session(world.make_human_user())
+        party = register(world, request_uris=(address,))
+        sent = party.new_request()
+        host.body = request_object(party, sent)
+        wrong = ("https://app.example/other.jwt", f"{address}?x=1", *(() if is_on else (address,)))
+        for value in wrong:
+            assert "request_uri_not_supported" in answer(party, browser, value).headers["Location"]
+        assert host.requested == [], "nothing but registered addresses is requested"
+    assert "invalid_request_uri" in answer(party, browser, f"{address}#{'x' * 43}").headers["Location"]
+    digest = base64url(hashlib.sha256(host.body.encode()).digest())
+    for value in (address, f"{address}#{digest}", address):
+        party.extract_code(answer(party, browser, value), sent)
+    assert host.requested == [address] * 3, "one for each fragment: the document is cached"
+    host.body = ""
+    world.identity.process_state.documents.cache.forget(address)
+    assert "invalid_request_uri" in answer(party, browser, address).headers["Location"]

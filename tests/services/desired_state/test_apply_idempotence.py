@@ -103,6 +103,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     "authentication_method": st.sampled_from(["client_secret_basic", "client_secret_post", "none"]),
     "required_sender_constraint": st.sampled_from([None, "dpop"]),
     "security_profile": st.none(),
+    "request_uris": st.lists(st.sampled_from(["https://a.example/request.jwt"]), max_size=2),
     "subject_type": st.just("public"),
     "sector_identifier_uri": st.just(""),
     "factors": st.lists(st.sampled_from(["totp", "email_code", "recovery_codes", "passkeys"]), min_size=1, max_size=3),

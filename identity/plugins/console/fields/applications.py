@@ -287,6 +287,11 @@ APPLICATION_FIELDS = labelled_fields(
             _("Accept only this algorithm, such as {example}. Empty for any.", example="ES256"),
             section=_REQUESTS,
         ),
+        "request_uris": FieldLabel(
+            _("Addresses of signed requests"),
+            _("Where the service may fetch signed requests, if the operator allows that. One address per line."),
+            section=_REQUESTS,
+        ),
         "require_signed_request_object": FieldLabel(
             _("Require signed requests"),
             _("Authorization requests are refused unless the application has signed them (JAR)."),
