@@ -369,17 +369,58 @@ PLANS = (
             "frontchannel_logout_uri": "for the suite, its address with `/test/a/identity/frontchannel_logout`"
         },
     ),
+    CertificationPlan(
+        "oidcc-dynamic-certification-test-plan",
+        "Dynamic OP",
+        (
+            "oidcc-idtoken-rs256",
+            "oidcc-idtoken-unsigned",
+            "oidcc-userinfo-rs256",
+            "oidcc-ensure-redirect-uri-in-authorization-request",
+            "oidcc-redirect-uri-query-OK",
+            "oidcc-redirect-uri-query-mismatch",
+            "oidcc-redirect-uri-query-added",
+            "oidcc-redirect-uri-regfrag",
+            "oidcc-discovery-endpoint-verification",
+            "oidcc-server",
+            "oidcc-registration-logo-uri",
+            "oidcc-registration-policy-uri",
+            "oidcc-registration-tos-uri",
+            "oidcc-registration-jwks-uri",
+            "oidcc-registration-sector-uri",
+            "oidcc-registration-sector-bad",
+            "oidcc-server-rotate-keys",
+            "oidcc-refresh-token-rp-key-rotation",
+            "oidcc-request-uri-unsigned",
+            "oidcc-request-uri-signed-rs256",
+            "oidcc-ensure-request-object-with-redirect-uri",
+            "oidcc-refresh-token",
+            "oidcc-ensure-client-assertion-with-iss-aud-succeeds",
+        ),
+        {
+            "oidcc-idtoken-unsigned": _CORE_REMARKS["oidcc-idtoken-unsigned"],
+            "oidcc-ensure-request-object-with-redirect-uri": Remark("SKIPPED", _NO_UNSIGNED_REQUESTS),
+            "oidcc-request-uri-unsigned": Remark("SKIPPED", _NO_UNSIGNED_REQUESTS),
+            "oidcc-request-uri-signed-rs256": Remark("SKIPPED", "the service fetches no request objects"),
+            **dict.fromkeys(
+                ("oidcc-registration-sector-uri", "oidcc-registration-sector-bad"),
+                Remark("SKIPPED", "all subjects are public, so sectors make no difference"),
+            ),
+            **dict.fromkeys(
+                ("oidcc-registration-logo-uri", "oidcc-registration-policy-uri", "oidcc-registration-tos-uri"),
+                Remark("WARNING", "the address is accepted and not displayed"),
+            ),
+        },
+        {"response_type": "code"},
+        ("client", "client2"),
+        {"client_name": "CLIENT_NAME"},
+        {
+            "client_registration": "`open`, of the project",
+            "registration_redirect_hosts": "the host of the clients, of the project",
+            "identity.plugin.dynamic_registration.default_project_id": "for the suite, the project",
+        },
+    ),
     *(variant.plan for variant in FAPI_VARIANTS),
-)
-
-#: Modules that tests here are equivalent to, though no plan of the list has them: they are in the Dynamic plan.
-OTHER_MODULES = frozenset(
-    {
-        "oidcc-redirect-uri-query-OK",
-        "oidcc-redirect-uri-query-mismatch",
-        "oidcc-redirect-uri-query-added",
-        "oidcc-server-rotate-keys",
-    }
 )
 
 
