@@ -401,11 +401,6 @@ PLANS = (
             "oidcc-idtoken-unsigned": _CORE_REMARKS["oidcc-idtoken-unsigned"],
             "oidcc-ensure-request-object-with-redirect-uri": Remark("SKIPPED", _NO_UNSIGNED_REQUESTS),
             "oidcc-request-uri-unsigned": Remark("SKIPPED", _NO_UNSIGNED_REQUESTS),
-            "oidcc-request-uri-signed-rs256": Remark("SKIPPED", "the service fetches no request objects"),
-            **dict.fromkeys(
-                ("oidcc-registration-sector-uri", "oidcc-registration-sector-bad"),
-                Remark("SKIPPED", "all subjects are public, so sectors make no difference"),
-            ),
             **dict.fromkeys(
                 ("oidcc-registration-logo-uri", "oidcc-registration-policy-uri", "oidcc-registration-tos-uri"),
                 Remark("WARNING", "the address is accepted and not displayed"),

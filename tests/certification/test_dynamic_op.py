@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from tests.certification.conftest import Suite
 pytestmark = pytest.mark.storages("sqlite")  # the suite is independent of the storage
 
 REDIRECT_URI = "https://app.example/cb"
-KEYS_URI = "https://app.example/keys"
+KEYS_URI, LIST_URI, REQUEST_URI = (f"https://app.example/{name}" for name in ("keys", "redirect-uris", "request"))
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 UNTRUSTED = "We cannot send you back to this application"
 
@@ -50,12 +51,13 @@ class RegisteredParty(RelyingParty):
 
 
 class DynamicSuite(Suite):
-    """A run with an open project. ``keys`` are what the clients publish at KEYS_URI."""
+    """A run with an open project. ``published`` are the documents of the clients' server, by their address."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.keys: dict[str, Any] = {}
+        self.published: dict[str, str] = {}
         world.identity.process_state.key_sets = KeySetClient(self, cache=KeySetCache())
+        world.identity.process_state.documents.transport = self  # type: ignore[assignment]
         self.project = world.make_project()
         policy = {"client_registration": "open", "registration_redirect_hosts": ["app.example"]}
         with world.transaction_services() as services:
@@ -63,8 +65,8 @@ class DynamicSuite(Suite):
 
     def send(self, method: str, url: str, **_: Any) -> OutboundResponse:
         """The answer of the clients' server to the service."""
-        assert (method, url) == ("GET", KEYS_URI)
-        return OutboundResponse(200, json.dumps(self.keys).encode())
+        assert method == "GET"
+        return OutboundResponse(200, self.published[url].encode())
 
     def request_registration(self, **metadata: Any) -> Any:
         right = {
@@ -81,7 +83,7 @@ class DynamicSuite(Suite):
         key = PrivateKey(self.world.key_pool.next())
         jwks = {"keys": [key.public_key().to_jwk("one")]}
         if publishes:
-            self.keys = jwks
+            self.published[KEYS_URI] = json.dumps(jwks)
         answer = self.request_registration(**({"jwks_uri": KEYS_URI} if publishes else {"jwks": jwks}), **metadata)
         assert answer.status_int == 201, answer.text
         sent = {"redirect_uri": answer.json["redirect_uris"][0], "now": lambda: self.world.clock.seconds}
@@ -92,7 +94,10 @@ class DynamicSuite(Suite):
 
 @pytest.fixture
 def suite(world_cache: WorldCache, storage_name: str) -> DynamicSuite:
-    settings = {"identity.plugins": f"sql {DEFAULT_PLUGINS} dynamic_registration"}
+    settings = {
+        "identity.plugins": f"sql {DEFAULT_PLUGINS} dynamic_registration",
+        "identity.plugin.request_objects.by_reference": "true",
+    }
     return DynamicSuite(world_cache.shared_world(storage_name, settings))
 
 
@@ -150,8 +155,32 @@ def test_published_keys_are_fetched_again_after_a_rotation(suite: DynamicSuite) 
     tokens = suite.tokens(relying_party=party, scope="openid offline_access")
     check_oauth_error(other.refresh(tokens.refresh_token), "invalid_grant")
     party.key, party.kid = PrivateKey(suite.world.key_pool.next()), "two"
-    suite.keys = party.jwks
+    suite.published[KEYS_URI] = json.dumps(party.jwks)
     suite.world.clock.advance(60)
     answer = party.refresh(tokens.refresh_token)
     assert answer.status_int == 200, answer.text
     party.check_id_token(answer.json["id_token"], access_token=answer.json["access_token"])
+
+
+@pytest.mark.modules("oidcc-registration-sector-uri", "oidcc-registration-sector-bad")
+def test_sector_is_that_of_a_list_with_all_redirect_uris(suite: DynamicSuite) -> None:
+    pairwise = {"subject_type": "pairwise", "sector_identifier_uri": LIST_URI}
+    suite.published[LIST_URI] = json.dumps(["https://app.example/other"])
+    check_oauth_error(suite.request_registration(**pairwise), "invalid_client_metadata")
+    suite.published[LIST_URI] = json.dumps([REDIRECT_URI])
+    party, same = suite.register(**pairwise), suite.register(**pairwise)
+    tokens = suite.tokens(relying_party=party)
+    subject = tokens.claims["sub"]
+    assert subject == party.fetch_userinfo(tokens)["sub"] != suite.person.id
+    assert suite.tokens(relying_party=same).claims["sub"] == subject
+
+
+@pytest.mark.modules("oidcc-request-uri-signed-rs256")
+def test_signed_request_is_fetched(suite: DynamicSuite) -> None:
+    party = suite.register(request_uris=[REQUEST_URI], request_object_signing_alg="RS256")
+    sent = party.new_request()
+    claims = {**sent.parameters, "iss": party.client_id, "aud": suite.world.issuer, "exp": party.now() + 300}
+    suite.published[REQUEST_URI] = sign(claims, party.key, key_id=party.kid, typ="oauth-authz-req+jwt")
+    parameters = {"client_id": party.client_id, "response_type": "code", "scope": "openid", "request_uri": REQUEST_URI}
+    answer = suite.authorize(replace(sent, parameters=parameters), relying_party=party)
+    assert party.obtain_tokens(answer, sent).claims["sub"] == suite.person.id

@@ -150,6 +150,11 @@ class RadioField(SelectField):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NullableRadioField(RadioField, NullableSelectField):
+    """Radio buttons; one without a value clears the field."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckboxGroup(SelectField):
     macro = "check_group"
     is_multi_valued = True
@@ -198,8 +203,8 @@ def form_field(entity_field: EntityField, label: FieldLabel) -> FormField:
         # Forms send one value under the singular name.
         name = entity_field.name.removesuffix("s") if kind == frozenset[str] else entity_field.name
         options = label.options or label_options(label.value_labels)
-        usual = NullableSelectField if entity_field.nullable else SelectField
-        return _OPTION_FIELDS.get(kind, usual)(name, label.label, label.hint, options=options, **extra)
+        classes = _NULLABLE_OPTION_FIELDS if entity_field.nullable else _OPTION_FIELDS
+        return classes.get(kind, classes[None])(name, label.label, label.hint, options=options, **extra)
     if kind is str and rule in _INPUT_ATTRIBUTES:
         extra["attributes"] = _INPUT_ATTRIBUTES[rule]
     field_class = TextArea if rule in (description_problem, key_set_error) else _FIELD_TYPES.get(kind, FormField)
@@ -213,8 +218,13 @@ def label_options(labels: Mapping[Any, str]) -> Options:
     return lambda page: [(text, page.translate(label)) for text, label in texts.items()]
 
 
-#: Field classes for sets and single values with options, and for other types.
-_OPTION_FIELDS: Mapping[Any, type[SelectField]] = {frozenset[str]: CheckboxGroup, str: RadioField}
+#: Field classes for sets, texts and other values with options, and for other types.
+_OPTION_FIELDS: Mapping[Any, type[SelectField]] = {frozenset[str]: CheckboxGroup, str: RadioField, None: SelectField}
+_NULLABLE_OPTION_FIELDS: Mapping[Any, type[SelectField]] = {
+    frozenset[str]: CheckboxGroup,
+    str: NullableRadioField,
+    None: NullableSelectField,
+}
 _FIELD_TYPES: Mapping[Any, type[FormField]] = {
     bool: Checkbox,
     int: NumberField,

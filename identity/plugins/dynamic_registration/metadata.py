@@ -27,17 +27,35 @@ _MEMBERS: Mapping[str, str] = {
     "jwks_uri": "jwks_uri",
     "id_token_signed_response_alg": "id_token_signed_response_alg",
     "userinfo_signed_response_alg": "userinfo_signed_response_alg",
+    "authorization_signed_response_alg": "authorization_signed_response_alg",
+    "introspection_signed_response_alg": "introspection_signed_response_alg",
     "request_object_signing_alg": "request_object_signing_alg",
+    "request_uris": "request_uris",
+    "subject_type": "subject_type",
+    "sector_identifier_uri": "sector_identifier_uri",
+    "tls_client_auth_subject_dn": "tls_client_auth_subject_dn",
+    "tls_client_auth_san_dns": "tls_client_auth_san_dns",
+    "tls_client_auth_san_uri": "tls_client_auth_san_uri",
+    "tls_client_auth_san_ip": "tls_client_auth_san_ip",
+    "tls_client_auth_san_email": "tls_client_auth_san_email",
     "require_pushed_authorization_requests": "require_pushed_authorization_requests",
     "require_signed_request_object": "require_signed_request_object",
     "backchannel_logout_uri": "backchannel_logout_uri",
     "frontchannel_logout_uri": "frontchannel_logout_uri",
 }
 _METADATA_BY_SETTING = {setting: member for member, setting in _MEMBERS.items()}
-_LISTS = frozenset({"redirect_uris", "post_logout_redirect_uris", "response_types", "grant_types"})
+_LISTS = frozenset({"redirect_uris", "post_logout_redirect_uris", "response_types", "grant_types", "request_uris"})
 _BOOLEANS = frozenset({"require_pushed_authorization_requests", "require_signed_request_object"})
 _URI_MEMBERS = frozenset({"redirect_uris", "post_logout_redirect_uris"})
-_HOSTED = (*sorted(_URI_MEMBERS), "backchannel_logout_uri", "frontchannel_logout_uri")
+_HOSTED = (
+    *sorted(_URI_MEMBERS),
+    *("backchannel_logout_uri", "frontchannel_logout_uri", "request_uris", "sector_identifier_uri"),
+)
+#: The members that require bound tokens, by the constraint.
+_BOUND_TOKENS: Mapping[str, str] = {
+    "dpop": "dpop_bound_access_tokens",
+    "mutual_tls": "tls_client_certificate_bound_access_tokens",
+}
 
 
 class InvalidRedirectUri(OAuthError):
@@ -89,14 +107,11 @@ def application_settings(
     if not values["response_types"]:
         values["response_types"] = ["code"] if _CODE in values["grant_types"] else []
     values["authentication_method"] = values["authentication_method"] or "client_secret_basic"
-    for setting in ("id_token_signed_response_alg", "userinfo_signed_response_alg"):
-        values[setting] = values[setting] or None
-    dpop_bound = metadata.get("dpop_bound_access_tokens")
-    if dpop_bound not in (None, True, False):
-        raise InvalidClientMetadata("dpop_bound_access_tokens must be a bool")
-    values["required_sender_constraint"] = "dpop" if dpop_bound else None
-    if metadata.get("subject_type") not in (None, "public"):
-        raise InvalidClientMetadata("subject_type must be public")
+    values["subject_type"] = values["subject_type"] or "public"
+    for setting in _MEMBERS.values():
+        if setting.endswith("_signed_response_alg"):
+            values[setting] = values[setting] or None
+    values["required_sender_constraint"] = _required_constraint(metadata)
     values["name"] = values["name"].strip() or _default_name(values["redirect_uris"])
     values["access_token_lifetime"] = timedelta(minutes=project.registration_token_minutes)
     _check_policy(values, project, usual_grant_types)
@@ -123,8 +138,8 @@ def registered_metadata(application: Application) -> dict[str, Any]:
         "client_id": application.id,
         "client_id_issued_at": int(application.created_at.timestamp()),
         "application_type": "native" if application.type is ApplicationType.NATIVE else "web",
-        "dpop_bound_access_tokens": application.required_sender_constraint == "dpop",
     }
+    found |= {member: application.required_sender_constraint == name for name, member in _BOUND_TOKENS.items()}
     for member, setting in _MEMBERS.items():
         value = getattr(application, setting)
         if isinstance(value, frozenset):
@@ -134,6 +149,16 @@ def registered_metadata(application: Application) -> dict[str, Any]:
     if application.jwks:
         found["jwks"] = json.loads(application.jwks)
     return found
+
+
+def _required_constraint(metadata: Mapping[str, Any]) -> str | None:
+    for member in _BOUND_TOKENS.values():
+        if not isinstance(metadata.get(member, False), bool):
+            raise InvalidClientMetadata(f"{member} must be a bool")
+    required = [name for name, member in _BOUND_TOKENS.items() if metadata.get(member)]
+    if len(required) > 1:
+        raise InvalidClientMetadata(f"only one of {', '.join(_BOUND_TOKENS.values())} can be true")
+    return next(iter(required), None)
 
 
 def _is_of_kind(value: object, kind: type) -> bool:

@@ -343,15 +343,18 @@ def test_edit_without_changes_stores_nothing(world: World, owner: Browser, clien
 
 def test_emptied_fields_are_reset(world: World, owner: Browser, client: Credentials, href: str) -> None:
     with world.transaction_services() as services:
-        command = ChangeApplication(access_token_lifetime=timedelta(minutes=5), assert_roles_in_id_token=True)
+        command = ChangeApplication(
+            access_token_lifetime=timedelta(minutes=5), assert_roles_in_id_token=True, required_sender_constraint="dpop"
+        )
         services.applications.change(client.client_id, command, principal=Principal.OPERATOR)
     owner.open(f"{href}/edit")
     fields = {"access_token_lifetime": "", "assert_roles_in_id_token": False, "post_logout_redirect_uris": ""}
-    owner.submit(fields, form="page-form")
+    owner.submit({**fields, "required_sender_constraint": ""}, form="page-form")
     after = _application(world, client.client_id)
     assert after.access_token_lifetime is None
     assert not after.assert_roles_in_id_token
     assert after.post_logout_redirect_uris == ()
+    assert after.required_sender_constraint is None
 
 
 # --- secrets ---------------------------------------------------------------------------------------------------------

@@ -177,6 +177,13 @@ REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"jwks": "{}"}, "invalid_client_metadata"),
     ({"client_name": "a\u0000b"}, "invalid_client_metadata"),
     ({"subject_type": "secret"}, "invalid_client_metadata"),
+    ({"sector_identifier_uri": "https://stranger.example/list"}, "invalid_client_metadata"),
+    ({"request_uris": ["https://stranger.example/request"]}, "invalid_client_metadata"),
+    ({"tls_client_certificate_bound_access_tokens": "yes"}, "invalid_client_metadata"),
+    (
+        {"tls_client_certificate_bound_access_tokens": True, "dpop_bound_access_tokens": True},
+        "invalid_client_metadata",
+    ),
     ({"application_type": "api"}, "invalid_client_metadata"),
     ({"id_token_signed_response_alg": "none"}, "invalid_client_metadata"),
     ({"software_statement": "text"}, "invalid_software_statement"),
