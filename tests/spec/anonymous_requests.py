@@ -334,6 +334,7 @@ UNGUESSABLE = frozenset({by_passkey})
 TAKES_NOTHING = {
     "protocol.metadata": "takes nothing",
     "protocol.keys": "takes nothing",
+    "protocol.management.resource_metadata": "takes nothing",
     "protocol.userinfo": "a token, which is a secret",
     "protocol.pushed_authorization_request": "hints, which only the authorization endpoint looks up",
     "protocol.device_authorization": "nothing about an account",

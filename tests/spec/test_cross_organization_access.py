@@ -182,14 +182,12 @@ def test_import_cannot_enable_cross_organization_access(tenant: Tenant, beyond: 
 def test_application_services_take_a_principal() -> None:
     """A required argument, so that no new caller forgets it."""
     reading = {
-        "find_client",
-        "get",
-        "is_web_origin",
-        "list_secrets",
-        "authenticate",
-        "type_defaults",
-        "organization_id",
+        *("find_client", "find_requesting_client", "get", "is_web_origin", "is_instance_managed", "organization_id"),
+        *("list_secrets", "list_signing_secrets", "has_unusable_secrets", "record_secret_use", "authenticate"),
+        *("type_defaults", "list_unused_clients"),
     }
+    # A person's consent, and the background job, decide about clients that no manager created.
+    reading |= {"store_url_client", "remove_unused_client"}
     for name, method in inspect.getmembers(ApplicationService, inspect.isfunction):
         if not name.startswith("_") and name not in reading:
             assert inspect.signature(method).parameters["principal"].default is inspect.Parameter.empty, name
