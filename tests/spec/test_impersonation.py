@@ -340,8 +340,16 @@ def test_every_route_refuses_what_writes(world: World, browser: Browser, ada: Hu
 #: What answers a GET in such a session: everything else is refused, or needs another credential.
 OPEN_TO_READING = {
     # The account, as its person sees it.
-    *("account", "account.activity", "account.activity.not-me", "account.applications", "account.browsers"),
-    *("account.data", "account.password", "account.profile", "account.security", "account.sessions", "home"),
+    *("account", "account.activity", "account.activity.not-me", "account.agents", "account.applications"),
+    *(
+        "account.browsers",
+        "account.data",
+        "account.password",
+        "account.profile",
+        "account.security",
+        "account.sessions",
+        "home",
+    ),
     # The account's profile instead, because these take a form.
     *("account.profile.email", "account.switch", "impersonation.end", "pages.theme"),
     # Leaving.
@@ -356,6 +364,7 @@ OPEN_TO_READING = {
     # Pages and documents that are the same for everyone.
     *("email.confirmed", "password.changed", "password.reset", "password.reset.sent", "healthz", "readyz"),
     *("management.browse", "management.openapi", "protocol.keys", "protocol.metadata"),
+    "protocol.management.resource_metadata",
 }
 #: Whose link or request is the credential: none of these exists here.
 LINKS = {"email.link", "login.again", "password.reset.link", "register.link"}

@@ -52,9 +52,10 @@ def fill(url: str, times: int = 1) -> None:
                 if number and table.name in ONE_ROW:
                     continue
                 row = {column.name: _cell(column, number) for column in table.columns if column.name != "sequence"}
-                if "directory" in row:
-                    # A mapping belongs to a provider or to a directory.
-                    row["directory"] = None
+                # A mapping belongs to a provider or a directory, a federated credential to a user or an application.
+                row |= dict.fromkeys(row.keys() & {"directory"})
+                if table.name == "federated_credentials":
+                    row["application_id"] = None
                 connection.execute(table.insert(), row)
     engine.dispose()
 
