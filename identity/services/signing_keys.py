@@ -258,17 +258,20 @@ class SigningKeyService(Service):
 
     def find_signer_problem(self) -> str | None:
         """What keeps the signer of new keys, or an active key outside the process, from signing; None without a
-        problem. Raises StorageUnavailable."""
+        problem. Keys that cannot be opened are for the check of signing keys."""
         problem = self._ring.signer.find_problem()
         if problem is not None:
             return problem
         for algorithm in self.active_algorithms():
-            _, key = self.current_signing_key(algorithm)
-            if isinstance(key, ExternalKey):
-                try:
+            try:
+                _, key = self.current_signing_key(algorithm)
+                if isinstance(key, ExternalKey):
                     require_signature(key)
-                except SignerUnavailable as failure:
-                    return str(failure)
+            except SignerUnavailable as failure:
+                return str(failure)
+            except StorageUnavailable:
+                # It cannot be opened.
+                continue
         return None
 
     def active_algorithms(self) -> tuple[SignatureAlgorithm, ...]:

@@ -42,8 +42,12 @@ PAIRS = [
 ]
 
 
-#: A mapping has a provider or a directory.
-_ALTERNATIVES = {("group_mappings", "directory"), ("attribute_mappings", "directory")}
+#: A mapping has a provider or a directory, a federated credential a user or an application.
+_ALTERNATIVES = {
+    ("group_mappings", "directory"),
+    ("attribute_mappings", "directory"),
+    ("federated_credentials", "application_id"),
+}
 
 
 class OlderProgram:
