@@ -235,6 +235,18 @@ def _role_ends(scene: MailLimitScenario, kind: str) -> None:
         )
 
 
+def _add_agent(scene: MailLimitScenario) -> None:
+    with scene.world.transaction_services() as services:
+        services.audit.record(
+            "agent.created",
+            kind="service_user",
+            id=None,
+            organization_id=scene.person.organization_id,
+            detail={"display_name": "Assistant"},
+            user_id=scene.person.id,
+        )
+
+
 #: How to request each mail, by template: as anyone, as the user or as a manager.
 REQUESTED_MAILS: dict[str, Callable[[MailLimitScenario], None]] = {
     "registration_link": _register,
@@ -267,6 +279,7 @@ NOTICES: dict[str, Callable[[MailLimitScenario], None]] = {
     ),
     "email_changed": _leave_address,
     "impersonated": _impersonate,
+    "agent_added": _add_agent,
     "manager_roles_ending": lambda scene: _role_ends(scene, "manager"),
     "project_roles_ending": lambda scene: _role_ends(scene, "user_grant"),
 }

@@ -39,7 +39,7 @@ def _operations(kind: str, subject: str, owner: EntityPath[Any], text: str, purp
         ),
         credentials.get(
             owner / child,
-            "Shows issuer and conditions of a federated credential, and when it was last used.",
+            f"Shows issuer and conditions of a federated credential of {text}, and when it was last used.",
             lambda call: call.services.federated_credentials.get(call.entity.id, call.child_id),
         ),
         credentials.delete(
