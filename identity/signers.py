@@ -173,8 +173,8 @@ class _SignerThread:
     def __init__(self, name: str) -> None:
         self.process_id = os.getpid()
         self._name = name
-        self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
-        self._running: _Call[Any] | None = None
+        self._calls: SimpleQueue[_SignerCall[Any] | None] = SimpleQueue()
+        self._running: _SignerCall[Any] | None = None
         # A daemon, so that a module that never returns does not keep the process from ending.
         threading.Thread(target=self._work, name=f"identity-signer-{name}", daemon=True).start()
 
@@ -182,7 +182,7 @@ class _SignerThread:
         running = self._running
         if running is not None and running.deadline < time.monotonic():
             raise SignerUnavailable(f"The signer {self._name} has not responded to an earlier request.")
-        call = _Call(function, time.monotonic() + timeout)
+        call = _SignerCall(function, time.monotonic() + timeout)
         self._calls.put(call)
         with PasswordHasher.released_slot():
             has_ended = call.ended.wait(timeout)
@@ -204,7 +204,7 @@ class _SignerThread:
             call.ended.set()
 
 
-class _Call(Generic[Result]):
+class _SignerCall(Generic[Result]):
     __slots__ = ("_error", "_function", "_result", "deadline", "ended")
 
     def __init__(self, function: Callable[[], Result], deadline: float) -> None:

@@ -382,6 +382,8 @@ SUBJECT_LABELS = {
     "webhook": gettext_lazy("Webhook"),
     "linked_identity": gettext_lazy("Linked account"),
     "device": gettext_lazy("Device"),
+    "identity_assertion": gettext_lazy("Identity assertion"),
+    "initial_access_token": gettext_lazy("Initial access token"),
     "consent": gettext_lazy("Consent"),
     "client_secret": gettext_lazy("Client secret"),
     "manager": gettext_lazy("Manager"),

@@ -49,13 +49,13 @@ class ApplicationContract(ContractBase):
     def test_applications_with_other_algorithms(self, on: StorageHarness) -> None:
         es256, eddsa = SignatureAlgorithm.ES256, SignatureAlgorithm.EDDSA
         listed = make.application(on.project, id_token_signed_response_alg=es256)
-        others = [
+        chosen = [
             make.application(on.project, id=make_id(), **{name: eddsa, "name": name})
             for name in RESPONSE_ALGORITHM_FIELDS
         ]
         inactive = make.application(on.project, id_token_signed_response_alg=eddsa, active=False)
-        on.store(listed, *others, inactive)
-        expected = tuple(sorted(others, key=lambda application: application.id))
+        on.store(listed, *chosen, inactive)
+        expected = tuple(sorted(chosen, key=lambda application: application.id))
         find = on.read.applications.list_with_other_algorithms
         assert find(["ES256", "RS256"], 10) == expected
         assert find(["ES256", "RS256"], 1) == expected[:1]
