@@ -307,7 +307,7 @@ def test_address_gets_five_mails_an_hour_from_all_causes(world: World, post: Rec
     assert received(world, post) == MOST
 
 
-#: Templates that share a limit, because they have the same purpose. The number of impersonations has a limit of its own.
+#: Templates that share a limit, because they have the same purpose. Impersonations have one of their own.
 TOGETHER = [{"invitation", "new_credential"}, NOTICES.keys() - {"impersonated"}]
 
 

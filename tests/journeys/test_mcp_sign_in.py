@@ -1,6 +1,7 @@
 """The tutorial of MCP: its server and its client, of the package ``mcp``, sign a person in without registration."""
 
 import asyncio
+import logging
 import runpy
 import traceback
 from pathlib import Path
@@ -35,6 +36,8 @@ def served_settings() -> dict[str, str]:
 
 
 def test_agent_calls_a_tool_as_the_person_who_signed_in(served: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The package logs what its callback raises, with the state.
+    monkeypatch.setattr(logging.getLogger("mcp.client.auth.oauth2"), "disabled", True)
     bound = loopback_socket()
     mcp_url = f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"
     organization = served.make_organization()
