@@ -28,23 +28,22 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     if issued is None or not context.services.tokens.is_in_audience(issued, client):
         response = _INACTIVE
     else:
-        members = introspection_members(issued, context) | _subject_for(client, issued, context)
+        members = introspection_members(issued, context)
+        if client.application.has_pairwise_subjects and issued.token.user_id is not None:
+            # The client learns no other identifier from tokens of other clients.
+            identifier = context.services.subject_identifiers.identify(issued.token.user_id, client)
+            members = {**members, "sub": identifier}
         response = context.provider.introspection_response(members)
     return _sign(response, client, context) if _accepts_jwt(request) else response
 
 
-def _subject_for(client: ApplicationClient, issued: PresentedAccessToken, context: Context) -> dict[str, str]:
-    """A client with pairwise identifiers learns no other one from tokens of other clients."""
-    user_id = issued.token.user_id
-    if user_id is None or not client.application.has_pairwise_subjects:
-        return {}
-    return {"sub": context.services.subject_identifiers.identify(user_id, client)}
-
-
 def _accepts_jwt(request: ProtocolRequest) -> bool:
     """True if the Accept header names the type of signed responses: a range such as ``*/*`` does not (RFC 9701 §4)."""
-    ranges = request.headers.get("accept", "").split(",")
-    return any(item.partition(";")[0].strip().lower() == _JWT_CONTENT_TYPE for item in ranges)
+    accepted = request.headers.get("accept", "").lower()
+    # Most requests do not name it.
+    return _JWT_CONTENT_TYPE in accepted and any(
+        item.partition(";")[0].strip() == _JWT_CONTENT_TYPE for item in accepted.split(",")
+    )
 
 
 def _sign(response: ProtocolResponse, client: ApplicationClient, context: Context) -> ProtocolResponse:

@@ -80,12 +80,12 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _projects: ProjectService
     _choices: Capabilities
     _uses: LastUsedTracker
-    _signing_keys: SigningKeyService
     _client_metadata: ClientMetadataClient | None
+    _signing_keys: Callable[[], SigningKeyService]
     _release_connection: Callable[[], None]
     _count_request: Callable[[], object]
     _records: Callable[[], RecordService]
-    _subject_identifiers: SubjectIdentifierService
+    _subject_identifiers: Callable[[], SubjectIdentifierService]
     _read_document: Callable[[str, str], bytes | None]
 
     def find_requesting_client(self, client_id: str) -> ApplicationClient | None:
@@ -216,7 +216,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
             raise Conflict(gettext_lazy("The instance's own project has only applications that managers create."))
         self._require_instance_permission(application, principal)
         application = self._check_consistency(application, command)
-        self._signing_keys.require_active(None, application, RESPONSE_ALGORITHM_FIELDS)
+        self._signing_keys().require_active(None, application, RESPONSE_ALGORITHM_FIELDS)
         self._check_sector(None, application)
         self._add(
             "application.created", application, self._organization_id(application), parent=("project", project_id)
@@ -240,7 +240,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
         if after.consent is not before.consent or after.may_manage:
             self._require_instance_permission(after, principal)
         after = self._check_consistency(after, command)
-        self._signing_keys.require_active(before, after, RESPONSE_ALGORITHM_FIELDS)
+        self._signing_keys().require_active(before, after, RESPONSE_ALGORITHM_FIELDS)
         self._check_sector(before, after)
         after = self._update("application.changed", before, after)
         if CLIENT_SECRET_JWT == before.authentication_method != after.authentication_method:
@@ -452,7 +452,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
                 sentence = gettext_lazy("The document does not list {uri}.", uri=min(missing))
                 raise Invalid({"sector_identifier_uri": sentence})
         if after.has_pairwise_subjects and (before is None or not before.has_pairwise_subjects):
-            self._subject_identifiers.ensure_salt()
+            self._subject_identifiers().ensure_salt()
 
     def _find_profile_conflicts(self, application: Application) -> Iterator[tuple[str, str]]:
         yield from find_profile_conflicts(application)

@@ -483,13 +483,13 @@ class Services:
             self.projects,
             self._process.capabilities,
             self._process.last_used_tracker,
-            self.signing_keys,
             self._process.client_metadata,
             # Deferred: few requests store a client.
+            lambda: self.signing_keys,
             lambda: self.connection_releaser(),
             lambda: self.attempts.count_request(),
             lambda: self._core_records,
-            self.subject_identifiers,
+            lambda: self.subject_identifiers,
             self.read_document,
         )
 
@@ -570,7 +570,12 @@ class Services:
     @cached_property
     def tokens(self) -> TokenService:
         return TokenService(
-            self._state, self.projects, self._process.key_ring, self._process.last_used_tracker, self.agent_rules
+            self._state,
+            self.projects,
+            self._process.key_ring,
+            self._process.last_used_tracker,
+            # Deferred: few tokens are an agent's.
+            lambda: self.agent_rules,
         )
 
     @cached_property

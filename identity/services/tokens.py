@@ -1,5 +1,6 @@
 """Store, find, redeem, rotate and revoke codes and tokens."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -38,7 +39,7 @@ class TokenService(Service):
     _projects: ProjectService
     _ring: KeyRing
     _uses: LastUsedTracker
-    _agent_rules: AgentRules
+    _agent_rules: Callable[[], AgentRules]
 
     def store_access_token(self, token: AccessToken, used: Record | None = None) -> None:
         """Store an access token as the last write of the transaction. The row itself is the record: there is no audit
@@ -146,7 +147,7 @@ class TokenService(Service):
             if ancestors is None:
                 return None
             if any(self._is_agent_for_owner(ancestor, issued) for ancestor in ancestors):
-                audience = self._agent_rules.without_management(issued.token.audience)
+                audience = self._agent_rules().without_management(issued.token.audience)
                 issued = replace(issued, token=replace(issued.token, audience=audience))
         signed = issued.token.format is TokenFormat.JWT
         if signed and not self._ring.stands_behind(unverified_key_id(text), self._look, self._now):
@@ -160,7 +161,7 @@ class TokenService(Service):
         return issued.is_live(self._now) and (
             issued.subject is None
             or not isinstance(issued.subject.user, Agent)
-            or self._agent_rules.has_active_owner(issued.subject)
+            or self._agent_rules().has_active_owner(issued.subject)
         )
 
     def _find_live_ancestors(self, token: AccessToken) -> list[PresentedAccessToken] | None:
