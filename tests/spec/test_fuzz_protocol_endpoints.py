@@ -28,6 +28,7 @@ from tests.spec.test_fuzz_token_endpoint import (
     texts,
     values,
 )
+from tests.spec.test_identity_assertions import Scene
 
 pytestmark = pytest.mark.storages("memory")  # parsers come before the storage
 
@@ -134,6 +135,21 @@ def test_any_assertion_of_an_outside_issuer_is_answered(world: World) -> None:
     @given(headers, st.dictionaries(claim_names, json_values, max_size=4))
     def check(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
         answer = ask(robot, github.token(header=dict(header), **claims))
+        assert answer.status_int in (200, 400)
+        check_protocol_answer(answer)
+
+    check()
+
+
+def test_any_identity_assertion_is_answered(world: World) -> None:
+    """Of a provider that can sign anything."""
+    scene = Scene(world)
+    names = st.sampled_from(["client_id", "scope", "resource", "cnf", "act", "auth_time", "amr", "acr"]) | claim_names
+
+    @some
+    @given(headers, st.dictionaries(names, json_values, max_size=4))
+    def check(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
+        answer = scene.ask(scene.assertion(header=dict(header), **claims))
         assert answer.status_int in (200, 400)
         check_protocol_answer(answer)
 

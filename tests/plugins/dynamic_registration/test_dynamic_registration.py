@@ -7,10 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from identity.domain.applications import ApplicationOrigin, ConsentRule
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project
+from identity.plugins.dynamic_registration.metadata import _BOUND_TOKENS, _MEMBERS
 from identity.services.access_control import Principal
 from identity.services.commands.projects import ChangeProject
 from identity.testing.assembled_service import DEFAULT_PLUGINS
@@ -19,6 +22,7 @@ from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_token_response
 from identity.testing.world import World
+from tests.spec.test_fuzz_token_endpoint import fuzzing, json_values, texts
 
 REDIRECT_URI = "https://reports.example/callback"
 METADATA = {"client_name": "Reports", "redirect_uris": [REDIRECT_URI]}
@@ -202,6 +206,21 @@ def test_metadata_beyond_the_rules_are_refused(world: World, project: Project) -
     for body in MALFORMED:
         assert register(world, token, None, body=body).status_int == 400, body[:50]
     assert register(world, token).status_int == 201
+
+
+@pytest.mark.storages("memory")
+def test_any_metadata_are_answered(world: World, project: Project) -> None:
+    token = add_token(world, project, uses=100)["token"]
+    names = st.sampled_from([*_MEMBERS, "jwks", "application_type", "software_statement", *_BOUND_TOKENS.values()])
+
+    @settings(fuzzing, max_examples=60)
+    @given(st.dictionaries(names, json_values | st.lists(texts, max_size=2), max_size=4))
+    def check(changes: Mapping[str, Any]) -> None:
+        answer = register(world, token, {**METADATA, **changes})
+        assert answer.status_int in (201, 400), answer.text
+        assert (answer.status_int == 400) == ("error" in answer.json)
+
+    check()
 
 
 @pytest.mark.storages("memory")
