@@ -169,8 +169,8 @@ class ClientIdMetadataDocumentsPlugin:
         """Which clients are known by their URL."""
 
         allowed_hosts: tuple[str, ...] = setting(
-            "Hosts of the metadata, separated by spaces: *.example.com for the hosts below a domain, * for all but"
-            " loopback hosts. Without a host no client is known by its URL.",
+            "Hosts of the metadata, separated by spaces: ``*.example.com`` for the hosts below a domain, ``*`` for all"
+            " but loopback hosts. Without a host no client is known by its URL.",
             default=(),
         )
         denied_hosts: tuple[str, ...] = setting(
