@@ -113,7 +113,7 @@ def _assertion(
 ) -> IssuedTokens:
     """The assertion in the place of an access token, which it is not (RFC 8693 §2.2.1)."""
     if authorization.subject is None:
-        raise ValueError("an assertion is about somebody")
+        raise ValueError("an assertion needs a subject")
     key_id, private_key = key(response_algorithm(authorization))
     lifetime = _cap_lifetime(assertion.lifetime, authorization, None, context)
     scope = " ".join(assertion.scope)

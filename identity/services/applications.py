@@ -154,7 +154,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
                         yield application.id
 
     def remove_unused_client(self, application_id: str) -> bool:
-        """Delete the client unless somebody has consented meanwhile. Raises NotFound."""
+        """Delete the client unless a person has consented meanwhile. Raises NotFound."""
         application = self.get(application_id)
         if not self._is_unused(application, self._projects.get(application.project_id)):
             return False

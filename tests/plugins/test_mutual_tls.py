@@ -128,7 +128,7 @@ def test_certificates_that_prove_nothing_are_refused(world: World, authority: Is
 
 
 def test_certificate_with_a_registered_key_authenticates(world: World) -> None:
-    """RFC 8705 §2.2: whoever issued it, and at each endpoint."""
+    """RFC 8705 §2.2: of any issuer, and at each endpoint."""
     certificate, other = issue(world.clock()), issue(world.clock())
     client_id = register(world, "self_signed_tls_client_auth", jwks=json.dumps({"keys": [other.jwk, certificate.jwk]}))
     assert request_token(world, client_id, certificate.base64).status_int == 200
@@ -293,7 +293,7 @@ def test_tokens_through_the_browser_are_refused(world: World) -> None:
 
 
 def test_exchanged_token_of_a_bound_one_is_bound(world: World) -> None:
-    """RFC 8693 §2.1; the certificate of whoever exchanges it."""
+    """RFC 8693 §2.1; the certificate of the exchanging client."""
     certificate = issue(world.clock())
     organization = world.make_organization()
     project, session = world.make_project(organization), world.make_browser_session(world.make_human_user(organization))

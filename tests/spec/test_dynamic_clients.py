@@ -77,7 +77,7 @@ def obtain(world: World, browser: Browser, party: RelyingParty, scope: str, flow
 
 @pytest.mark.parametrize("flow", FLOWS)
 def test_tokens_of_dynamic_client_are_limited_to_open_projects(world: World, flow: str) -> None:
-    """Whoever owns the project that the client is stored in, also the shared project itself."""
+    """Of any owner of the project that stores the client, also the shared project itself."""
     house, wrong = SharedProjectScenario(world), []
     for is_open, to_project in product((False, True), RELATIONS):
         set_open(world, house.shared.id, is_open)
