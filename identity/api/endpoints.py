@@ -8,7 +8,7 @@ from identity.provider.authorization_request_source import (
     RequestForm,
     load_pushed_request,
 )
-from identity.provider.client_authentication import ClientAuthenticationMethod
+from identity.provider.client_authentication import ClientAssertionMethod, ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.endpoints.metadata import discovery_response
@@ -42,6 +42,7 @@ __all__ = [
     "AuthorizationRequestSource",
     "BrowserState",
     "Client",
+    "ClientAssertionMethod",
     "ClientAuthenticationMethod",
     "ConsentRequired",
     "Context",

@@ -11,28 +11,16 @@ from datetime import timedelta
 from typing import Any
 
 from identity.api.crypto import InvalidTokenSignature, UnverifiedToken
-from identity.api.endpoints import ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
+from identity.api.endpoints import ClientAssertionMethod, ClientAuthenticationMethod, Context
 from identity.api.entities import ApplicationClient
 from identity.api.plugins import duration, hookimpl
 
 
-class ClientSecretJwt(ClientAuthenticationMethod):
+class ClientSecretJwt(ClientAssertionMethod):
     """Accepts assertions with HS256 and a live secret of the application."""
 
     name = "client_secret_jwt"
-    parameters = frozenset({"client_assertion", "client_assertion_type"})
     signing_algorithms = ("HS256",)
-
-    def __init__(self, max_lifetime: timedelta) -> None:
-        self._max_lifetime = max_lifetime
-
-    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
-        """True for an assertion, with or without its type."""
-        return "client_assertion" in parameters
-
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> ApplicationClient:
-        """The application that signed. Every failure before the signature looks the same from outside."""
-        return self.authenticate_with_assertion(request, parameters, context, max_lifetime=self._max_lifetime)
 
     def verify_assertion(
         self, client: ApplicationClient, token: UnverifiedToken, context: Context

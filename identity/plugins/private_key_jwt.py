@@ -15,28 +15,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from identity.api.crypto import SignatureAlgorithm
-from identity.api.endpoints import ClientAuthenticationMethod, Context, Parameters, ProtocolRequest
-from identity.api.entities import ApplicationClient
+from identity.api.endpoints import ClientAssertionMethod, ClientAuthenticationMethod
 from identity.api.plugins import duration, hookimpl
 
 
-class PrivateKeyJwt(ClientAuthenticationMethod):
+class PrivateKeyJwt(ClientAssertionMethod):
     """Accepts assertions of applications that name their public keys or the address of these."""
 
     name = "private_key_jwt"
-    parameters = frozenset({"client_assertion", "client_assertion_type"})
     signing_algorithms = SignatureAlgorithm.names()
-
-    def __init__(self, max_lifetime: timedelta) -> None:
-        self._max_lifetime = max_lifetime
-
-    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
-        """True for an assertion, with or without its type."""
-        return "client_assertion" in parameters
-
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> ApplicationClient:
-        """The application that signed. Every failure before the signature looks the same from outside."""
-        return self.authenticate_with_assertion(request, parameters, context, max_lifetime=self._max_lifetime)
 
 
 class PrivateKeyJwtPlugin:

@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 #: RFC 7523 §2.2.
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _ASSERTION_TYPES = frozenset({None, "JWT", "jwt", "client-authentication+jwt"})
-_ASSERTION_PARAMETERS = frozenset({"client_assertion", "client_assertion_type"})
 _MAX_CLIENT_ID_LENGTH = 200
 
 
@@ -70,11 +69,41 @@ class ClientAuthenticationMethod(ABC):
             raise self.error("unknown client, wrong secret or deactivated")
         return self._require_own(client)
 
-    def authenticate_with_assertion(
-        self, request: ProtocolRequest, parameters: Parameters, context: Context, *, max_lifetime: timedelta
-    ) -> ApplicationClient:
-        """The active application that signed the client assertion with its key (RFC 7523 §3, OpenID Connect Core §9),
-        if it uses this method. Raises InvalidClient.
+    def find_public_client(self, client_id: str, context: Context) -> ApplicationClient:
+        """The active, unauthenticated client, if it uses this method. Raises InvalidClient as above."""
+        context.activity.name_client(client_id)
+        client = context.services.applications.find_client(client_id)
+        if client is None or not client.is_active:
+            raise self.error("unknown client or deactivated")
+        return self._require_own(client)
+
+    def _require_own(self, client: ApplicationClient) -> ApplicationClient:
+        if client.application.authentication_method != self.name:
+            raise self.error("the application uses another authentication method")
+        return client
+
+    @staticmethod
+    def error(reason: str, *, kind: str = "application") -> InvalidClient:
+        """The error for wrong credentials: all failures look the same to clients; the audit trail has the reason."""
+        return InvalidClient("client authentication failed", reason=reason, kind=kind)
+
+
+class ClientAssertionMethod(ClientAuthenticationMethod):
+    """Authentication by a client assertion (RFC 7523 §2.2, OpenID Connect Core §9), whose ``exp`` is at most
+    ``max_lifetime`` away. Methods differ in ``signing_algorithms``, by which a request chooses one of them, and in the
+    keys that verify."""
+
+    parameters = frozenset({"client_assertion", "client_assertion_type"})
+
+    def __init__(self, max_lifetime: timedelta) -> None:
+        self._max_lifetime = max_lifetime
+
+    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+        """True for an assertion, with or without its type."""
+        return "client_assertion" in parameters
+
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> ApplicationClient:
+        """The active application that signed the assertion, if it uses this method. Raises InvalidClient.
 
         The key comes from the application, its algorithm from ``signing_algorithms``. Up to the signature all failures
         have the same message and verify one signature; only the first use of a key set takes longer. After it the
@@ -98,7 +127,7 @@ class ClientAuthenticationMethod(ABC):
         elif claims.get("aud") != context.issuer:
             # FAPI 2.0 Security Profile §5.3.2.1: the issuer, as text.
             checked.refuse(f"aud must be {context.issuer}")
-        ends_at = checked.check_times(max_lifetime=max_lifetime)
+        ends_at = checked.check_times(max_lifetime=self._max_lifetime)
         jti = checked.read_jti()
         if not context.services.assertions.use_once(client.id, str(jti), ends_at):
             checked.refuse("jti was used before; each assertion needs a new one", "jti was used before")
@@ -177,24 +206,6 @@ class ClientAuthenticationMethod(ABC):
         if key is None:
             raise ClientAssertionRefused("no key of this kid and alg")
         return client, token.verify_with_jwk(key, algorithm=token.header["alg"])
-
-    def find_public_client(self, client_id: str, context: Context) -> ApplicationClient:
-        """The active, unauthenticated client, if it uses this method. Raises InvalidClient as above."""
-        context.activity.name_client(client_id)
-        client = context.services.applications.find_client(client_id)
-        if client is None or not client.is_active:
-            raise self.error("unknown client or deactivated")
-        return self._require_own(client)
-
-    def _require_own(self, client: ApplicationClient) -> ApplicationClient:
-        if client.application.authentication_method != self.name:
-            raise self.error("the application uses another authentication method")
-        return client
-
-    @staticmethod
-    def error(reason: str, *, kind: str = "application") -> InvalidClient:
-        """The error for wrong credentials: all failures look the same to clients; the audit trail has the reason."""
-        return InvalidClient("client authentication failed", reason=reason, kind=kind)
 
 
 class ClientAssertionRefused(Exception):
@@ -277,7 +288,7 @@ def _select_by_algorithm(
     presented: list[ClientAuthenticationMethod], parameters: Parameters
 ) -> list[ClientAuthenticationMethod]:
     """Of methods that read the same assertion, the one for its algorithm; else the first, which refuses it."""
-    if len(presented) < 2 or any(method.parameters != _ASSERTION_PARAMETERS for method in presented):
+    if len(presented) < 2 or not all(isinstance(method, ClientAssertionMethod) for method in presented):
         return presented
     try:
         algorithm = UnverifiedToken.parse(parameters.get("client_assertion", "")).header["alg"]
