@@ -3,6 +3,9 @@
 A column has the name of its field, and the column type of the field's type. A column without a field is filled from
 the property of its name, or from the function ``of`` in its ``info``. Rows are read into the slots of the dataclass,
 so it must have slots.
+
+Fields that no query uses and most rows leave at their defaults can share the JSON column ``settings``: a column costs
+each read 0.2 microseconds, a setting costs nothing, and a new one needs no revision.
 """
 
 import logging
@@ -16,7 +19,15 @@ from typing import Any, Generic, TypeVar, get_args
 
 from sqlalchemy import Column, ColumnElement, FromClause, Table, insert, select
 
-from identity.plugins.sql.column_codecs import SPACE_DELIMITED, CodePointText, ColumnCodec, RawBoolean, codec_for
+from identity.domain.entity import EntityField, entity_fields
+from identity.plugins.sql.column_codecs import (
+    SPACE_DELIMITED,
+    CodePointText,
+    ColumnCodec,
+    RawBoolean,
+    codec_for,
+    settings_codec,
+)
 from identity.storage.errors import UnreadableRow
 
 log = logging.getLogger(__name__)
@@ -61,11 +72,13 @@ class _MappedColumn:
 @dataclass(frozen=True, slots=True)
 class TableLayout:
     """The contents of a table: values of one class, or of several classes by the column ``kind``. ``value_lists`` names
-    the fields stored as space-delimited values, ``flattened`` those with a column per nested field."""
+    the fields stored as space-delimited values, ``flattened`` those with a column per nested field, ``settings`` those
+    stored in the column ``settings``."""
 
     classes: type | Mapping[str, type]
     value_lists: tuple[str, ...] = ()
     flattened: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    settings: frozenset[str] = frozenset()
 
     @property
     def classes_by_kind(self) -> Mapping[str, Any]:
@@ -73,6 +86,8 @@ class TableLayout:
 
     def mapped_columns(self, kind: Any) -> Iterator[_MappedColumn]:
         for item in fields(kind):
+            if item.name in self.settings:
+                continue
             type_, nullable = _split_optional(item.type)
             if item.name in self.flattened:
                 for part, name in zip(fields(type_), self.flattened[item.name], strict=True):
@@ -83,6 +98,10 @@ class TableLayout:
                 yield _MappedColumn(
                     item.name, item.name, codec, nullable, None if item.default is MISSING else item.default
                 )
+
+    def settings_fields(self, kind: Any) -> list[EntityField]:
+        """The fields of the class in the column ``settings``."""
+        return [item for item in entity_fields(kind).values() if item.name in self.settings]
 
     def columns(self) -> list[Column[Any]]:
         """A column for each field. It is nullable if some class lacks a field that has no default."""
@@ -97,6 +116,8 @@ class TableLayout:
                 columns.setdefault(
                     mapped_column.name, Column(mapped_column.name, mapped_column.codec.column, nullable=nullable)
                 )
+        if self.settings:
+            columns["settings"] = Column("settings", CodePointText, nullable=False)
         return list(columns.values())
 
 
@@ -115,13 +136,15 @@ class MappedTable(Generic[ValueT]):
         stored = {kind_name: list(layout.mapped_columns(kind)) for kind_name, kind in layout.classes_by_kind.items()}
         names = {"kind"} if len(stored) > 1 else set()
         names |= {mapped_column.name for of_kind in stored.values() for mapped_column in of_kind}
+        names |= {"settings"} if layout.settings else set()
         self.table = table
         self.columns = tuple(column for column in table.c if column.name in names)
         self.select = select(*self.columns)
         self.insert = insert(table)
         self.from_row: Callable[[Row], ValueT] = _checked_reader(self.columns, self._create_reader(layout, stored))
         writers = {
-            kind: self._create_writer(kind_name, kind, stored) for kind_name, kind in layout.classes_by_kind.items()
+            kind: self._create_writer(kind_name, kind, layout, stored)
+            for kind_name, kind in layout.classes_by_kind.items()
         }
         self.to_row: Callable[[ValueT], Values] = next(iter(writers.values()))
         if len(writers) > 1:
@@ -148,7 +171,7 @@ class MappedTable(Generic[ValueT]):
         return lambda row: readers[row[class_position]](row)
 
     def _create_writer(
-        self, kind_name: str, kind: type, stored: Mapping[str, Sequence[_MappedColumn]]
+        self, kind_name: str, kind: type, layout: TableLayout, stored: Mapping[str, Sequence[_MappedColumn]]
     ) -> Callable[[ValueT], Values]:
         own_columns = {mapped_column.name: mapped_column for mapped_column in stored[kind_name]}
         other_columns = {mapped_column.name: mapped_column for of_kind in stored.values() for mapped_column in of_kind}
@@ -169,6 +192,8 @@ class MappedTable(Generic[ValueT]):
                 constants[name] = other_columns[name].stored_default
             elif name == "kind" and kind_name:
                 constants[name] = kind_name
+            elif name == "settings" and layout.settings:
+                members.append((name, settings_codec(layout.settings_fields(kind))[1]))
         return lambda value: {**constants, **{name: written(value) for name, written in members}}
 
 
@@ -195,7 +220,10 @@ def _create_row_reader(
         )
         for name in layout.flattened
     ]
-    construct = _create_constructor(kind, [*(name for name, _ in member_columns), *layout.flattened])
+    settings, settings_position = layout.settings_fields(kind), positions.get("settings", 0)
+    read_settings, _ = settings_codec(settings)
+    names = [*(name for name, _ in member_columns), *layout.flattened, *(item.name for item in settings)]
+    construct = _create_constructor(kind, names)
 
     def read(row: Row) -> Any:
         values = list(row)
@@ -207,6 +235,8 @@ def _create_row_reader(
         arguments = pick(values)
         if spread:
             arguments += tuple(inner(**{part: values[at] for part, at in parts}) for inner, parts in spread)
+        if settings:
+            arguments += read_settings(values[settings_position])
         return construct(arguments)
 
     return read

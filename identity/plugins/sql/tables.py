@@ -9,7 +9,7 @@ the other backends, and "starts with" is a range that an index supports.
 ``info={"field": …}`` names the field reported if a unique constraint is violated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -37,6 +37,7 @@ from identity.domain.attributes import AttributeDefinition, StoredAttribute
 from identity.domain.audit import AuditEvent
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.domains import OrganizationDomain
+from identity.domain.entity import entity_fields
 from identity.domain.federated_credentials import FederatedCredential
 from identity.domain.group_mappings import GroupMapping
 from identity.domain.groups import Group, GroupGrant, GroupManager, GroupMember
@@ -78,18 +79,25 @@ def _create_table(
     *items: SchemaItem,
     value_lists: tuple[str, ...] = (),
     flattened: Mapping[str, Sequence[str]] | None = None,
+    settings: frozenset[str] = frozenset(),
     field: str | None = None,
     **options: Any,
 ) -> Table:
     """A table of these values. A given column replaces the one that follows from its field. The id is the primary key
     unless another one is given."""
-    layout = TableLayout(kinds, value_lists, flattened or {})
+    layout = TableLayout(kinds, value_lists, flattened or {}, settings)
     columns = {column.name: column for column in layout.columns()}
     columns |= {item.name: item for item in items if isinstance(item, Column)}
     if not any(column.primary_key for column in columns.values()):
         columns["id"].primary_key = True
     rules = [item for item in items if not isinstance(item, Column)]
     return Table(name, metadata, *columns.values(), *rules, info={"layout": layout, "field": field}, **options)
+
+
+def _settings_of(kind: type, *, queried: Container[str] = ()) -> frozenset[str]:
+    """The fields that managers may set and may leave at their defaults, without those that a query uses."""
+    items = entity_fields(kind).values()
+    return frozenset(item.name for item in items if item.is_mutable and not item.required and item.name not in queried)
 
 
 def _sorted_column(name: str, *, derive: Callable[[Any], str] | None = None) -> Column[str]:
@@ -166,6 +174,7 @@ projects = _create_table(
     _name_key_column(),
     _sorted_column("search_text"),
     Index(None, "organization_id", "name_key", "id"),
+    settings=_settings_of(Project),
 )
 
 # The addresses of projects' APIs, for ``list_by_resource_uri``.
@@ -405,6 +414,7 @@ applications = _create_table(
     _name_key_column(),
     _sorted_column("search_text"),
     Index(None, "project_id", "name_key", "id"),
+    settings=_settings_of(Application, queried=("backchannel_logout_uri", "frontchannel_logout_uri")),
 )
 
 federated_credentials = _create_table(

@@ -65,8 +65,8 @@ def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
             for column in columns:
                 database.execute(f'UPDATE {table} SET "{column}" = ? || substr(rowid, 1)', (text,))  # noqa: S608
         if addresses:
-            spoilt = [json.dumps([text])] * 2
-            database.execute("UPDATE applications SET redirect_uris = ?, post_logout_redirect_uris = ?", spoilt)
+            spoilt = json.dumps({"redirect_uris": [text], "post_logout_redirect_uris": [text]})
+            database.execute("UPDATE applications SET settings = json_patch(settings, ?)", (spoilt,))
         rows = database.execute("SELECT id, profile FROM users WHERE profile IS NOT NULL").fetchall()
         for identifier, profile in rows:
             hostile = {name: text for name, value in json.loads(profile).items() if isinstance(value, str)}

@@ -301,6 +301,36 @@ def test_damaged_security_columns_are_refused(damaged: tuple[SqlBackend, sqlite3
                 read(storage)
 
 
+@pytest.mark.parametrize(
+    "member",
+    [
+        '"may_manage": 1',
+        '"may_manage": null',
+        '"consent": "x"',
+        '"consent": {}',
+        '"redirect_uris": "https://shop.example/"',
+        '"redirect_uris": [1]',
+        '"access_token_lifetime": "soon"',
+        '"access_token_lifetime": true',
+        '"access_token_lifetime": 1e3',
+        f'"access_token_lifetime": {10**18}',
+        '"security_profile": null',
+        '"jwks": 1',
+        '"grant_types": null',
+    ],
+)
+def test_application_with_damaged_setting_is_refused(
+    damaged: tuple[SqlBackend, sqlite3.Connection], member: str
+) -> None:
+    """It is never read as if it had the default."""
+    backend, database = damaged
+    _damage(database, "applications", "settings", f"{{{member}}}", queries.APPLICATION.id)
+    with backend.read_session() as storage:
+        for find in (storage.applications.find, storage.applications.find_client):
+            with pytest.raises(UnreadableRow):
+                find(queries.APPLICATION.id)
+
+
 @pytest.mark.parametrize("damage", [b"\xff", "soon", None])
 def test_pages_continue_after_damaged_row(damaged: tuple[SqlBackend, sqlite3.Connection], damage: object) -> None:
     backend, database = damaged

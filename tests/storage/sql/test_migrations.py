@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,18 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, text
 
+from identity.domain.applications import Application, ConsentRule
 from identity.domain.audit import ERASED
 from identity.domain.email_addresses import email_key
+from identity.domain.entity import entity_fields
+from identity.domain.projects import Project
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import Profile
 from identity.plugins.sql import SqlBackend, SqlPluginSettings, migrations
 from identity.plugins.sql.engines import open_migration_engine
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
+from identity.plugins.sql.stores import applications, organizations, projects
 from identity.plugins.sql.tables import metadata
 from identity.storage.contract import factories as make
 from identity.storage.contract.factories import make_id
@@ -455,6 +461,85 @@ def test_migration_indexes_the_words_of_existing_rows(
             for revision in revisions:
                 revision._fill(connection)
         assert _rows(connection, tables) == expected
+
+
+def test_settings_are_what_the_columns_before_had(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows than one batch; a row that could not be read stays one."""
+    revision = script_directory().get_revision("0051").module
+    monkeypatch.setattr(revision, "_BATCH", 2)
+    organization = make.organization()
+    project = make.project(
+        organization, check_roles=True, resource_uris=("https://api.example/ü",), registration_limit=7
+    )
+    chosen = make.application(
+        project,
+        authentication_method="private_key_jwt",
+        response_types=frozenset({"code", "id_token"}),
+        redirect_uris=('https://shop.example/"',),
+        consent=ConsentRule.NEVER,
+        may_manage=True,
+        access_token_lifetime=timedelta(minutes=7),
+        id_token_signed_response_alg=SignatureAlgorithm.ES256,
+        required_sender_constraint="dpop",
+    )
+    usual = [
+        make.application(project, id=make_id(), response_types=frozenset(), grant_types=frozenset(), redirect_uris=())
+        for _ in range(4)
+    ]
+    damaged: list[tuple[str, Any]] = [("redirect_uris", "{"), ("grant_types", "null")]
+    if "sqlite" in empty_url:
+        damaged += [("may_manage", 2), ("jwks", b"{}"), ("id_token_lifetime", b"soon")]
+    engine = open_migration_engine(SqlPluginSettings(url=empty_url))
+    with engine.begin() as connection:
+        runner.upgrade(connection, "0050")
+        known = MetaData()
+        known.reflect(connection, only=["organizations", "projects", "applications"])
+
+        def insert(name: str, values: dict[str, Any]) -> None:
+            """A row with these values, and with the settings in columns, as they were stored before."""
+            settings = revision._SETTINGS.get(name, {}) | json.loads(values.pop("settings", "{}"))
+            lists = {name: json.dumps(value) for name, value in settings.items() if isinstance(value, list)}
+            row = {**values, **settings, **lists}
+            columns = known.tables[name].columns
+            cells = {column.name: row[column.name] for column in columns if column.name in row}
+            for column in columns:
+                if column.type.python_type is bytes and isinstance(cells.get(column.name), str):
+                    cells[column.name] = cells[column.name].encode()
+            connection.execute(known.tables[name].insert(), cells)
+
+        insert("organizations", organizations.ENTITY_TABLE.to_row(organization))
+        insert("projects", projects.ENTITY_TABLE.to_row(project))
+        for application in (chosen, *usual):
+            insert("applications", applications.ENTITY_TABLE.to_row(application))
+        for column, value in damaged:
+            id_ = make_id()
+            insert("applications", applications.ENTITY_TABLE.to_row(make.application(project, id=id_)))
+            damage = text(f"UPDATE applications SET {column} = :value WHERE id = :id")  # noqa: S608 - words of our own
+            connection.execute(damage, {"id": id_, "value": value})
+    with engine.begin() if engine.dialect.name == "sqlite" else engine.connect() as connection:
+        runner.upgrade(connection)
+    backend = SqlBackend(SqlPluginSettings(url=empty_url))
+    with backend.read_session() as storage:
+        assert storage.projects.find(project.id) == project
+        found = storage.applications.page(project.id, PageRequest(with_total=True))
+        assert {item.id: item for item in found} == {item.id: item for item in (chosen, *usual)}
+        assert found.total is not None
+        assert found.total.count == 5 + len(damaged)
+    backend.close()
+    with engine.connect() as connection:
+        settings = connection.execute(text("SELECT settings FROM applications")).scalars().all()
+        assert settings.count("{}") == len(usual)
+    engine.dispose()
+
+
+def test_defaults_of_settings_are_unchanged() -> None:
+    """A default is not stored: another one would change rows whose managers chose nothing."""
+    defaults = script_directory().get_revision("0051").module._SETTINGS
+    for name, kind in {"applications": Application, "projects": Project}.items():
+        items = entity_fields(kind)
+        for setting, default in defaults[name].items():
+            stored = items[setting].default
+            assert default == ([*stored] if isinstance(default, list) else stored), setting
 
 
 def _rows(connection: Connection, tables: list[Table]) -> dict[str, set[tuple[Any, ...]]]:

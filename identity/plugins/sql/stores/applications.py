@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from sqlalchemy import delete, func, insert, literal, or_, select
+from sqlalchemy import delete, false, func, insert, literal, or_, select
 
 from identity.domain.applications import RESPONSE_ALGORITHM_FIELDS, Application, ApplicationClient, ClientSecret
+from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.plugins.sql.entity_store import EntityTable
 from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.query_batching import BatchedLookup
@@ -72,10 +73,11 @@ class SqlApplicationStore(TermIndexedStore[Application], ApplicationStore):
         self._add_origins(value)
 
     def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[Application, ...]:
-        chosen = (table.c[name] for name in RESPONSE_ALGORITHM_FIELDS)
-        # A comparison with NULL is not true.
-        is_unlisted = or_(*(column.not_in(sorted(algorithms)) for column in chosen))
-        found = ENTITY_TABLE.select.where(table.c.active, is_unlisted).order_by(table.c.id).limit(limit)
+        unlisted = sorted(set(SignatureAlgorithm) - set(algorithms))
+        # Members as ``json.dumps`` writes them; within a text their quotation marks are escaped.
+        members = [f'"{name}": "{algorithm}"' for name in RESPONSE_ALGORITHM_FIELDS for algorithm in unlisted]
+        chosen = or_(false(), *(table.c.settings.contains(member, autoescape=True) for member in members))
+        found = ENTITY_TABLE.select.where(table.c.active, chosen).order_by(table.c.id).limit(limit)
         return tuple(skip_unreadable(ENTITY_TABLE.from_row, self._fetch_all(found)))
 
     def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
