@@ -78,7 +78,7 @@ class IdentityApplication:
         self.observers = extension_registry.collect_observers(self.plugin_host)
         instrumentation.add_observers(self.observers)
         self.mailer.load = self._load_mail_server
-        self.process_state.open_transaction = self._storage_transaction
+        self.process_state.open_transaction = lambda: self.backend.separate_transaction(ExplicitTransactionManager())
         self.senders = {
             kind: self._create_outbox_sender(delivery) for kind, delivery in self.process_state.deliveries.items()
         }
@@ -185,12 +185,6 @@ class IdentityApplication:
             )
             yield services
         self.after_commit(services)
-
-    @contextmanager
-    def _storage_transaction(self) -> Iterator[Storage]:
-        transactions = ExplicitTransactionManager()
-        with transactions:
-            yield self.backend.join_transaction(transactions)
 
     @contextmanager
     def read_session(self, actor: Actor = OPERATOR) -> Iterator[Services]:

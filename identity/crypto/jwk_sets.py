@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -87,7 +88,7 @@ def _parse_jwk(jwk: Mapping[str, Any]) -> JwkPublicKey | None:
             native: Any = _parse_rsa_jwk(jwk)
             algorithms = _RSA_ALGORITHMS
         elif jwk.get("kty") == "EC":
-            native, algorithms = _parse_ec_jwk(jwk), _ALGORITHMS_BY_CURVE[jwk["crv"]]
+            native, algorithms = _ec_public_key(jwk["crv"], jwk["x"], jwk["y"]), _ALGORITHMS_BY_CURVE[jwk["crv"]]
         elif (jwk.get("kty"), jwk.get("crv")) == ("OKP", "Ed25519"):
             native = ed25519.Ed25519PublicKey.from_public_bytes(base64url.decode(jwk["x"]))
             algorithms = _ED25519_ALGORITHMS
@@ -107,10 +108,10 @@ def _parse_rsa_jwk(jwk: Mapping[str, Any]) -> rsa.RSAPublicKey:
     return numbers.public_key()
 
 
-def _parse_ec_jwk(jwk: Mapping[str, Any]) -> ec.EllipticCurvePublicKey:
-    return ec.EllipticCurvePublicNumbers(
-        _decode_uint(jwk["x"]), _decode_uint(jwk["y"]), _CURVES[jwk["crv"]]
-    ).public_key()
+# A client proves the same key with each request. Whether the point is on the curve takes an eighth of a verification.
+@lru_cache(1024)
+def _ec_public_key(curve: str, x: str, y: str) -> ec.EllipticCurvePublicKey:
+    return ec.EllipticCurvePublicNumbers(_decode_uint(x), _decode_uint(y), _CURVES[curve]).public_key()
 
 
 def _decode_uint(text: Any) -> int:

@@ -90,7 +90,7 @@ class AssertionService(Service):
             return self._storage.records.add(record) is None
         self._release_connection()
         with self._process.open_transaction() as storage:
-            is_new = storage.records.add(record) is None
+            is_new = storage.records.add(record, is_last_write=True) is None
         if is_new:
             self._committed_keys.add(key)
         return is_new

@@ -1,8 +1,8 @@
 """Backend (one per process) and Storage (one per transaction)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -146,6 +146,13 @@ class Backend(ABC):
         that commits in its vote sorts after all others (``~…``), any other commits in ``tpc_finish``. A process
         passes the same transaction manager each time. Raises StorageUnavailable.
         """
+
+    @contextmanager
+    def separate_transaction(self, transaction_manager: "ITransactionManager") -> Iterator[Storage]:
+        """A Storage alone in a new transaction, committed at the end, and rolled back on an exception. A backend need
+        not use the transaction manager. Raises StorageUnavailable; then nothing was committed."""
+        with transaction_manager:
+            yield self.join_transaction(transaction_manager)
 
     def checkpoint(self) -> None:  # noqa: B027 - there may be nothing of the kind
         """Run maintenance now, while others write, that a later writer would have to do while others wait. Call it

@@ -62,7 +62,7 @@ class DatabaseConnection:
     @property
     def commits_alone(self) -> bool:
         """True if no other participant of the transaction can still refuse its commit."""
-        return self.transaction is not None and has_one_participant(self.transaction)
+        return self.transaction is None or has_one_participant(self.transaction)
 
     @property
     def is_aborted_by_server(self) -> bool:

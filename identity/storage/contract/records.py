@@ -42,6 +42,17 @@ class RecordContract(ContractBase):
             assert storage.records.delete_for_owner(record.plugin, record.kind, user_id=record.user_id) == len(owned)
             assert storage.records.find(*record_key(mine)) == (None if "key" in other else mine)
 
+    @pytest.mark.parametrize("owned", [False, True])
+    def test_records_one_added_as_the_last_write_holds_the_key(self, on: StorageHarness, owned: bool) -> None:
+        first = make.record(on.human_user) if owned else make.record()
+        later = replace(first, value={"other": 1})
+        with on.transaction() as storage:
+            assert storage.records.add(first, is_last_write=True) is None
+        for _ in range(2):
+            with on.transaction() as storage:
+                assert storage.records.add(later, is_last_write=True) == first
+        assert on.read.records.find(*record_key(first)) == first
+
     def test_records_the_first_one_holds_the_key(self, on: StorageHarness) -> None:
         first = make.record(expires_at=NOW + SECOND)
         later = replace(first, value={"other": 1}, created_at=NOW + timedelta(days=1), expires_at=None)
@@ -228,6 +239,14 @@ class RecordContract(ContractBase):
         written = [value for value in outcomes.values if value is not None]
         assert written == [answer] * 49, "all others see all of what the one did"
 
+    def test_records_races_one_of_them_is_added_as_the_last_write(self, on: StorageHarness) -> None:
+        """Each of several keys is added once; the others get the record that holds it."""
+        records = [make.record() for _ in range(4)]
+        outcomes = on.race(partial(add_one_last, records=records), 48)
+        assert outcomes.errors == {}
+        assert outcomes.values.count(None) == len(records)
+        assert [on.read.records.find(*record_key(record)) for record in records] == records
+
     def test_records_races_a_version_is_replaced_once(self, on: StorageHarness) -> None:
         record = on.store_value(make.record())
         winner = on.race(partial(replace_once, record=record), 50).single_winner(losers="StaleRow")
@@ -248,6 +267,13 @@ def add_and_replace(storage: Storage, number: int, *, record: Record) -> Record 
     if existing is None:
         storage.records.replace(replace(record, value={"by": number}, version=2))
     return existing
+
+
+def add_one_last(storage: Storage, number: int, *, records: list[Record]) -> Record | None:
+    record = records[number // 3 % len(records)]
+    holder = storage.records.add(record, is_last_write=True)
+    assert holder in (None, record)
+    return holder
 
 
 def replace_once(storage: Storage, number: int, *, record: Record) -> Record:

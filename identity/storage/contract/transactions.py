@@ -7,6 +7,7 @@ import pytest
 
 from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.organizations import Organization
+from identity.domain.records import Record
 from identity.domain.tokens import AccessToken, RefreshToken
 from identity.storage.backend import Backend, Storage
 from identity.storage.contract import factories as make
@@ -195,12 +196,13 @@ class TransactionContract(ContractBase):
         """A change marked as last was not the first one: an abort undoes both."""
         code, refresh = make.authorization_code(on.family), make.refresh_token(on.family)
         access, added = make.access_token(on.service_user), make.organization()
+        added_record = make.record()
         on.store(code, refresh)
-        for change in _last_changes(on, access, refresh, code):
+        for change in _last_changes(on, access, refresh, code, added_record):
             with on.aborted_transaction() as storage:
                 storage.organizations.add(added)
                 change(storage)
-        assert on.unchanged(added, code, refresh, access) == [code, refresh]
+        assert on.unchanged(added, added_record, code, refresh, access) == [code, refresh]
 
     def test_transactions_after_a_last_change_there_can_be_others(self, on: StorageHarness) -> None:
         access, added = make.access_token(on.service_user), make.organization()
@@ -222,10 +224,10 @@ class TransactionContract(ContractBase):
     def test_transactions_refusal_by_another_participant_undoes_last_changes(self, on: StorageHarness) -> None:
         """They may commit early only if no other participant votes, whether it joined before or after."""
         refresh, access = make.refresh_token(on.family), make.access_token(on.service_user)
-        used = make.record(on.human_user)
+        used, added_record = make.record(on.human_user), make.record()
         code = make.authorization_code(on.family)
         on.store(refresh, code)
-        changes = _last_changes(on, access, refresh, code)
+        changes = _last_changes(on, access, refresh, code, added_record)
         changes.append(
             lambda storage: storage.tokens.add_access_token(access, consumed_record=used, is_last_write=True)
         )
@@ -243,7 +245,7 @@ class TransactionContract(ContractBase):
                     on.transactions.commit()
                 on.transactions.abort()
         assert on.unchanged(refresh, code) == [refresh, code]
-        assert on.unchanged(access, used) == []
+        assert on.unchanged(access, used, added_record) == []
 
     def test_transactions_nothing_is_seen_before_all_others_have_voted(self, on: StorageHarness) -> None:
         """A backend that commits in its vote votes last, so that any other participant can still refuse."""
@@ -319,6 +321,17 @@ class TransactionContract(ContractBase):
             pass
         assert on.read.organizations.find(on.organization.id) == on.organization
 
+    def test_transactions_separate_one_commits_at_its_end(self, on: StorageHarness) -> None:
+        added, record = make.organization(), make.record()
+        with on.backend.separate_transaction(on.transactions) as storage:
+            storage.organizations.add(added)
+            assert storage.records.add(record) is None
+        with pytest.raises(RowNotFound), on.backend.separate_transaction(on.transactions) as storage:
+            _remove_and_fail(storage, added)
+        with on.backend.separate_transaction(on.transactions) as storage:
+            assert storage.records.add(record, is_last_write=True) == record
+        assert on.unchanged(added, record) == [added, record]
+
     def test_transactions_writing_through_a_reading_storage_is_an_error(self, on: StorageHarness) -> None:
         organization, family = on.organization, on.family
         added = make.organization()
@@ -334,7 +347,7 @@ class TransactionContract(ContractBase):
 
 
 def _last_changes(
-    on: StorageHarness, access: AccessToken, refresh: RefreshToken, code: AuthorizationCode
+    on: StorageHarness, access: AccessToken, refresh: RefreshToken, code: AuthorizationCode, record: Record
 ) -> list[Callable[[Storage], object]]:
     """Changes that may be committed at once."""
     return [
@@ -345,6 +358,7 @@ def _last_changes(
         lambda storage: storage.tokens.redeem_authorization_code(
             code.digest, client_id=code.client_id, redeemed_at=NOW, is_last_write=True
         ),
+        lambda storage: storage.records.add(record, is_last_write=True),
     ]
 
 

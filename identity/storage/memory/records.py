@@ -14,7 +14,7 @@ from identity.storage.stores.records import RecordStore
 class MemoryRecordStore(MemoryStore, RecordStore):
     """Rows by plugin, kind and key."""
 
-    def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
+    def add(self, record: Record, *, replacing_expired: bool = False, is_last_write: bool = False) -> Record | None:
         holder = self.find(record.plugin, record.kind, record.key)
         if holder is not None:
             expired = holder.expires_at is not None and holder.expires_at <= record.created_at

@@ -11,11 +11,12 @@ class RecordStore(ABC):
     """Identified by plugin, kind and key; a record is deleted with the user or application that it names."""
 
     @abstractmethod
-    def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
+    def add(self, record: Record, *, replacing_expired: bool = False, is_last_write: bool = False) -> Record | None:
         """Add the record by one conditional write: None if it was added, else the existing record. An expired record
         keeps the key, too, unless ``replacing_expired``. One of several racing transactions adds its record; the others
-        wait for its end and then get it, or add theirs if it was aborted. Raises RowNotFound if there is no such user
-        or application; the transaction can continue."""
+        wait for its end and then get it, or add theirs if it was aborted. ``is_last_write`` means that the transaction
+        changes nothing else. Raises RowNotFound if there is no such user or application; the transaction can
+        continue."""
 
     @abstractmethod
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:

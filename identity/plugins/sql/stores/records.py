@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, not_, or_, update
 from identity.domain.attempts import NO_NEXT_ATTEMPT
 from identity.domain.records import Record
 from identity.plugins.sql.column_codecs import seconds_from_datetime
-from identity.plugins.sql.dialect_statements import UpdateReturning, Upsert
+from identity.plugins.sql.dialect_statements import UpdateReturning, UpdateWithInserts, Upsert
 from identity.plugins.sql.galera_locks import lock_names
 from identity.plugins.sql.row_mapping import MappedTable, Values
 from identity.plugins.sql.sql_store import SqlStore, upsert
@@ -27,6 +27,7 @@ _KEY_CONDITION = (*_KIND_CONDITION, table.c.key == bindparam("key_is"))
 # One statement that inserts the row, or replaces an expired one. It waits for a concurrent insert; a read after a
 # refusal sees that row. A damaged timestamp, which SQLite sorts after all others, counts as expired.
 _ADD = CompiledStatement(Upsert(table, KEY_COLUMNS))
+_ADD_LAST = CompiledStatement(UpdateWithInserts(Upsert(table, KEY_COLUMNS), key="records_key"))
 _REPLACE_EXPIRED = upsert(
     table,
     index_elements=KEY_COLUMNS,
@@ -74,15 +75,20 @@ _MAX_TRIES = 3
 class SqlRecordStore(SqlStore, RecordStore):
     """One row each; deleted by foreign keys."""
 
-    def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
+    def add(self, record: Record, *, replacing_expired: bool = False, is_last_write: bool = False) -> Record | None:
         values = RECORD_TABLE.to_row(record)
         if replacing_expired:
             values["now"] = values["created_at"]
         statement = _REPLACE_EXPIRED if replacing_expired else _ADD
         # Without an owner there is no constraint to violate.
-        send = self._execute if record.user_id is None and record.application_id is None else self._execute_in_savepoint
+        has_owner = record.user_id is not None or record.application_id is not None
         for _ in range(_MAX_TRIES):
-            if send(statement, values):
+            if is_last_write and not (replacing_expired or has_owner):
+                row = self._execute_update_with_inserts(_ADD_LAST, {table.name: values}, is_last_write=True)
+                is_added = row is not None
+            else:
+                is_added = bool((self._execute_in_savepoint if has_owner else self._execute)(statement, values))
+            if is_added:
                 return None
             holder = self.find(record.plugin, record.kind, record.key)
             if holder is not None:
