@@ -2,22 +2,31 @@
 audiences that are open to them (security 18.2 and 19.1)."""
 
 import json
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint
 from itertools import product
 from typing import Any
 
 import pytest
 
+from identity import hookimpl, plugin_host
 from identity.domain.applications import ApplicationOrigin, ConsentRule
 from identity.domain.errors import Conflict, Invalid
 from identity.plugins.token_exchange import ACCESS_TOKEN
+from identity.provider.scope import ClaimsScope, Scope
 from identity.services.access_control import Principal
 from identity.services.commands.applications import ChangeApplication
 from identity.services.commands.projects import ChangeProject
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.assembled_service import DEFAULT_PLUGINS
 from identity.testing.browser import Browser
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.relying_party import ReceivedTokens, RelyingParty
 from identity.testing.response_checks import check_oauth_error, check_token_response
 from identity.testing.service_test_client import TOKEN_EXCHANGE
 from identity.testing.world import World
+from tests.house.plugin_fixtures import Plain
 from tests.plugins.device_authorization.device import DEVICE_CODE, Device, decide, enter_code
 from tests.plugins.test_pushed_authorization_requests import pushed_url
 from tests.spec.consent_scenario import CONSENT, ConsentScenario
@@ -132,6 +141,45 @@ def test_dynamic_client_gets_only_scopes_open_to_it(world: World) -> None:
     tokens = scene.agreed(f"openid {closed}", claims=claims)
     assert tokens.scope == ["openid"]
     assert set(scene.party.fetch_userinfo(tokens)) <= {"sub", "email", "email_verified"}
+
+
+class ClosedScopePlugin(Plain):
+    """A scope that is not open to dynamic clients, with a claim that all people have."""
+
+    @hookimpl
+    def identity_scopes(self) -> list[Scope]:
+        return [ClaimsScope("payroll", frozenset({"salary"}))]
+
+    @hookimpl
+    def identity_user_claims(self, scopes: tuple[str, ...]) -> Mapping[str, object]:
+        return {"salary": 100} if "payroll" in scopes else {}
+
+
+def test_claims_parameter_gives_dynamic_client_no_claims_of_closed_scopes(
+    make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither beside a claim that is open to it, nor with the scope itself, nor after a refresh."""
+    points = [*plugin_host.entry_points(group=plugin_host.ENTRY_POINT_GROUP)]
+    points.append(EntryPoint("payroll", f"{__name__}:ClosedScopePlugin", plugin_host.ENTRY_POINT_GROUP))
+    monkeypatch.setattr(plugin_host, "entry_points", lambda group: points)
+    world = make_world(**{"identity.plugins": f"memory {DEFAULT_PLUGINS} payroll"})
+    single = {name: {"essential": True} for name in ("email", "salary")}
+    claims, received = json.dumps({"userinfo": single, "id_token": single}), {}
+    origins = (ApplicationOrigin.MANAGER, ApplicationOrigin.REGISTRATION)
+    for origin, scope in product(origins, ("openid", "openid payroll")):
+        scene = ConsentScenario(world, origin=origin)
+        world.operator_services.users.change(scene.person.id, ChangeHumanUser(email="ada@example.com"))
+        tokens = scene.agreed(f"{scope} offline_access", claims=claims)
+        renewed = check_token_response(scene.party.refresh(tokens.refresh_token))
+        sources = (
+            *(tokens.claims, decode_jwt_unverified(renewed["id_token"])[1]),
+            *(world.client.fetch_userinfo(token).json for token in (tokens.access_token, renewed["access_token"])),
+        )
+        received[origin, scope] = {frozenset(source) & {"email", "salary"} for source in sources}
+    assert received == {
+        (origin, scope): {frozenset({"email", "salary"} if origin is ApplicationOrigin.MANAGER else {"email"})}
+        for origin, scope in received
+    }
 
 
 def test_dynamic_client_acts_only_for_people(world: World) -> None:
