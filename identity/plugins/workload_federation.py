@@ -72,6 +72,7 @@ class WorkloadTokenVerifier(AssertionVerifier):
     """Tokens of CI systems, clusters and clouds."""
 
     name = "workload_federation"
+    uses_federated_credentials = True
 
     def __init__(self, max_lifetime: timedelta) -> None:
         self._max_lifetime = max_lifetime

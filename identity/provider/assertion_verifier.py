@@ -29,10 +29,12 @@ class VerifiedAssertion:
 
 class AssertionVerifier(ABC):
     """Verifies assertions that service users and applications do not sign themselves. ``discovery_members`` are what it
-    adds to the discovery document."""
+    adds to the discovery document. ``uses_federated_credentials`` is true if it trusts the issuers that federated
+    credentials name: only then the console offers to add some."""
 
     name: ClassVar[str]
     discovery_members: ClassVar[Mapping[str, object]] = {}
+    uses_federated_credentials: ClassVar[bool] = False
 
     @abstractmethod
     def accepts(self, token: UnverifiedToken) -> bool:

@@ -21,7 +21,6 @@ from identity.plugins.console.snippets import (
     render_files,
     service_values,
 )
-from identity.provider.endpoints.metadata import discovery_document_members
 from identity.services.commands.applications import ChangeApplication
 
 CONNECT_PATH = "/connect"
@@ -51,13 +50,12 @@ class ConnectPage(DetailPage[EntityT]):
 
     def template_variables(self) -> Mapping[str, object]:
         framework, path = self.framework, f"{self.resource_path}{CONNECT_PATH}"
-        identity = self.request.registry.application
-        settings = identity.settings
+        settings = self.request.registry.application.settings
         values = service_values(
             settings.issuer_url,
             settings.urn_namespaces[0],
             _DEFAULT_NAMESPACE,
-            discovery_document_members(identity.protocol_registry, settings),
+            self.discovery_document,
         )
         files = render_files(self.renderer.text_environment, framework, {**values, **self.snippet_values()})
         return {

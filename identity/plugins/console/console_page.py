@@ -28,6 +28,7 @@ from identity.pages.layout import NavigationGroup, NavigationItem, OrganizationS
 from identity.pages.signed_in_page import SignedInPage
 from identity.plugins.console.badges import Badge, EntityLink, end_badge
 from identity.plugins.console.event_messages import event_message
+from identity.provider.endpoints.metadata import discovery_document_members
 from identity.services.access_control import Principal, VisibleEntityT
 from identity.storage.paging import PageRequest, ResultPage
 
@@ -171,6 +172,11 @@ class ConsolePage(SignedInPage):
     def principal(self) -> Principal:
         principal: Principal = self.request.identity
         return principal
+
+    @cached_property
+    def discovery_document(self) -> Mapping[str, Any]:
+        identity = self.request.registry.application
+        return discovery_document_members(identity.protocol_registry, identity.settings)
 
     @property
     def services(self) -> "Services":

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.api.plugins import cached_property
 from identity.domain.messages import gettext_lazy as _
 from identity.http.route_contexts import RouteContext
 from identity.pages.forms import SUBMISSION_ID_FIELD, FieldValue, Form
@@ -120,6 +121,10 @@ class EditPage(ResourcePage[EntityT], ConsoleFormPage):
     ) -> None:
         self.form, self.form_fields, self.title = form, form.fields, form.title
         super().__init__(context, request, resource_type=resource_type)
+
+    @cached_property
+    def stored(self) -> EntityT:
+        return self.entity
 
     def initial_values(self) -> Mapping[str, FieldValue]:
         return self.entity_values(self.entity)

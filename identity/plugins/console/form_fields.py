@@ -13,7 +13,7 @@ from identity.domain.projects import role_key_error
 from identity.domain.validators import description_problem, email_problem, locale_problem, phone_problem
 from identity.pages.forms import FieldValue, Form
 from identity.pages.translation import Translator
-from identity.plugins.console.field_labels import FieldLabel, Options
+from identity.plugins.console.field_labels import Condition, FieldLabel, Options, always
 
 if TYPE_CHECKING:
     from identity.plugins.console.console_page import ConsolePage
@@ -44,6 +44,7 @@ class FormField:
     fieldset: str = ""
     member_name: str = ""
     attributes: Mapping[str, object] = field(default_factory=lambda: {"autocomplete": "off"})
+    is_available: Condition = always
 
     @property
     def command_member(self) -> str:
@@ -197,6 +198,7 @@ def form_field(entity_field: EntityField, label: FieldLabel) -> FormField:
         "fieldset": label.section,
         "member_name": entity_field.name,
         "required_message": label.required_message,
+        "is_available": label.is_available,
     }
     rule = validator and unwrap(validator)
     if label.options is not None or (label.value_labels and kind is not bool):

@@ -13,6 +13,7 @@ from identity.http.route_contexts import RouteContext
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormPage
 from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.field_labels import available_fields
 from identity.plugins.console.form_fields import FormField
 from identity.services.commands import CommandT
 
@@ -50,9 +51,14 @@ class ConsoleFormPage(ConsolePage, FormPage):
     def success_path(self) -> str:
         return self.cancel_path
 
+    #: The entity that is changed; None for a new one.
+    stored: Any = None
+
     def visible_fields(self) -> Sequence[FormField]:
         """The fields that the caller may fill in."""
-        return self.form_fields
+        conditions = {field.command_member: field.is_available for field in self.form_fields}
+        names = available_fields(conditions, self, self.stored)
+        return [field for field in self.form_fields if field.command_member in names]
 
     def template_variables(self) -> Mapping[str, object]:
         drawn = self.visible_fields()

@@ -17,7 +17,7 @@ from identity.pages.layout import NavigationItem
 from identity.plugins.console.actions import Action, action_routes, text_of
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.console_page import Breadcrumbs, ConsolePage
-from identity.plugins.console.field_labels import FieldLabel, labelled_values
+from identity.plugins.console.field_labels import FieldLabel, available_fields, labelled_values
 from identity.plugins.console.lists import ListPreferencesPage, ListView, ResourceList, RowT, list_section
 from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, PageSection, TableSection
 from identity.plugins.console.resource_types import EntityT, ResourcePage, ResourceType
@@ -221,12 +221,13 @@ class DetailPage(ResourcePage[EntityT]):
         return ActionSection(id, title, rows=rows) if rows else None
 
     def field_descriptions(self, entity: Any, labels: Mapping[str, FieldLabel]) -> Descriptions:
-        """The labelled fields with their values, in the order of their labels."""
+        """The labelled fields that are available with their values, in the order of their labels."""
         pages = self.pages
+        names = available_fields({name: label.is_available for name, label in labels.items()}, self, entity)
         return [
             (pages.label_overrides.get(setting.name, label), pages.format_value(self, self.entity, setting, value))
             for setting, label, value in labelled_values(entity, labels)
-            if setting.name not in pages.hidden_fields
+            if setting.name in names and setting.name not in pages.hidden_fields
         ]
 
     def list_section(self, resource_list: ResourceList[RowT], *, lead: str = "") -> TableSection | None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from identity.api.plugins import cached_property
 from identity.domain.applications import Application
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy as _
@@ -23,7 +22,6 @@ from identity.provider.authorization_request import (
     parse_authorization_request,
     resolve_client_and_redirect_target,
 )
-from identity.provider.endpoints.metadata import discovery_document_members
 from identity.provider.errors import OAuthError, UnredirectableError
 from identity.provider.parameters import SECRET_PARAMETERS, Parameters
 from identity.provider.protocol_request import ProtocolResponse
@@ -86,11 +84,6 @@ class TryItPage(QueryPage, DetailPage[Application]):
     template = "console/try_it.html"
     fields: tuple[str, ...] = (REQUEST_FIELD, USER_PARAM)
 
-    @cached_property
-    def endpoints(self) -> Mapping[str, object]:
-        application = self.request.registry.application
-        return discovery_document_members(application.protocol_registry, application.settings)
-
     def query(self) -> Mapping[str, str]:
         if REQUEST_FIELD in self.request.GET:
             return super().query()
@@ -126,7 +119,7 @@ class TryItPage(QueryPage, DetailPage[Application]):
             "code_challenge": _CODE_CHALLENGE,
             "code_challenge_method": "S256",
         }
-        return f"{self.endpoints['authorization_endpoint']}?{urlencode(values, quote_via=quote)}"
+        return f"{self.discovery_document['authorization_endpoint']}?{urlencode(values, quote_via=quote)}"
 
     def _own_login_name(self) -> str:
         """That of the caller, if they may preview their own tokens."""
@@ -189,7 +182,7 @@ class TryItPage(QueryPage, DetailPage[Application]):
         request, application = tried.request, self.entity
         if request is None or Artifact.CODE not in request.response_type.artifacts:
             return ""
-        lines = [f"curl {shlex.quote(str(self.endpoints['token_endpoint']))}"]
+        lines = [f"curl {shlex.quote(str(self.discovery_document['token_endpoint']))}"]
         if application.authentication_method == "client_secret_basic":
             lines.append(f'-u {shlex.quote(application.id)}:"$CLIENT_SECRET"')
         elif application.authentication_method == "client_secret_post":

@@ -6,11 +6,26 @@ from typing import Any
 
 from markupsafe import Markup
 
-from identity.domain.applications import Application, ApplicationOrigin, ApplicationType, ConsentRule, SubjectType
+from identity.domain.applications import (
+    PRIVATE_KEY_JWT,
+    SELF_SIGNED_TLS_CLIENT_AUTH,
+    TLS_CLIENT_AUTH,
+    Application,
+    ApplicationOrigin,
+    ApplicationType,
+    ConsentRule,
+    SubjectType,
+)
 from identity.domain.messages import gettext_lazy as _
-from identity.domain.security_profiles import SecurityProfile
+from identity.domain.security_profiles import KEY_AUTHENTICATION_METHODS, SecurityProfile
 from identity.domain.signature_algorithms import SignatureAlgorithm
-from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
+from identity.plugins.console.field_labels import (
+    FieldLabel,
+    Options,
+    has_capability,
+    has_discovery_member,
+    labelled_fields,
+)
 from identity.plugins.console.fields.service_users import (
     ACCESS_TOKEN_TYPE_LABEL,
     RESPONSE_ALGORITHM_LABEL,
@@ -107,6 +122,25 @@ _CONSENT_LABELS = {
 }
 
 
+_HAS_PUSHED_REQUESTS = has_discovery_member("pushed_authorization_request_endpoint")
+_HAS_SIGNED_REQUESTS = has_discovery_member("request_parameter_supported")
+_HAS_SIGNED_RESPONSES = has_discovery_member("authorization_signing_alg_values_supported")
+_HAS_CERTIFICATE_NAMES = has_capability(lambda capabilities: TLS_CLIENT_AUTH in capabilities.authentication_methods)
+
+
+def _has_client_keys(page: Any) -> bool:
+    """True if keys of applications verify anything: assertions, certificates or requests."""
+    methods = page.services.capabilities.authentication_methods
+    return PRIVATE_KEY_JWT in methods or SELF_SIGNED_TLS_CLIENT_AUTH in methods or _HAS_SIGNED_REQUESTS(page)
+
+
+def _has_fapi(page: Any) -> bool:
+    """True if an application can meet the FAPI 2.0 Security Profile here."""
+    capabilities = page.services.capabilities
+    has_key_method = any(name in KEY_AUTHENTICATION_METHODS for name in capabilities.authentication_methods)
+    return has_key_method and bool(capabilities.sender_constraints) and _HAS_PUSHED_REQUESTS(page)
+
+
 def _consent_options(page: Any) -> Sequence[Sequence[object]]:
     """The rule never is offered only to those who may choose it, or if it is set already."""
     return [
@@ -162,6 +196,7 @@ APPLICATION_FIELDS = labelled_fields(
                 SecurityProfile.FAPI2: "FAPI 2.0 Security Profile",
                 SecurityProfile.FAPI2_MESSAGE_SIGNING: "FAPI 2.0 Message Signing",
             },
+            is_available=_has_fapi,
         ),
         "authentication_method": FieldLabel(
             _("Authentication method"),
@@ -174,36 +209,56 @@ APPLICATION_FIELDS = labelled_fields(
             _("Address of the public keys"),
             _("A JWK set that the application publishes, to replace keys without a change here."),
             section=_ACCESS,
+            is_available=_has_client_keys,
         ),
-        "jwks": FieldLabel(_("Public keys"), _("A JWK set, if the application publishes none."), section=_ACCESS),
+        "jwks": FieldLabel(
+            _("Public keys"),
+            _("A JWK set, if the application publishes none."),
+            section=_ACCESS,
+            is_available=_has_client_keys,
+        ),
         "token_endpoint_auth_signing_alg": FieldLabel(
             _("Algorithm of its assertions"),
             _("Accept only this algorithm, such as {example}. Empty for any.", example="ES256"),
             section=_ACCESS,
+            is_available=has_discovery_member("token_endpoint_auth_signing_alg_values_supported"),
         ),
         "tls_client_auth_subject_dn": FieldLabel(
             _("Subject of its certificate"),
             _("Such as {example}, in this order.", example="CN=app,O=Example,C=CH"),
             section=_CERTIFICATE,
+            is_available=_HAS_CERTIFICATE_NAMES,
         ),
-        "tls_client_auth_san_dns": FieldLabel(_("DNS name of its certificate"), section=_CERTIFICATE),
-        "tls_client_auth_san_uri": FieldLabel(_("URI of its certificate"), section=_CERTIFICATE),
-        "tls_client_auth_san_ip": FieldLabel(_("IP address of its certificate"), section=_CERTIFICATE),
-        "tls_client_auth_san_email": FieldLabel(_("Email address of its certificate"), section=_CERTIFICATE),
+        "tls_client_auth_san_dns": FieldLabel(
+            _("DNS name of its certificate"), section=_CERTIFICATE, is_available=_HAS_CERTIFICATE_NAMES
+        ),
+        "tls_client_auth_san_uri": FieldLabel(
+            _("URI of its certificate"), section=_CERTIFICATE, is_available=_HAS_CERTIFICATE_NAMES
+        ),
+        "tls_client_auth_san_ip": FieldLabel(
+            _("IP address of its certificate"), section=_CERTIFICATE, is_available=_HAS_CERTIFICATE_NAMES
+        ),
+        "tls_client_auth_san_email": FieldLabel(
+            _("Email address of its certificate"), section=_CERTIFICATE, is_available=_HAS_CERTIFICATE_NAMES
+        ),
         "access_token_type": replace(ACCESS_TOKEN_TYPE_LABEL, section=_TOKENS),
         "redirect_uris": FieldLabel(_("Redirect URIs")),
         "post_logout_redirect_uris": FieldLabel(
-            _("Post-logout redirect URIs"), _("Where people return after signing out, one address per line.")
+            _("Post-logout redirect URIs"),
+            _("Where people return after signing out, one address per line."),
+            is_available=has_discovery_member("end_session_endpoint"),
         ),
         "backchannel_logout_uri": FieldLabel(
             _("Back-channel logout URI"),
             _("Where its server is notified when a session ends: it gets a signed logout token."),
             section=_LOGOUT,
+            is_available=has_discovery_member("backchannel_logout_supported"),
         ),
         "frontchannel_logout_uri": FieldLabel(
             _("Front-channel logout URI"),
             _("What a browser loads in a frame after signing out. Some browsers withhold cookies there."),
             section=_LOGOUT,
+            is_available=has_discovery_member("frontchannel_logout_supported"),
         ),
         "access_token_lifetime": FieldLabel(_("Lifetime of access tokens"), section=_TOKENS),
         "id_token_lifetime": FieldLabel(_("Lifetime of ID tokens"), section=_TOKENS),
@@ -220,6 +275,7 @@ APPLICATION_FIELDS = labelled_fields(
             section=_TOKENS,
             value_labels={None: _("That of its tokens"), **_ALGORITHM_LABELS},
             options=algorithm_options("introspection_signed_response_alg", _("That of its tokens")),
+            is_available=has_discovery_member("introspection_signing_alg_values_supported"),
         ),
         "id_token_userinfo_assertion": FieldLabel(
             _("User Info inside ID Token"),
@@ -281,21 +337,25 @@ APPLICATION_FIELDS = labelled_fields(
             _("Require pushed requests"),
             _("Authorization requests are refused unless the application has pushed them from its server (PAR)."),
             section=_REQUESTS,
+            is_available=_HAS_PUSHED_REQUESTS,
         ),
         "request_object_signing_alg": FieldLabel(
             _("Algorithm of its signed requests"),
             _("Accept only this algorithm, such as {example}. Empty for any.", example="ES256"),
             section=_REQUESTS,
+            is_available=_HAS_SIGNED_REQUESTS,
         ),
         "request_uris": FieldLabel(
             _("Addresses of signed requests"),
             _("Where the service may fetch signed requests, if the operator allows that. One address per line."),
             section=_REQUESTS,
+            is_available=has_discovery_member("request_uri_parameter_supported"),
         ),
         "require_signed_request_object": FieldLabel(
             _("Require signed requests"),
             _("Authorization requests are refused unless the application has signed them (JAR)."),
             section=_REQUESTS,
+            is_available=_HAS_SIGNED_REQUESTS,
         ),
         "required_sender_constraint": FieldLabel(
             _("Require bound tokens"),
@@ -303,6 +363,7 @@ APPLICATION_FIELDS = labelled_fields(
             section=_TOKENS,
             value_labels={None: _("Not required")},
             options=_sender_constraint_options,
+            is_available=has_capability(lambda capabilities: capabilities.sender_constraints),
         ),
         "identity_assertion_audiences": FieldLabel(
             _("Identity assertions"),
@@ -312,17 +373,20 @@ APPLICATION_FIELDS = labelled_fields(
                 example="https://login.example.com CLIENT_ID https://api.example.com",
             ),
             section=_TOKENS,
+            is_available=has_discovery_member("identity_chaining_requested_token_types_supported"),
         ),
         "authorization_signed_response_alg": FieldLabel(
             _("Algorithm of signed authorization responses"),
             section=_REQUESTS,
             value_labels={None: _("That of its tokens"), **_ALGORITHM_LABELS},
             options=algorithm_options("authorization_signed_response_alg", _("That of its tokens")),
+            is_available=_HAS_SIGNED_RESPONSES,
         ),
         "require_encoded_response": FieldLabel(
             _("Require signed responses"),
             _("Authorization requests are refused unless they ask for a signed response (JARM)."),
             section=_REQUESTS,
+            is_available=_HAS_SIGNED_RESPONSES,
         ),
     },
     hidden=("type",),

@@ -1,11 +1,20 @@
 """Fields of projects."""
 
+from typing import Any
+
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.projects import ANY_HOST, ClientRegistration, Project
-from identity.plugins.console.field_labels import FieldLabel, labelled_fields
+from identity.plugins.console.field_labels import FieldLabel, has_discovery_member, labelled_fields
 from identity.plugins.console.fields.applications import GRANT_TYPE_DESCRIPTIONS, capability_options
 
 _REGISTRATION = _("Client registration")
+_HAS_REGISTRATION = has_discovery_member("registration_endpoint")
+
+
+def _has_resource_indicators(page: Any) -> bool:
+    """No member of the discovery document announces them."""
+    return bool(page.request.registry.application.protocol_registry.resource_resolvers)
+
 
 PROJECT_FIELDS = labelled_fields(
     Project,
@@ -25,6 +34,7 @@ PROJECT_FIELDS = labelled_fields(
         "resource_uris": FieldLabel(
             _("Resource URIs"),
             _("Addresses of the project's APIs, one per line. Clients name them to get tokens for these APIs alone."),
+            is_available=_has_resource_indicators,
         ),
         "open_to_dynamic_clients": FieldLabel(
             _("Open to dynamic clients"),
@@ -36,11 +46,13 @@ PROJECT_FIELDS = labelled_fields(
                 True: _("On: applications that no manager created can get tokens for the project's APIs."),
                 False: _("Off: only applications that managers created get tokens for the project's APIs."),
             },
+            is_available=has_discovery_member("registration_endpoint", "client_id_metadata_document_supported"),
         ),
         "client_registration": FieldLabel(
             _("Who may register"),
             _("Applications that register themselves here are dynamic clients. They always ask for consent."),
             section=_REGISTRATION,
+            is_available=_HAS_REGISTRATION,
             value_labels={
                 ClientRegistration.OFF: _("Nobody"),
                 ClientRegistration.INITIAL_ACCESS_TOKEN: _("Clients with an initial access token"),
@@ -54,21 +66,29 @@ PROJECT_FIELDS = labelled_fields(
                 any_host=ANY_HOST,
             ),
             section=_REGISTRATION,
+            is_available=_HAS_REGISTRATION,
         ),
         "registration_grant_types": FieldLabel(
             _("Grant types of registered clients"),
             _("None selected: codes and refresh tokens."),
             section=_REGISTRATION,
+            is_available=_HAS_REGISTRATION,
             options=capability_options(lambda capabilities: capabilities.grant_types, GRANT_TYPE_DESCRIPTIONS),
         ),
         "registration_token_minutes": FieldLabel(
-            _("Lifetime of their access tokens"), _("In minutes."), section=_REGISTRATION
+            _("Lifetime of their access tokens"),
+            _("In minutes."),
+            section=_REGISTRATION,
+            is_available=_HAS_REGISTRATION,
         ),
-        "registration_limit": FieldLabel(_("Most registered clients"), section=_REGISTRATION),
+        "registration_limit": FieldLabel(
+            _("Most registered clients"), section=_REGISTRATION, is_available=_HAS_REGISTRATION
+        ),
         "registration_unused_days": FieldLabel(
             _("Delete unused clients after"),
             _("In days. A client is unused while nobody has consented to it."),
             section=_REGISTRATION,
+            is_available=_HAS_REGISTRATION,
         ),
         "check_roles": FieldLabel(
             _("Role check"),

@@ -8,6 +8,9 @@ from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.users import Agent, ServiceUser, TokenFormat
 from identity.plugins.console.field_labels import FieldLabel, Options, labelled_fields
 
+#: The grant whose assertions service users sign.
+_JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
 ACCESS_TOKEN_TYPE_LABEL = FieldLabel(
     _("Access token type"),
     _("An opaque token can be checked only by introspection. A JWT can also be checked locally."),
@@ -19,8 +22,7 @@ def algorithm_options(field: str, absent: str) -> Options:
     """The algorithms that have an active key, and the one that is stored."""
 
     def options(page: Any) -> Sequence[Sequence[object]]:
-        entity = getattr(page, "stored", None) or getattr(page, "entity", None)
-        stored = getattr(entity, field, None)
+        stored = getattr(page.stored, field, None)
         offered = page.services.signing_keys.active_algorithms()
         chosen = [stored] if stored is not None and stored not in offered else []
         return [("", page.translate(absent)), *((str(name), str(name)) for name in (*offered, *chosen))]
@@ -50,6 +52,7 @@ SERVICE_USER_FIELDS = labelled_fields(
         "jwks_uri": FieldLabel(
             _("Address of the public keys"),
             _("A JWK set that the program publishes, to replace keys without a change here. Empty for none."),
+            is_available=lambda page: _JWT_BEARER in page.discovery_document.get("grant_types_supported", ()),
         ),
     },
 )

@@ -22,7 +22,7 @@ from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, Cli
 from identity.plugins.console.connect import ADD_ADDRESSES, CONNECT_PATH, ConnectApplicationPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
-from identity.plugins.console.field_labels import FieldLabel
+from identity.plugins.console.field_labels import FieldLabel, available_fields
 from identity.plugins.console.fields.applications import (
     APPLICATION_FIELDS,
     APPLICATION_TYPE_OPTIONS,
@@ -46,7 +46,10 @@ from identity.plugins.console.resource_pages import (
 from identity.plugins.console.resource_types import APPLICATION, PROJECT, ResourcePage
 from identity.plugins.console.resources.application_log import LOG_PATH, log_section
 from identity.plugins.console.resources.branding import BRANDING_PATH, branding_section
-from identity.plugins.console.resources.federated_credentials import APPLICATION_FEDERATED_CREDENTIALS
+from identity.plugins.console.resources.federated_credentials import (
+    APPLICATION_FEDERATED_CREDENTIALS,
+    has_federated_credentials,
+)
 from identity.plugins.console.try_it import TRY_IT_PATH, TryItPage
 from identity.provider.endpoints import metadata
 from identity.services.commands import CommandT
@@ -187,10 +190,9 @@ def _descriptions(page: DetailPage[Application], application: Application) -> De
 
 
 def _setting_sections(page: DetailPage[Application], application: Application) -> Sections:
-    addresses = [
-        (_("Redirect URIs"), format_lines(page, application.redirect_uris)),
-        (_("Post-logout redirect URIs"), format_lines(page, application.post_logout_redirect_uris)),
-    ]
+    labels = {name: APPLICATION_FIELDS[name] for name in _URI_FIELDS}
+    names = available_fields({name: label.is_available for name, label in labels.items()}, page, application)
+    addresses = [(labels[name].label, format_lines(page, getattr(application, name))) for name in names]
     fields, groups = entity_fields(Application), dict[str, dict[str, FieldLabel]]()
     for name, label in APPLICATION_FIELDS.items():
         value = getattr(application, name)
@@ -213,9 +215,7 @@ def _setting_sections(page: DetailPage[Application], application: Application) -
 
 def _endpoints(page: ConsolePage) -> DescriptionListSection:
     """The service's URLs to configure the application with."""
-    identity = page.request.registry.application
-    document = metadata.discovery_document_members(identity.protocol_registry, identity.settings)
-    issuer = identity.settings.issuer_url
+    document, issuer = page.discovery_document, page.request.registry.application.settings.issuer_url
     known = [
         (_("Issuer"), issuer),
         (_("Discovery document"), issuer + metadata.ENDPOINT.path),
@@ -266,8 +266,6 @@ class ApplicationFormPage(ConsoleFormPage):
 
     template = "console/application_form.html"
     form_fields = _FIELDS
-    #: The application that is edited.
-    stored: Application | None = None
 
     @property
     def application_type(self) -> ApplicationType | None:
@@ -281,7 +279,7 @@ class ApplicationFormPage(ConsoleFormPage):
 
     def visible_fields(self) -> Sequence[FormField]:
         known, kind = entity_fields(Application), self.application_type
-        useful = (field for field in self.form_fields if known[field.command_member].applies_to(kind))
+        useful = (field for field in super().visible_fields() if known[field.command_member].applies_to(kind))
         permitted = (
             field for field in useful if self.can_set_consent_rule or not known[field.command_member].options.permission
         )
@@ -416,10 +414,6 @@ class ApplicationEditPage(EditPage[Application], ApplicationFormPage):
     def application_type(self) -> ApplicationType:
         return self.entity.type
 
-    @cached_property
-    def stored(self) -> Application:
-        return self.entity
-
 
 _EDIT = EditForm[Application, ChangeApplication](
     fields=_FIELDS,
@@ -458,7 +452,9 @@ _PAGES = ResourcePages(
         ),
         list_tab(
             APPLICATION_FEDERATED_CREDENTIALS.resource_list,
-            is_available=lambda page, application: application.authentication_method == PRIVATE_KEY_JWT,
+            is_available=lambda page, application: (
+                application.authentication_method == PRIVATE_KEY_JWT and has_federated_credentials(page, application)
+            ),
         ),
         ResourceTab(
             label=_("Branding"),

@@ -8,8 +8,10 @@ from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.api.plugins import cached_property
+from identity.domain.applications import Application
 from identity.domain.federated_credentials import FederatedCredential, IssuerKind
 from identity.domain.messages import gettext_lazy as _
+from identity.domain.users import ServiceUser
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.actions import Action, action_routes
 from identity.plugins.console.client_secrets import last_used_label
@@ -27,6 +29,7 @@ from identity.plugins.console.resource_types import (
 )
 from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.service_users import AddFederatedCredential
+from identity.storage.paging import PageRequest
 
 _PATH = "/federated-credentials"
 
@@ -75,6 +78,14 @@ class FederatedCredentialCreatePage(ResourcePage[Any], ConsoleFormPage):
 def _back(owner: AnyResourceType) -> str:
     """The list below the owner's path: a tab of applications, a section of service users."""
     return _PATH if owner is APPLICATION else f"#{_PATH.removeprefix('/')}"
+
+
+def has_federated_credentials(page: ConsolePage, owner: Application | ServiceUser) -> bool:
+    """True if a listed plugin uses them, or some are stored."""
+    verifiers = page.request.registry.application.protocol_registry.assertion_verifiers.values()
+    return any(verifier.uses_federated_credentials for verifier in verifiers) or bool(
+        page.services.federated_credentials.page(owner.id, PageRequest(limit=1))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

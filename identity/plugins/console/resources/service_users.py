@@ -34,7 +34,10 @@ from identity.plugins.console.resource_types import ORGANIZATION, SERVICE_USER
 from identity.plugins.console.resources.access import ACCESS_PATH, AccessPage
 from identity.plugins.console.resources.activity import activity_tab
 from identity.plugins.console.resources.audit_events import user_events_section
-from identity.plugins.console.resources.federated_credentials import SERVICE_USER_FEDERATED_CREDENTIALS
+from identity.plugins.console.resources.federated_credentials import (
+    SERVICE_USER_FEDERATED_CREDENTIALS,
+    has_federated_credentials,
+)
 from identity.plugins.console.resources.selected_users import SERVICE_USER_BULK_ACTIONS
 from identity.plugins.console.resources.service_user_credentials import KEYS, PERSONAL_ACCESS_TOKENS, SECRETS
 from identity.plugins.console.selected_rows import selected_rows_routes
@@ -215,7 +218,9 @@ def _credential_sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Se
         return [page.list_section(KEYS, lead=_("Only the person for whom the agent acts creates keys."))]
     return [
         page.list_section(KEYS),
-        page.list_section(SERVICE_USER_FEDERATED_CREDENTIALS.resource_list),
+        page.list_section(SERVICE_USER_FEDERATED_CREDENTIALS.resource_list)
+        if has_federated_credentials(page, user)
+        else None,
         SECRETS.section(page),
         page.list_section(PERSONAL_ACCESS_TOKENS),
     ]
