@@ -19,7 +19,7 @@ from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.signature_algorithms import SignatureAlgorithm
 from identity.domain.tokens import AccessToken
-from identity.domain.users import Agent, HumanUser, ServiceUser, Subject, TokenFormat
+from identity.domain.users import Agent, HumanUser, ServiceUser, Subject, TokenFormat, User
 from identity.services.access_control import AccessControl, Principal
 from identity.services.agent_rules import refuse_agent
 from identity.services.base import translate_storage_errors
@@ -37,8 +37,9 @@ from identity.services.legal_holds import LegalHoldService
 from identity.services.managers import refuse_last_owner
 from identity.services.name_conflicts import refuse_conflicting_login_name
 from identity.services.signing_keys import SigningKeyService
-from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, search_in_memory
 from identity.storage.stores.credentials import Credential, CredentialT
+from identity.storage.stores.users import USER_SORT_KEYS, UserKind
 
 _LAST_USED_STEP = timedelta(minutes=1)
 
@@ -91,6 +92,26 @@ class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     def get(self, id: str) -> ServiceUser:
         user = self._store.find(id)
         return self._require_found(user if isinstance(user, ServiceUser) else None, "service user", id)
+
+    def page(
+        self,
+        organization_id: str,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        kind: UserKind | None = None,
+        owner_user_id: str = "",
+    ) -> ResultPage[ServiceUser]:
+        """The organization's service users, by user name by default: all, those of one kind, or the agents of one
+        person."""
+        users = self._storage.users
+        found: ResultPage[User]
+        if owner_user_id:
+            agents = () if kind is UserKind.SERVICE else users.list_agents(owner_user_id)
+            within = [agent for agent in agents if agent.organization_id == organization_id]
+            found = search_in_memory(within, request, USER_SORT_KEYS)
+        else:
+            found = users.page(organization_id, kind or UserKind.SERVICE, request, with_agents=kind is None)
+        return found.with_items(user for user in found if isinstance(user, ServiceUser))
 
     def create(self, organization_id: str, command: CreateServiceUser, *, id: str | None = None) -> ServiceUser:
         """Create a service user; ``id`` restores a former id. Raises NotFound; Invalid if the user name is taken."""

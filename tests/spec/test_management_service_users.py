@@ -51,6 +51,29 @@ def test_people_are_no_service_users(
     assert person.id not in [service_user["id"] for service_user in api.list(service_users)]
 
 
+def test_service_users_are_listed_by_kind_and_owner(
+    world: World, owner: ServiceUserProgram, api: ApiClient, service_users: str
+) -> None:
+    """Only those of the organization, whoever the owner is."""
+    ada, ben = (world.make_human_user(owner.organization) for _ in range(2))
+    agents, other = [world.make_agent(ada).id for _ in range(3)], world.make_agent(ben).id
+    foreign = world.make_human_user()
+    world.make_agent(foreign)
+
+    def listed(query: str) -> list[str]:
+        return [item["id"] for item in api.list(f"{service_users}?{query}")]
+
+    assert sorted(listed("")) == sorted([owner.id, *agents, other])
+    assert listed("kind=service") == [owner.id]
+    assert sorted(listed("kind=agent")) == sorted([*agents, other])
+    assert len(listed(f"owner_user_id={ada.id}&limit=2")) == 2
+    assert listed(f"owner_user_id={ada.id}&sort=-created_at&kind=agent") == sorted(agents, reverse=True)
+    for nothing in (f"owner_user_id={ada.id}&kind=service", f"owner_user_id={foreign.id}", "owner_user_id=nobody"):
+        assert listed(nothing) == []
+    assert listed(f"owner_user_id={ben.id}&q=nothing") == listed(f"owner_user_id={ben.id}&state=deactivated") == []
+    check_api_error(api.ask("GET", f"{service_users}?kind=human"), 422, "invalid")
+
+
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 

@@ -535,6 +535,8 @@ class UserListContract(ContractBase):
         service_user, agents = on.service_user, {newest.id, oldest.id, stopped.id, foreign.id}
         assert listed(UserKind.AGENT) == agents
         assert listed(UserKind.SERVICE) == {service_user.id} | agents
+        limited = on.read.users.page(on.organization.id, UserKind.SERVICE, with_agents=False)
+        assert {user.id for user in limited} == {service_user.id}
         assert not listed(UserKind.HUMAN) & agents
 
         assert on.write.users.stop_agents(on.human_user.id, NOW + SECOND) == 2

@@ -101,13 +101,19 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             advance_timestamp(self._tables.users, user_id, "last_sign_in_at", signed_in_at)
 
     def page(
-        self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
+        self,
+        organization_id: str | None,
+        kind: UserKind | None,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        with_agents: bool = True,
     ) -> ResultPage[User]:
+        kinds = {kind, UserKind.AGENT} if kind is UserKind.SERVICE and with_agents else {kind}
         rows = (
             user
             for user in self._rows
             if organization_id in (None, user.organization_id)
-            and (kind is None or UserKind.from_user(user) in kind.listed)
+            and (kind is None or UserKind.from_user(user) in kinds)
             and user_matches_query(self._tables, user, request.query)
         )
         return page_in_memory(rows, request, USER_SORT_KEYS)

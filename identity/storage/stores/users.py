@@ -15,16 +15,11 @@ MAX_USERS_PER_EMAIL = 10
 
 
 class UserKind(StrEnum):
-    """Kinds of users. A list of service users includes agents."""
+    """Kinds of users. A list of service users includes agents, unless it is limited to others."""
 
     HUMAN = "human"
     SERVICE = "service"
     AGENT = "agent"
-
-    @property
-    def listed(self) -> "tuple[UserKind, ...]":
-        """The kinds in a list of this kind."""
-        return (UserKind.SERVICE, UserKind.AGENT) if self is UserKind.SERVICE else (self,)
 
     @classmethod
     def from_user(cls, user: User) -> "UserKind":
@@ -113,9 +108,15 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def page(
-        self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
+        self,
+        organization_id: str | None,
+        kind: UserKind | None,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        with_agents: bool = True,
     ) -> ResultPage[User]:
-        """The organization's users of one kind, by user name by default. None: of all organizations, of both kinds."""
+        """The organization's users of one kind, by user name by default. None: of all organizations, of both kinds.
+        Service users include agents unless ``with_agents`` is False."""
 
     @abstractmethod
     def list_with_other_algorithms(self, algorithms: Collection[str], limit: int) -> tuple[User, ...]:

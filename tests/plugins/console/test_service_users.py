@@ -3,6 +3,7 @@
 import base64
 import json
 from datetime import UTC, datetime, time, timedelta
+from urllib.parse import urlencode
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -181,6 +182,34 @@ def test_key_badges_show_expiry(world: World, owner: Browser, organization: Orga
     robot = world.make_service_user_program(organization, expires_at=key_ends)
     assert "Expires in 5 days" in owner.open(f"/console/service-users/{robot.id}")
     assert "Expires in 5 days" in owner.open(_list(organization))
+
+
+def test_list_is_filtered_by_kind_and_owner(
+    world: World, owner: Browser, organization: Organization, robot: ServiceUserProgram
+) -> None:
+    ada, stranger = world.make_human_user(organization), world.make_human_user()
+    agent, other = world.make_agent(ada), world.make_agent(world.make_human_user(organization))
+    world.make_agent(stranger)
+
+    def listed(**fields: str) -> set[str]:
+        page = owner.open(f"{_list(organization)}?{urlencode(fields)}")
+        return {link["href"].rpartition("/")[2] for link in page.html.select("a.table__name")}
+
+    assert listed() == {robot.id, agent.id, other.id}
+    assert listed(kind="service") == {robot.id}
+    assert listed(kind="agent") == {agent.id, other.id}
+    assert listed(owner=ada.id) == {agent.id}
+    assert owner.page.html.find(id="field-owner")["value"] == ada.id
+    assert listed(kind="service", owner=ada.id) == set()
+    assert "No results match this search." in owner.page
+    assert listed(owner=stranger.id) == set()
+    with world.read_only_services() as services:
+        names = {user.id: services.storage.users.find_subject(user.id).login_name for user in (ada, stranger)}
+    assert listed(owner=names[ada.id]) == {agent.id}
+    assert listed(owner=names[stranger.id]) == set()
+    assert owner.page.status_int == 422
+    assert "There is no such user." in owner.page.html.find(id="error-owner").text
+    assert owner.open(f"{_list(organization)}?kind=human").status_int == 422
 
 
 def _public_pem(robot: ServiceUserProgram) -> str:

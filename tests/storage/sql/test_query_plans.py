@@ -239,6 +239,11 @@ READS: dict[str, Call] = {
     "users page of both kinds": lambda storage: storage.users.page(ORGANIZATION.id, None, AFTER),
     "users page, deactivated": lambda storage: storage.users.page(ORGANIZATION.id, None, PageRequest(active=False)),
     **{f"users by {key}": users_page(PageRequest(sort=SortOrder(key, descending=True))) for key in USER_SORT_KEYS},
+    "service users page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.SERVICE, AFTER),
+    "service users page, without agents": lambda storage: storage.users.page(
+        ORGANIZATION.id, UserKind.SERVICE, AFTER, with_agents=False
+    ),
+    "agents page": lambda storage: storage.users.page(ORGANIZATION.id, UserKind.AGENT, AFTER),
     "users page of all": lambda storage: storage.users.page(None, UserKind.HUMAN, AFTER),
     "find organizations": lambda storage: storage.organizations.find_many(SOME_IDS),
     "find projects": lambda storage: storage.projects.find_many(SOME_IDS),

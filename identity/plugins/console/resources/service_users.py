@@ -1,13 +1,16 @@
 """Service users: list, create, detail page, edit, deactivate and delete."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
 
+from identity.crypto.secrets import is_id
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_WRITE
 from identity.domain.users import Agent, ServiceUser, User
+from identity.http.endpoint_routes import request_context
+from identity.http.token_previews import find_user
 from identity.plugins.console.actions import (
     REACTIVATION_HINT,
     AccessRevocation,
@@ -22,8 +25,9 @@ from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
 from identity.plugins.console.fields.service_users import AGENT_FIELDS, SERVICE_USER_FIELDS
 from identity.plugins.console.form_fields import form_fields
-from identity.plugins.console.lists import Cells, OptionalColumn, ResourceList, list_route
+from identity.plugins.console.lists import Cells, ListPage, OptionalColumn, ResourceList
 from identity.plugins.console.page_sections import Descriptions
+from identity.plugins.console.query_page import QueryPage
 from identity.plugins.console.resource_pages import (
     DetailPage,
     ResourcePages,
@@ -46,9 +50,48 @@ from identity.services.commands.service_users import ChangeServiceUser, CreateSe
 from identity.storage.paging import PageRequest, ResultPage
 from identity.storage.stores.users import UserKind
 
+KIND_FIELD, OWNER_FIELD = "kind", "owner"
+_KIND_LABELS = {UserKind.SERVICE: _("Service user"), UserKind.AGENT: _("Agent")}
 
-def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[Any]:
-    return page.services.storage.users.page(page.entity_of(Organization).id, UserKind.SERVICE, request)
+
+class ServiceUserListPage(QueryPage, ListPage):
+    template = "console/service_users.html"
+    fields = (KIND_FIELD, OWNER_FIELD)
+
+    def fetch(self, request: PageRequest) -> ResultPage[ServiceUser]:
+        """Those that match the filters; none if a filter is invalid."""
+        parameters = self.query()
+        kind, owner_id = parameters.get(KIND_FIELD, ""), self._find_owner_id(parameters.get(OWNER_FIELD, ""))
+        if kind and kind not in _KIND_LABELS:
+            self.problems[KIND_FIELD] = _("Choose one of the values offered.")
+        if self.problems:
+            return ResultPage(())
+        organization = self.entity_of(Organization)
+        return self.services.service_users.page(
+            organization.id, request, kind=UserKind(kind) if kind else None, owner_user_id=owner_id
+        )
+
+    def _find_owner_id(self, text: str) -> str:
+        """The id for an id or login name. With the id of a person whom the caller may not read, the list has only rows
+        that it has anyway."""
+        if not text or is_id(text):
+            return text
+        subject = find_user(request_context(self.request), self.principal, text)
+        if subject is None:
+            self.problems[OWNER_FIELD] = _("There is no such user.")
+        return "" if subject is None else subject.user.id
+
+    def is_filtered(self) -> bool:
+        return bool(self.query())
+
+    def filter_variables(self) -> Mapping[str, object]:
+        return {"kinds": [(kind.value, self.translate(label)) for kind, label in _KIND_LABELS.items()]}
+
+
+def _fetch(page: ConsolePage, request: PageRequest) -> ResultPage[ServiceUser]:
+    if isinstance(page, ServiceUserListPage):
+        return page.fetch(request)
+    return page.services.service_users.page(page.entity_of(Organization).id, request)
 
 
 def _rows(page: ConsolePage, users: Sequence[ServiceUser]) -> Sequence[Cells]:
@@ -242,7 +285,11 @@ _PAGES = ResourcePages(
 )
 
 ROUTES = (
-    list_route(SERVICE_USERS, ORGANIZATION),
+    ORGANIZATION.route(
+        SERVICE_USERS.path,
+        partial(ServiceUserListPage, resource_list=SERVICE_USERS, parent=ORGANIZATION),
+        SERVICE_USERS.permission,
+    ),
     *selected_rows_routes(SERVICE_USERS, ORGANIZATION),
     create_route(_CREATE, SERVICE_USERS, ORGANIZATION),
     edit_route(SERVICE_USER, _EDIT),

@@ -1,6 +1,6 @@
 """Service users: programs' accounts."""
 
-from typing import Any
+from typing import Any, Literal
 
 from identity.domain.organizations import Organization
 from identity.domain.users import Agent, ServiceUser
@@ -13,6 +13,7 @@ from identity.plugins.management.api_resource import EntityApiResource
 from identity.plugins.management.entity_paths import ORGANIZATION, SERVICE_USER, USER
 from identity.plugins.management.operation import EmptyCommand, OperationCall
 from identity.plugins.management.representation import DateTime, Representation, representation_fields
+from identity.services.commands import Command
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
 from identity.storage.paging import ResultPage
 from identity.storage.stores.users import SERVICE_USER_SORT_KEYS, UserKind
@@ -45,9 +46,21 @@ class StoppedAgentsRepresentation(Representation):
     agents: int
 
 
+class FilterServiceUsers(Command):
+    """Filters of service users."""
+
+    kind: Literal["service", "agent"] | None = None
+    owner_user_id: str = ""
+
+
 def _list(call: OperationCall[Organization]) -> ResultPage[ServiceUser]:
-    page = call.services.storage.users.page(call.entity.id, UserKind.SERVICE, call.page)
-    return page.with_items(user for user in page if isinstance(user, ServiceUser))
+    filters = call.filters_as(FilterServiceUsers)
+    return call.services.service_users.page(
+        call.entity.id,
+        call.page,
+        kind=None if filters.kind is None else UserKind(filters.kind),
+        owner_user_id=filters.owner_user_id,
+    )
 
 
 _SERVICE_USERS = EntityApiResource(
@@ -65,6 +78,9 @@ OPERATIONS = (
         "Lists the service users of an organization, by user name by default.",
         _list,
         orders=SERVICE_USER_SORT_KEYS,
+        filters=FilterServiceUsers,
+        description="`kind` is `agent` for agents alone, `service` for all others. `owner_user_id` is the person for "
+        "whom agents act.",
     ),
     _SERVICE_USERS.list(
         USER / "agents",

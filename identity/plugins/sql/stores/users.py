@@ -217,10 +217,15 @@ class SqlUserStore(TermIndexedStore[User], UserStore):
         self._execute(_UPDATE_LAST_SIGN_IN, {"row": user_id, "at": seconds_from_datetime(signed_in_at)})
 
     def page(
-        self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
+        self,
+        organization_id: str | None,
+        kind: UserKind | None,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        with_agents: bool = True,
     ) -> ResultPage[User]:
         organization_condition = () if organization_id is None else (table.c.organization_id == organization_id,)
-        kinds = () if kind is None else (kind_condition(kind),)
+        kinds = () if kind is None else (kind_condition(kind, with_agents=with_agents),)
         return self._page(
             ENTITY_TABLE, ENTITY_TABLE.select.where(*organization_condition, *kinds), request, _SORT_COLUMNS
         )
@@ -261,10 +266,11 @@ class SqlUserStore(TermIndexedStore[User], UserStore):
         return {password.user_id: password.must_change for password in found}
 
 
-def kind_condition(kind: UserKind) -> ColumnElement[bool]:
+def kind_condition(kind: UserKind, *, with_agents: bool = True) -> ColumnElement[bool]:
     """True for users in a list of this kind."""
     # Not IN: compiled statements cannot expand it.
-    return table.c.kind != UserKind.HUMAN.value if kind is UserKind.SERVICE else table.c.kind == kind.value
+    has_agents = kind is UserKind.SERVICE and with_agents
+    return table.c.kind != UserKind.HUMAN.value if has_agents else table.c.kind == kind.value
 
 
 def read_subject(row: Row) -> Subject:
