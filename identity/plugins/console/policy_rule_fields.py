@@ -107,7 +107,11 @@ def rule_fields() -> tuple[FormField, ...]:
 
 def _rule_field(name: str, label: FieldLabel) -> FormField:
     kind = entity_fields(Policy)[name].type
-    extra: dict[str, Any] = {"fieldset": "" if label.section == SIGN_IN else label.section, "member_name": name}
+    extra: dict[str, Any] = {
+        "fieldset": "" if label.section == SIGN_IN else label.section,
+        "member_name": name,
+        "is_available": label.is_available,
+    }
     if label.value_labels:
         return RuleSelectField(name, label.label, label.hint, options=_rule_options(name, label), kind=kind, **extra)
     if name == "factors":

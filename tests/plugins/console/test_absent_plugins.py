@@ -11,6 +11,7 @@ from identity.domain.entity import entity_fields
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project
 from identity.plugins.console.fields.applications import APPLICATION_FIELDS
+from identity.plugins.console.fields.policies import POLICY_FIELDS
 from identity.plugins.console.fields.projects import PROJECT_FIELDS
 from identity.plugins.console.fields.service_users import SERVICE_USER_FIELDS
 from identity.services.access_control import Principal
@@ -46,6 +47,7 @@ ABSENT = {
     | {"request_object_signing_alg", "require_signed_request_object", "request_uris"},
     "token_exchange": {"identity_assertion_audiences"},
     "jwt_bearer": {"jwks_uri of service users"},
+    "passkeys": {"passkey_upgrade"},
 }
 SETTINGS = {
     "mutual_tls": {"certificate_header": HEADER},
@@ -83,13 +85,14 @@ def sign_in(world: World) -> Browser:
 
 
 def missing_fields(world: World) -> set[str]:
-    """The labelled fields that no form for a new entity has."""
+    """The labelled fields that neither a form for a new entity nor that of the policy has."""
     browser, project = sign_in(world), world.make_project()
     organization = f"/console/organizations/{project.organization_id}"
     forms: Mapping[str, Mapping[str, object]] = {
         f"/console/projects/{project.id}/applications/new?type=web": APPLICATION_FIELDS,
         f"{organization}/projects/new": PROJECT_FIELDS,
         f"{organization}/service-users/new": SERVICE_USER_FIELDS,
+        f"{organization}/policy/edit": POLICY_FIELDS,
     }
     missing = set()
     for path, labels in forms.items():

@@ -7,7 +7,7 @@ from typing import Any
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.messages import ngettext_lazy
 from identity.domain.policies import ConsentDefault, Policy, RegistrationRule, SecondFactorRule
-from identity.plugins.console.field_labels import FieldLabel, labelled_fields
+from identity.plugins.console.field_labels import FieldLabel, has_capability, labelled_fields
 
 SIGN_IN = _("Sign-in")
 _PASSWORDS = _("Passwords")
@@ -55,6 +55,7 @@ POLICY_FIELDS = labelled_fields(
                 False: _("People add passkeys themselves"),
                 True: _("Browsers and password managers that can do so save a passkey after a sign-in with a password"),
             },
+            is_available=has_capability(lambda capabilities: "passkeys" in capabilities.passwordless_factors),
         ),
         "password_min_length": FieldLabel(
             _("Minimum length"),

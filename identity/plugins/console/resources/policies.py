@@ -17,6 +17,7 @@ from identity.http import route_contexts
 from identity.pages.forms import FieldValue, Form
 from identity.pages.page import FormRedisplay
 from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.field_labels import available_fields
 from identity.plugins.console.fields.policies import POLICY_FIELDS, describe_rule
 from identity.plugins.console.form_fields import FormField
 from identity.plugins.console.form_page import ConsoleFormPage
@@ -76,7 +77,7 @@ class PolicyDetailPage(_PolicyPage):
         return "instance.write" if self.is_instance_page else "organization_policy.write"
 
     def template_variables(self) -> Mapping[str, object]:
-        rules = self.services.policies.list_effective_rules(self.policy_owner_id)
+        rules = self._available_rules()
         change = self.button_link(_("Change"), f"{self.policy_path}/edit", hidden_label=self.translate(POLICY_TITLE))
         return {
             "lead": [self.translate(self._lead())],
@@ -89,6 +90,13 @@ class PolicyDetailPage(_PolicyPage):
             "sections_of": [*self._sections(rules), self._overridden_note(), self._preview_link()],
             "said": self.translate,
         }
+
+    def _available_rules(self) -> Sequence[EffectiveRule]:
+        rules = self.services.policies.list_effective_rules(self.policy_owner_id)
+        chosen = Policy(**{rule.name: rule.value for rule in rules if rule.source is not PolicySource.SETTINGS})
+        conditions = {name: label.is_available for name, label in POLICY_FIELDS.items()}
+        names = available_fields(conditions, self, chosen)
+        return [rule for rule in rules if rule.name in names]
 
     def _overridden_note(self) -> PageSection | NoteSection | None:
         if self.is_instance_page or not self.services.policies.list_ignored_rules(self.policy_owner_id):
@@ -173,6 +181,10 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
         return self.services.policies.get_stored_policy(self.policy_owner_id)
 
     @cached_property
+    def stored(self) -> Policy:
+        return self.stored_policy.policy
+
+    @cached_property
     def parent_policy(self) -> Policy:
         """The inherited rules."""
         return self.services.policies.preview_policy(self.policy_owner_id, Policy())
@@ -198,7 +210,7 @@ class PolicyEditPage(_PolicyPage, ConsoleFormPage):
     def visible_fields(self) -> Sequence[FormField]:
         return [
             field if rule_values(field.command_member) else replace(field, hint=self._field_hint(field))
-            for field in self.form_fields
+            for field in super().visible_fields()
         ]
 
     def _field_hint(self, field: FormField) -> str:
