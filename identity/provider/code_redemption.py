@@ -9,7 +9,7 @@ from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.sessions import SignedInAccount
 from identity.domain.tokens import AccessToken, RefreshToken
 from identity.provider.authorization_checks import check_and_resolve_scopes
-from identity.provider.consent import authorization_from_sign_in, lacks_consent
+from identity.provider.consent import authorization_from_sign_in, summarize_consent
 from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, InvalidGrant
 from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, RefreshTokenTerms
@@ -72,7 +72,7 @@ class CodeGrantType(GrantType):
             resources=resources,
         )
         granted = check_and_resolve_scopes(authorization, context, organization=required_organization(scope, context))
-        return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
+        return summarize_consent(authorization, granted, context)
 
     @staticmethod
     def store_code(

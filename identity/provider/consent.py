@@ -6,6 +6,7 @@ from datetime import datetime
 
 from identity.crypto.secrets import new_id
 from identity.domain.applications import ApplicationClient, ConsentRule
+from identity.domain.audiences import AudienceScope
 from identity.domain.authentication import acr_claim, proof_methods
 from identity.domain.policies import ConsentDefault
 from identity.domain.sessions import Session, SignedInAccount
@@ -29,8 +30,14 @@ def lacks_consent(authorization: Authorization, granted: GrantedScopes, context:
     if subject is None or client is None or not isinstance(subject.user, HumanUser):
         return False
     return _has_to_agree(subject, client, granted, context) and not context.services.consents.covers_scopes(
-        subject, client, _find_disclosing_scopes(authorization, granted, context)
+        subject, client, _find_consent_scopes(authorization, granted, context)
     )
+
+
+def summarize_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> ConsentSummary:
+    """What the application of the authorization would get, and what its user has to agree to for that."""
+    consent = GrantedScopes(_find_consent_scopes(authorization, granted, context), granted.audience)
+    return ConsentSummary(authorization, granted, consent, lacks_consent(authorization, granted, context))
 
 
 def refuse_without_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> None:
@@ -40,9 +47,9 @@ def refuse_without_consent(authorization: Authorization, granted: GrantedScopes,
 
 
 def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | None:
-    """The scopes that the user of this sign-in must still consent to, including those that open single claims; None if
-    there are none, or no user yet. An authorization that is refused for another reason needs no consent: the response
-    says why."""
+    """The scopes that the user of this sign-in must still consent to, including those that open single claims or stand
+    for named resources; None if there are none, or no user yet. An authorization that is refused for another reason
+    needs no consent: the response says why."""
     authorization, subject = sign_in.request, sign_in.subject
     if authorization is None or subject is None or sign_in.has_completed(Interaction.CONSENT):
         return None
@@ -52,7 +59,7 @@ def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | N
         return None
     if not requires_consent_page(sign_in) and not offer.needs_consent:
         return None
-    return GrantedScopes(_find_disclosing_scopes(offer.authorization, offer.granted, context), offer.granted.audience)
+    return offer.consent
 
 
 def requires_consent_page(sign_in: SignIn) -> bool:
@@ -86,7 +93,7 @@ def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, cont
         resources=authorization_request.resources,
     )
     granted = check_and_resolve_scopes(authorization, context, organization=sign_in.required_organization)
-    return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
+    return summarize_consent(authorization, granted, context)
 
 
 def authorization_from_sign_in(
@@ -142,10 +149,21 @@ def _limit_claims(claims: ClaimsRequest, client: ApplicationClient, context: Con
     )
 
 
-def _find_disclosing_scopes(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
-    """The granted scopes, and those that open the requested single claims."""
+def _find_consent_scopes(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
+    """The granted scopes, those that open the requested single claims, and the audience scopes of the projects that
+    the named resources add: a resource must not open what its scope would have to be agreed to for."""
     claims = (*authorization.userinfo_claims, *authorization.id_token_claims)
-    return tuple(dict.fromkeys((*granted.values, *context.protocol.scopes.scopes_for_claims(claims))))
+    added = [AudienceScope.build(item) for item in _find_added_projects(authorization, granted, context)]
+    return tuple(dict.fromkeys((*granted.values, *context.protocol.scopes.scopes_for_claims(claims), *added)))
+
+
+def _find_added_projects(authorization: Authorization, granted: GrantedScopes, context: Context) -> Iterable[str]:
+    if not authorization.resources or authorization.client is None:
+        return ()
+    # Ids have no colon, unlike the URIs of the resources.
+    usual = {authorization.client.id, authorization.client.project.id}
+    is_own_project = context.services.projects.is_own_project
+    return (item for item in granted.audience if ":" not in item and (item not in usual or is_own_project(item)))
 
 
 def _has_to_agree(subject: Subject, client: ApplicationClient, granted: GrantedScopes, context: Context) -> bool:

@@ -37,10 +37,12 @@ class StepUpRequirement:
 
 @dataclass(frozen=True, slots=True)
 class ConsentSummary:
-    """What the application would get about the user; ``needs_consent`` unless a stored consent covers it."""
+    """What the application would get about the user. ``consent`` are the scopes to agree to; ``needs_consent`` unless a
+    stored consent covers them."""
 
     authorization: Authorization
     granted: GrantedScopes
+    consent: GrantedScopes
     needs_consent: bool
 
 

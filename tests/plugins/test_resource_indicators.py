@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from identity.domain.applications import ConsentRule
 from identity.domain.errors import Invalid
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project, resource_uri_error
@@ -15,6 +16,7 @@ from identity.testing.response_checks import check_oauth_error, check_token_resp
 from identity.testing.service_test_client import TOKEN_EXCHANGE, Credentials
 from identity.testing.world import BrowserSession, World
 from tests.plugins.device_authorization.device import GRANT_TYPES, Device, decide, enter_code, signed_in_browser
+from tests.spec.consent_scenario import ConsentScenario
 
 pytestmark = pytest.mark.storages("memory", "sqlite")
 
@@ -91,6 +93,38 @@ def test_sign_in_limits_all_tokens_to_its_resources(
     world.operator_services.projects.deactivate(invoices.id, principal=Principal.OPERATOR)
     assert audience(world, tokens["access_token"], orders) == [orders.id], "no URI of a lost project stays"
     check_oauth_error(refresh(INVOICES), "invalid_target")
+
+
+def test_resource_needs_the_consent_that_its_scope_needs(world: World) -> None:
+    """Otherwise an application that a manager trusts with a name could manage, without a page that says so."""
+    scene, resource = ConsentScenario(world, may_manage=True), world.client.management_url
+    world.assign_manager_role(scene.person, "ORG_OWNER")
+    scene.agreed("openid offline_access")
+    scene.refused("consent_required", "openid offline_access", prompt="none", resource=resource)
+    authorization = scene.ask("openid offline_access", resource=resource)
+    assert "everything on your behalf" in scene.browser.page.text
+    scene.decide()
+    tokens = scene.party.obtain_tokens(scene.browser.page, authorization)
+    assert world.client.call_management_api("/me", tokens.access_token).status_int == 200
+    check_token_response(scene.party.refresh(tokens.refresh_token))
+    scene.silently("openid offline_access", resource=resource)
+    scene.silently(f"openid {world.audience_scope()}")
+
+
+def test_approval_of_a_device_is_the_consent_to_its_resources(
+    world: World, organization: Organization, orders: Project
+) -> None:
+    application = world.make_public_application(
+        world.make_project(organization).id,
+        grant_types=GRANT_TYPES,
+        response_types=frozenset(),
+        consent=ConsentRule.ALWAYS,
+    )
+    browser = signed_in_browser(world, world.make_human_user(organization))
+    for resources in ((), (ORDERS,)):
+        device = Device(world, application)
+        decide(browser, device.start(resources=resources))
+        check_token_response(device.poll())
 
 
 def test_request_may_repeat_the_parameter(

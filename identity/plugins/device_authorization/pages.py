@@ -125,7 +125,7 @@ class ConfirmDevicePage(_DevicePage):
         return {
             **variables,
             **ScopeDescriptions.requested_access(
-                client, summary.granted, self.request.services, self.translator, namespaces
+                client, summary.consent, self.request.services, self.translator, namespaces
             ),
         }
 
@@ -144,13 +144,13 @@ class ConfirmDevicePage(_DevicePage):
         except OAuthError:
             return self.redirect(self.request.path)
         subject, sent = self.account.subject, (form.text(_ACCOUNT_FIELD), form.text(_SCOPE_FIELD))
-        if decision != "approve" or sent != (subject.user.id, summary.granted.scope_string):
+        if decision != "approve" or sent != (subject.user.id, summary.consent.scope_string):
             return self.redirect(self.request.path)
         if not self.requests.decide(request, deny=False):
             return self.redirect(f"{PAGE_PATH}/expired")
         services, context = self.request.services, request_context(self.request)
         if summary.needs_consent:
-            services.consents.grant_consent(subject, client, summary.granted.values)
+            services.consents.grant_consent(subject, client, summary.consent.values)
         ends_at = max(request.expires_at, context.now + context.settings.authorization_code_lifetime)
         self._record("device.approved", request, client, scope=list(summary.granted.values))
         CodeGrantType.store_code(summary, request.digest, ends_at, context, device_address=request.address)
