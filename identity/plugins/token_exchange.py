@@ -101,7 +101,7 @@ class TokenExchangeGrant(GrantType):
             requested = _requested_scopes(parameters, (Scope.OPENID,))
             authorization = _from_id_token(subject_token, requested, client, context)
         elif kind in (ACCESS_TOKEN, JWT):
-            issued = _find_access_token("subject_token", subject_token, kind, context)
+            issued = _find_access_token("subject_token", subject_token, kind, client, context)
             if not context.services.tokens.is_in_audience(issued, client):
                 raise _refuse("subject_token", "the client is not in the audience of the subject token")
             authorization = _from_access_token(issued, parameters, client)
@@ -165,7 +165,8 @@ def _from_access_token(
 
 def _from_id_token(text: str, requested: tuple[str, ...], client: ApplicationClient, context: Context) -> Authorization:
     """An ID token says who signed in, not what they allowed: it stands for openid alone, at the client that it was
-    issued to, while its session goes on. Raises InvalidRequest."""
+    issued to, while its session goes on. It opens no other project, and never the management API. Raises
+    InvalidRequest."""
     hint = context.services.signing_keys.verify_id_token_hint(text)
     if hint is None or hint.client_id != client.id or context.now >= hint.expires_at:
         raise _refuse("subject_token", "not an unexpired ID token of this client")
@@ -174,11 +175,13 @@ def _from_id_token(text: str, requested: tuple[str, ...], client: ApplicationCli
         raise _refuse("subject_token", "the session of the ID token has ended")
     if not context.services.subject_identifiers.is_known_as(hint.subject, account.subject.user.id, client=client):
         raise _refuse("subject_token", "the session of the ID token has ended")
+    is_own_project = context.services.projects.is_own_project(client.project.id)
     return Authorization(
         subject=account.subject,
         client=client,
         client_id=client.id,
         requested_scopes=requested,
+        allowed_audience=(client.id,) if is_own_project else (client.id, client.project.id),
         authenticated_at=account.session.authenticated_at,
         methods=account.session.amr_methods,
         session_id=account.session.id,
@@ -286,7 +289,7 @@ def _find_actor(parameters: Parameters, client: ApplicationClient, context: Cont
         raise InvalidRequest("actor_token and actor_token_type go together")
     if kind not in (ACCESS_TOKEN, JWT):
         raise InvalidRequest(f"actor_token_type must be {ACCESS_TOKEN} or {JWT}")
-    actor = _find_access_token("actor_token", text, kind, context)
+    actor = _find_access_token("actor_token", text, kind, client, context)
     if actor.token.client_id != client.id and not context.services.tokens.is_in_audience(actor, client):
         raise _refuse("actor_token", "the client is not in the audience of the actor token")
     if actor.token.actors:
@@ -314,10 +317,16 @@ def _acting(authorization: Authorization, actor: PresentedAccessToken, context: 
     )
 
 
-def _find_access_token(name: str, text: str, kind: str, context: Context) -> PresentedAccessToken:
+def _find_access_token(
+    name: str, text: str, kind: str, client: ApplicationClient, context: Context
+) -> PresentedAccessToken:
+    """As the client may see it, so that ``act`` names nobody by an identifier of another client. Raises
+    InvalidRequest."""
     issued = context.services.tokens.find_live_access_token(text)
     if issued is None or (kind == JWT and issued.token.format.value != "jwt"):
         raise _refuse(name, f"{name} is not a live access token")
+    if client.application.has_pairwise_subjects:
+        issued = replace(issued, token=context.services.subject_identifiers.present(issued.token, client))
     return issued
 
 

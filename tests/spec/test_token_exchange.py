@@ -236,6 +236,25 @@ def test_id_token_stands_for_openid_at_its_client_while_its_session_lasts(
     check_oauth_error(exchange(world, party, fresh, kind=ID_TOKEN), "invalid_request")
 
 
+def test_id_token_opens_no_management_api(
+    world: World, organization: Organization, project: Project, session: BrowserSession
+) -> None:
+    """Nor another project, by any parameter: the person allowed openid alone."""
+    party = world.make_web_application(
+        project.id, may_manage=True, grant_types=frozenset({"authorization_code", TOKEN_EXCHANGE})
+    )
+    other = world.make_project(organization)
+    id_token = world.obtain_tokens(party, session, scope="openid")["id_token"]
+    for name, target in (
+        ("resource", world.client.management_url),
+        ("resource", f"urn:service:iam:org:project:id:{other.id}"),
+        ("audience", world.instance.project_id),
+        ("audience", other.id),
+    ):
+        check_oauth_error(exchange(world, party, id_token, kind=ID_TOKEN, **{name: target}), "invalid_target")
+    check_token_response(exchange(world, party, id_token, project.id, kind=ID_TOKEN))
+
+
 def test_consent_is_needed_as_at_a_sign_in(world: World, page: Credentials, project: Project, token: str) -> None:
     asking = world.make_application(project.id, grant_types=GRANT_TYPES, consent=ConsentRule.ALWAYS)
     check_oauth_error(exchange(world, asking, token), "invalid_grant")
