@@ -347,6 +347,11 @@ class ApplicationClient:
         return None if self.application.is_dynamic else self.organization
 
     @property
+    def responsible_organization_id(self) -> str:
+        """The id of that organization; empty for a dynamic one, which shares everything with all other dynamic ones."""
+        return "" if self.responsible_organization is None else self.responsible_organization.id
+
+    @property
     def organization_name(self) -> str:
         """The name of the organization that vouches for the application; empty for a dynamic one."""
         return "" if self.responsible_organization is None else self.responsible_organization.name

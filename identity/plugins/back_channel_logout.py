@@ -51,7 +51,9 @@ class LogoutDelivery(Delivery):
         for session_id, client in services.storage.tokens.list_logout_clients(event.object_id, event.at):
             if client.application.backchannel_logout_uri and only in (None, session_id):
                 content = {"client_id": client.id, "sub": event.object_id, "sid": session_id}
-                services.outbox.queue(self.kind, json.dumps(content).encode(), organization_id=client.organization.id)
+                services.outbox.queue(
+                    self.kind, json.dumps(content).encode(), organization_id=client.responsible_organization_id or None
+                )
 
     def prepare(self, content: bytes, services: Services) -> bytes | None:
         """The address and a new logout token (§2.4); None if the application is gone, deactivated or has no address any

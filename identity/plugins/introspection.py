@@ -28,12 +28,9 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     if issued is None or not context.services.tokens.is_in_audience(issued, client):
         response = _INACTIVE
     else:
-        members = introspection_members(issued, context)
-        if client.application.has_pairwise_subjects and issued.token.user_id is not None:
-            # The client learns no other identifier from tokens of other clients.
-            identifier = context.services.subject_identifiers.identify(issued.token.user_id, client)
-            members = {**members, "sub": identifier}
-        response = context.provider.introspection_response(members)
+        if client.application.has_pairwise_subjects:
+            issued = replace(issued, token=context.services.subject_identifiers.present(issued.token, client))
+        response = context.provider.introspection_response(introspection_members(issued, context))
     return _sign(response, client, context) if _accepts_jwt(request) else response
 
 

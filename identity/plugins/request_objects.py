@@ -84,7 +84,7 @@ class ReferencedRequestObjectSource(AuthorizationRequestSource):
 
     def load(self, value: str, client: ApplicationClient, context: Context) -> LoadedRequest:
         """The claims of the request object at the address. Raises InvalidRequestUri, InvalidRequestObject."""
-        body = context.services.read_document(value, client.organization.id, is_fresh=False)
+        body = context.services.read_document(value, client.responsible_organization_id, is_fresh=False)
         if body is None:
             raise InvalidRequestUri("the request object cannot be fetched")
         digest = encode_base64url(hashlib.sha256(body).digest())

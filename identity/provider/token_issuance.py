@@ -333,7 +333,7 @@ def _identify(user_id: str, authorization: Authorization, context: Context) -> s
 
 
 def _acting_subjects(authorization: Authorization, context: Context) -> tuple[str, ...]:
-    """The members of the claim ``act``; those of an actor's token are what its client knows already."""
+    """The members of the claim ``act``; the grant named those of an actor's token as the client knows them."""
     if authorization.impersonator_id is None:
         return authorization.actors
     return (_identify(authorization.impersonator_id, authorization, context), *authorization.actors)

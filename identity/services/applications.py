@@ -446,7 +446,9 @@ class ApplicationService(DeactivatableEntityService[Application]):
         §8.1); it is read when one of them changes. Create the salt for the first pairwise application."""
         uri, listed = after.sector_identifier_uri, (after.sector_identifier_uri, after.redirect_uris)
         if uri and (before is None or listed != (before.sector_identifier_uri, before.redirect_uris)):
-            document = self._read_document(uri, self._organization_id(after) or "")
+            # What clients that registered themselves name is fetched in a share of their own.
+            organization_id = None if after.is_dynamic else self._organization_id(after)
+            document = self._read_document(uri, organization_id or "")
             missing = set(after.redirect_uris) - _read_uris(document)
             if missing:
                 sentence = gettext_lazy("The document does not list {uri}.", uri=min(missing))

@@ -44,8 +44,7 @@ class AssertionService(Service):
 
     def find_client_key(self, header: Mapping[str, Any], client: ApplicationClient) -> JwkPublicKey | None:
         """The same for an application."""
-        application = client.application
-        organization_id = "" if application.is_known_by_url else client.organization.id
+        application, organization_id = client.application, client.responsible_organization_id
         return self.find_key(
             header, jwks=application.jwks, jwks_uri=application.jwks_uri, organization_id=organization_id
         )
@@ -53,11 +52,11 @@ class AssertionService(Service):
     def has_client_key(self, client: ApplicationClient, matches: Callable[[JwkPublicKey], bool]) -> bool:
         """True if one of the application's keys matches; its URL is requested again if none does. Raises InvalidKey,
         KeySetUnavailable."""
-        application = client.application
+        application, organization_id = client.application, client.responsible_organization_id
         if application.jwks or not application.jwks_uri:
             return bool(application.jwks) and any(map(matches, parse_stored_key_set(application.jwks)))
         return any(
-            any(map(matches, self._keys_at(application.jwks_uri, KeySetForm.JWKS, client.organization.id, is_missing)))
+            any(map(matches, self._keys_at(application.jwks_uri, KeySetForm.JWKS, organization_id, is_missing)))
             for is_missing in (False, True)
         )
 

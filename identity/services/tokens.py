@@ -174,7 +174,7 @@ class TokenService(Service):
     def _is_agent_for_owner(self, ancestor: PresentedAccessToken, issued: PresentedAccessToken) -> bool:
         """True if the ancestor is the token of an agent, with which it acts for another user."""
         actor = ancestor.subject
-        return actor is not None and isinstance(actor.user, Agent) and actor.user.id != issued.token.subject
+        return actor is not None and isinstance(actor.user, Agent) and actor.user.id != issued.token.user_id
 
     def is_in_audience(self, issued: PresentedAccessToken, client: ApplicationClient) -> bool:
         """True if the live token is meant for the client. A project in the audience counts only if both the token's

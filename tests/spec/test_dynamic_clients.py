@@ -12,6 +12,7 @@ import pytest
 from identity import hookimpl, plugin_host
 from identity.domain.applications import ApplicationOrigin, ConsentRule
 from identity.domain.errors import Conflict, Invalid
+from identity.key_sets import KeySetUnavailable
 from identity.plugins.token_exchange import ACCESS_TOKEN
 from identity.provider.scope import ClaimsScope, Scope
 from identity.services.access_control import Principal
@@ -221,6 +222,31 @@ def test_device_of_dynamic_client_names_no_organization(world: World) -> None:
     assert "Harbour Bank" not in browser.page.text
     decide(browser, device)
     check_token_response(device.poll())
+
+
+def test_what_dynamic_client_names_is_fetched_in_the_share_of_all_dynamic_clients(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anyone could register clients with slow hosts, and use up the share of the organization."""
+    project, shares = world.make_project(), []
+
+    def fetch(url: str, organization_id: str, form: object) -> None:
+        shares.append(organization_id)
+        raise KeySetUnavailable("slow")
+
+    monkeypatch.setattr(world.identity.process_state.key_sets, "fetch", fetch)
+    for origin in (ApplicationOrigin.REGISTRATION, ApplicationOrigin.MANAGER):
+        party = register(
+            world, project.id, origin=origin, authentication_method="private_key_jwt", jwks_uri="https://slow.example"
+        )
+        with world.read_only_services() as services:
+            client = services.applications.find_client(party.client_id)
+            assert client is not None
+            with pytest.raises(KeySetUnavailable):
+                services.assertions.find_client_key({"kid": "one", "alg": "RS256"}, client)
+            with pytest.raises(KeySetUnavailable):
+                services.assertions.has_client_key(client, lambda key: True)
+    assert shares == ["", "", project.organization_id, project.organization_id]
 
 
 def test_manager_cannot_make_a_dynamic_client_more(world: World) -> None:

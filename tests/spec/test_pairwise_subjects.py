@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from identity.crypto.jwt import unverified_claims
+from identity.domain.applications import ApplicationOrigin
 from identity.domain.errors import Invalid
 from identity.domain.users import HumanUser
 from identity.outbound_http import OutboundResponse
@@ -15,11 +16,12 @@ from identity.testing.relying_party import RelyingParty
 from identity.testing.response_checks import check_token_response
 from identity.testing.service_test_client import TOKEN_EXCHANGE
 from identity.testing.world import World
-from tests.spec.test_token_exchange import ACCESS_TOKEN, ID_TOKEN, exchange
+from tests.spec.test_token_exchange import ACCESS_TOKEN, ID_TOKEN, exchange, exchanged
 
 pytestmark = pytest.mark.storages("memory")
 
 LIST = "https://sector.example/uris.json"
+GRANT_TYPES = ("authorization_code", "refresh_token", TOKEN_EXCHANGE)
 
 
 @pytest.fixture
@@ -54,6 +56,19 @@ def test_applications_of_one_sector_and_organization_share_identifiers(
     assert len({*found, person.id}) == 4
 
 
+def test_client_that_registered_itself_shares_no_identifiers_with_applications_of_the_organization(
+    world: World, person: HumanUser
+) -> None:
+    project = world.make_project()
+    managed, dynamic = (
+        register(world, project_id=project.id, origin=origin)
+        for origin in (ApplicationOrigin.MANAGER, ApplicationOrigin.REGISTRATION)
+    )
+    with world.read_only_services() as services:
+        clients = [services.applications.find_client(party.client_id) for party in (managed, dynamic)]
+        assert len({services.subject_identifiers.identify(person.id, client) for client in clients}) == 2
+
+
 def test_no_output_contains_the_id_of_the_user(world: World, person: HumanUser, browser: Browser) -> None:
     party = register(
         world,
@@ -61,7 +76,7 @@ def test_no_output_contains_the_id_of_the_user(world: World, person: HumanUser, 
         id_token_userinfo_assertion=True,
         access_token_userinfo_assertion=True,
         assert_roles_in_id_token=True,
-        grant_types=("authorization_code", "refresh_token", TOKEN_EXCHANGE),
+        grant_types=GRANT_TYPES,
     )
     scope = "openid profile email phone address offline_access urn:service:iam:org:projects:roles"
     tokens = party.sign_in_silently(browser, scope=scope)
@@ -93,6 +108,27 @@ def test_tokens_of_other_clients_are_introspected_with_its_identifier(world: Wor
     assert tokens.claims["sub"] == person.id
     answer = world.client.introspect(tokens.access_token, party.credentials).json
     assert answer["sub"] == subject(party, browser)
+
+
+def test_actors_are_named_by_the_identifiers_of_the_application(world: World) -> None:
+    """In tokens of other applications, and in those that it exchanges."""
+    organization = world.make_organization()
+    project = world.make_project(organization)
+    public, pairwise = (
+        world.make_web_application(project.id, grant_types=GRANT_TYPES, subject_type=kind)
+        for kind in ("public", "pairwise")
+    )
+    people = [world.make_human_user(organization) for _ in range(2)]
+    tokens = [world.obtain_tokens(public, world.make_browser_session(person))["access_token"] for person in people]
+    actor = {"actor_token": tokens[1], "actor_token_type": ACCESS_TOKEN}
+    delegated = exchanged(world, public, tokens[0], **actor)
+    found = [
+        world.client.introspect(token, pairwise).json
+        for token in (delegated, exchanged(world, pairwise, delegated), exchanged(world, pairwise, tokens[0], **actor))
+    ]
+    assert len({(item["sub"], item["act"]["sub"]) for item in found}) == 1
+    assert not any(person.id in json.dumps(found) for person in people)
+    assert world.client.introspect(delegated, public).json["act"] == {"sub": people[1].id}
 
 
 def test_hint_and_claims_name_the_user_by_the_identifier_of_the_application(
