@@ -121,7 +121,11 @@ class ClientCertificate:
         return base64url.encode(hashlib.sha256(self.der).digest())
 
     def is_valid_at(self, now: datetime) -> bool:
-        return self.native.not_valid_before_utc <= now <= self.native.not_valid_after_utc
+        try:
+            return self.native.not_valid_before_utc <= now <= self.native.not_valid_after_utc
+        except _UNREADABLE:
+            # The year 0 is a date there.
+            return False
 
     def has_name(self, field: str, text: str) -> bool:
         """True if it has exactly this name: no wildcards, and the subject's attributes in this order, with these

@@ -106,6 +106,8 @@ def test_certificates_that_prove_nothing_are_refused(world: World, authority: Is
     now, client_id = world.clock(), register(world, tls_client_auth_subject_dn=SUBJECT)
     impostor = issue(now, subject="CN=Clients,O=Example", is_authority=True)
     intermediate = issue(now, authority, subject="CN=app,O=Intermediate")
+    # Python has no year 0.
+    undated = issue(now.replace(year=2060)).der.replace(b"2060", b"0000")
     refused = [
         issue(now).base64,
         issue(now, impostor).base64,
@@ -114,6 +116,7 @@ def test_certificates_that_prove_nothing_are_refused(world: World, authority: Is
         issue(now, authority, age=31).base64,
         issue(now, authority, age=-1).base64,
         issue(now, authority, subject="CN=app,O=Example").base64,
+        b64encode(undated).decode(),
         "rubbish",
         issue(now, authority).base64[:-8],
         f"{issue(now, authority).base64}, {issue(now, authority).base64}",
