@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from identity.domain.applications import ApplicationClient
+from identity.domain.domains import OrganizationDomain
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.expirations import NEVER
 from identity.domain.messages import gettext_lazy
@@ -24,11 +26,14 @@ from identity.services.base import refuse_stale, translate_storage_errors
 from identity.services.capabilities import Capabilities
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
 from identity.services.crud import DeactivatableEntityService
+from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, single_page
 from identity.storage.stores.projects import PROJECT_SORT_KEYS
 
 #: Allowed clock skew between nodes: a grant must not appear later than the tokens issued under it.
 _CLOCKS_APART = timedelta(seconds=30)
+#: The labels of a host, from its end, that are looked for as domains of organizations.
+_MOST_LABELS = 8
 
 
 @dataclass(eq=False, repr=False)
@@ -157,9 +162,15 @@ class ProjectService(DeactivatableEntityService[Project]):
     def find_resource(self, uri: str, subject: Subject | None, client: ApplicationClient | None) -> Project | None:
         """The project that a resource indicator names, among those that a token of the subject for the client may have
         in its audience (``filter_audience``): that of the client's organization first, or of the subject's without a
-        client or with a dynamic one. None if there is none, or if several are equally close."""
+        client or with a dynamic one. None if there is none, or if several are equally close.
+
+        In a domain that an organization has verified, only its projects count: an API may look at the address in
+        ``aud`` alone, and tokens of another organization's people must not fit."""
         with self._look() as storage:
             found = {project.id: project for project in storage.projects.list_by_resource_uri(uri)}
+            domain = _find_verified_domain(uri, storage) if found else None
+        if domain is not None:
+            found = {id_: item for id_, item in found.items() if item.organization_id == domain.organization_id}
         allowed = self.filter_audience(frozenset(found), subject, client) if found else frozenset()
         party = subject if client is None or client.application.is_dynamic else client
         home = [found[id_] for id_ in allowed if party and found[id_].organization_id == party.organization.id]
@@ -231,3 +242,11 @@ class ProjectService(DeactivatableEntityService[Project]):
     def _refuse_deactivation(self, project: Project) -> None:
         if self.is_own_project(project.id):
             raise Conflict(gettext_lazy("The instance's project represents the service itself; it must stay active."))
+
+
+def _find_verified_domain(uri: str, storage: Storage) -> OrganizationDomain | None:
+    """The closest domain around the host of an address that an organization has verified."""
+    labels = (urlsplit(uri).hostname or "").split(".")[-_MOST_LABELS:]
+    names = (".".join(labels[index:]) for index in range(len(labels) - 1))
+    domains = map(storage.organizations.find_effective_domain, names)
+    return next((domain for domain in domains if domain is not None and domain.is_verified), None)

@@ -11,6 +11,7 @@ from identity.domain.organizations import Organization
 from identity.domain.projects import Project, resource_uri_error
 from identity.plugins.token_exchange import ACCESS_TOKEN
 from identity.services.access_control import Principal
+from identity.services.commands.organizations import AddDomain
 from identity.services.commands.projects import ChangeProject
 from identity.testing.response_checks import check_oauth_error, check_token_response
 from identity.testing.service_test_client import TOKEN_EXCHANGE, Credentials
@@ -213,6 +214,25 @@ def test_exchange_reaches_only_resources_of_the_subject_token(
     assert audience(world, answer["access_token"], invoices) == [invoices.id, INVOICES]
     narrow = world.obtain_tokens(page, session, scope="openid")["access_token"]
     check_oauth_error(request_token(world, api, form | {"subject_token": narrow}, INVOICES), "invalid_target")
+
+
+def test_nobody_gets_tokens_for_an_address_in_a_domain_that_another_organization_verified(
+    world: World, organization: Organization, orders: Project
+) -> None:
+    """They would be signed by the same issuer, for the same aud."""
+    stranger = world.make_project()
+    declare(world, stranger, ORDERS)
+    foreign, local = (
+        world.make_application(project.id, grant_types=frozenset({"client_credentials"}))
+        for project in (stranger, orders)
+    )
+    form = {"grant_type": "client_credentials"}
+    check_token_response(request_token(world, foreign, form, ORDERS))
+    with world.transaction_services() as services:
+        services.domains.add(organization.id, AddDomain(domain="orders.example"))
+        services.domains.assert_domain(organization.id, "orders.example", principal=Principal.OPERATOR)
+    check_oauth_error(request_token(world, foreign, form, ORDERS), "invalid_target")
+    check_token_response(request_token(world, local, form, ORDERS))
 
 
 def test_resource_uri_names_one_project_of_an_organization(
