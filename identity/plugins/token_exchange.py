@@ -197,11 +197,13 @@ def _assert_identity(parameters: Parameters, client: ApplicationClient, context:
         raise InvalidRequest(f"subject_token_type must be {ID_TOKEN}")
     if parameters.get_value("actor_token") is not None:
         raise InvalidRequest("actor_token has no place in an identity assertion")
-    audiences, resources = parameters.get_values("audience"), _requested_resources(parameters)
+    audiences = parameters.get_values("audience")
     listed = client.application.find_assertion_audience(audiences[0]) if len(audiences) == 1 else None
     if listed is None:
         raise InvalidTarget("audience must be one authorization server that the application lists")
     client_id, allowed = listed
+    # Without any the assertion would be for more than the application lists.
+    resources = _requested_resources(parameters) or tuple(sorted(allowed))
     if not set(resources) <= allowed:
         raise InvalidTarget("resource must be one that the application lists for this audience")
     scope = parameters.get_space_delimited("scope")

@@ -307,6 +307,8 @@ def test_assertion_for_another_service_names_the_client_there(world: World, give
     assert {"jti", "auth_time"} <= claims.keys()
     [event] = world.audit_events(event="identity_assertion.issued", object_id=giver.session.user.id)
     assert (event.detail["client_id"], event.detail["audience"]) == (giver.client.client_id, HOME)
+    unlimited = giver.ask().json["access_token"]
+    assert decode_jwt_unverified(unlimited)[1]["resource"] == API, "no more than what the application lists"
     # It is no token of this service.
     assert world.client.fetch_userinfo(answer.json["access_token"]).status_int == 401
     assert ID_JAG in world.client.discovery["identity_chaining_requested_token_types_supported"]
