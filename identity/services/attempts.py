@@ -24,6 +24,8 @@ from identity.log_formatters import RepeatedMessageFilter
 from identity.services.base import Service
 from identity.services.domains import OrganizationDomainService
 from identity.services.policies import PolicyService
+from identity.services.process_state import ProcessState
+from identity.storage.backend import Storage
 
 log = logging.getLogger(__name__)
 log.addFilter(RepeatedMessageFilter())
@@ -86,6 +88,7 @@ class AttemptService(Service):
 
     _policies: PolicyService
     _domains: OrganizationDomainService
+    _process: ProcessState
 
     def reserve_password_attempt(
         self, login_name: LoginName, subject: Subject | None, browser_id: str | None, *, by_email: bool = False
@@ -222,7 +225,16 @@ class AttemptService(Service):
         """Count a request that anonymous clients could repeat at will. Raises TooManyAttempts."""
         return AttemptReservation(self._now, self._count(REQUEST_COUNTER, None), ())
 
-    def _count(self, kind: str, subject: Subject | None) -> str | None:
+    def count_request_before_slow_work(self) -> None:
+        """The same in a transaction of its own, so that no lock is held afterwards. Call it before all writes. Raises
+        TooManyAttempts."""
+        if self._process.open_transaction is None:
+            self.count_request()
+            return
+        with self._process.open_transaction() as storage:
+            self._count(REQUEST_COUNTER, None, storage)
+
+    def _count(self, kind: str, subject: Subject | None, storage: Storage | None = None) -> str | None:
         """The key under which the client's address was counted; None if it is not counted."""
         address, most = self._audit.actor.client_address, self._settings.attempts_per_address
         if not address or not most:
@@ -232,7 +244,8 @@ class AttemptService(Service):
             log.warning("the proxy %s does not say whose requests it passes on; no limit per address holds", address)
             return None
         key = f"{kind}:{client_network(address) or address}"
-        over = self._storage.attempts.count_use(key, used_at=self._now, window=ADDRESS_WINDOW, limit=most)
+        attempts = (storage or self._storage).attempts
+        over = attempts.count_use(key, used_at=self._now, window=ADDRESS_WINDOW, limit=most)
         if over is not None:
             if kind == ADDRESS_COUNTER:
                 self.record_refusal(subject, ADDRESS_LIMIT_REASON)

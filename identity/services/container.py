@@ -118,6 +118,7 @@ class Services:
         self.language_getter: Callable[[], str] = str
         #: Returns the connection of the reads so far; the next read opens another.
         self.connection_releaser: Callable[[], None] = lambda: None
+        self._current_documents: dict[str, bytes | None] = {}
         #: The digests of single-use values that this request has used and committed, also in its earlier attempts.
         self.committed_keys: set[Any] = set()
         #: Kinds of the messages queued in this transaction.
@@ -358,7 +359,7 @@ class Services:
 
     @cached_property
     def attempts(self) -> AttemptService:
-        return AttemptService(self._state, self.policies, self.domains)
+        return AttemptService(self._state, self.policies, self.domains, self._process)
 
     @cached_property
     def login_names(self) -> LoginNameService:
@@ -490,7 +491,7 @@ class Services:
             lambda: self.attempts.count_request(),
             lambda: self._core_records,
             lambda: self.subject_identifiers,
-            self.read_document,
+            self.read_current_document,
         )
 
     @cached_property
@@ -523,6 +524,13 @@ class Services:
         except DocumentUnavailable as problem:
             log.info("a document of organization %s was not fetched: %s", organization_id, problem.reason)
             return None
+
+    def read_current_document(self, url: str, organization_id: str) -> bytes | None:
+        """What is at the URL now. It is read once per transaction: call this before the transaction begins, so that no
+        lock is held while a host responds."""
+        if url not in self._current_documents:
+            self._current_documents[url] = self.read_document(url, organization_id)
+        return self._current_documents[url]
 
     @cached_property
     def subject_identifiers(self) -> SubjectIdentifierService:

@@ -8,7 +8,9 @@ from identity.api.plugins import cached_property
 from identity.domain.applications import Application, redirect_uri_error
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.users import ServiceUser
+from identity.http.sector_identifiers import read_sector_list
 from identity.plugins.console.actions import Action
+from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.resource_pages import DetailPage
 from identity.plugins.console.resource_types import EntityT, ResourcePage
 from identity.plugins.console.snippets import (
@@ -173,8 +175,17 @@ def _add_addresses(page: ResourcePage[Application], application: Application) ->
         redirect_uris=_with(application.redirect_uris, redirect_uri),
         post_logout_redirect_uris=_with(application.post_logout_redirect_uris, post_logout_uri),
     )
-    page.services.applications.change(
-        application.id, command, expected_version=application.version, principal=page.principal
+    change_application(page, application, command, application.version)
+
+
+def change_application(
+    page: ConsolePage, application: Application, command: ChangeApplication, version: int | None
+) -> Application:
+    """Change it, if this is still its version. Raises Invalid, Conflict, Denied."""
+    organization_id = page.resource.organization_id or ""
+    read_sector_list(page.request, command, organization_id=organization_id, stored=application)
+    return page.services.applications.change(
+        application.id, command, expected_version=version, principal=page.principal
     )
 
 

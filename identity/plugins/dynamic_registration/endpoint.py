@@ -105,6 +105,7 @@ def _register(request: ProtocolRequest, context: Context, records: ClientRecords
     metadata = _read_metadata(request)
     settings = application_settings(metadata, project, _usual_grant_types(services))
     command = RegisterApplication.decode({**settings, "type": application_type(metadata)})
+    _read_sector_list(settings, services)
     application, secret = services.applications.register_with_secret(
         project.id, command, principal=Principal.OPERATOR, origin=ApplicationOrigin.REGISTRATION
     )
@@ -133,18 +134,18 @@ def _replace(
         isinstance(secret, str) and services.applications.authenticate(application.id, secret)
     ):
         raise InvalidClientMetadata("client_secret must be the current one")
-    project = services.projects.get(application.project_id)
-    if project.client_registration is ClientRegistration.OFF:
+    project = _find_project(services, application.project_id)
+    if project is None or project.client_registration is ClientRegistration.OFF:
         raise InvalidClientMetadata("clients cannot change their metadata here any more")
     settings = application_settings(metadata, project, _usual_grant_types(services))
     if application_type(metadata) is not application.type:
         raise InvalidClientMetadata("application_type, redirect URIs and authentication method make another type")
+    command = ChangeApplication.decode(settings)
+    _read_sector_list(settings, services)
     token = records.renew_client_token(application.id, _bearer_token(request) or "")
     if token is None:
         raise InvalidRegistrationToken
-    changed = services.applications.change(
-        application.id, ChangeApplication.decode(settings), principal=Principal.OPERATOR
-    )
+    changed = services.applications.change(application.id, command, principal=Principal.OPERATOR)
     new_secret = None
     if changed.uses_client_secret and not services.applications.list_secrets(changed.id):
         _, new_secret = services.applications.add_secret(changed.id, principal=Principal.OPERATOR)
@@ -213,9 +214,15 @@ def _read_metadata(request: ProtocolRequest) -> dict[str, Any]:
 
 def _count(services: Services) -> None:
     try:
-        services.attempts.count_request()
+        services.attempts.count_request_before_slow_work()
     except DomainError:
         raise TooManyRegistrations("too many requests from this network address") from None
+
+
+def _read_sector_list(settings: Mapping[str, Any], services: Services) -> None:
+    """Fetch the list before the transaction begins, so that a slow host delays nobody else."""
+    if settings["sector_identifier_uri"]:
+        services.read_current_document(settings["sector_identifier_uri"], "")
 
 
 def _response(

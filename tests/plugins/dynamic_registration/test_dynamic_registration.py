@@ -4,15 +4,18 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Thread
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from identity.crypto.secrets import new_id
 from identity.domain.applications import ApplicationOrigin, ConsentRule
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project
+from identity.outbound_http import OutboundResponse
 from identity.plugins.dynamic_registration.metadata import _BOUND_TOKENS, _MEMBERS
 from identity.services.access_control import Principal
 from identity.services.commands.projects import ChangeProject
@@ -224,6 +227,38 @@ def test_any_metadata_are_answered(world: World, project: Project) -> None:
 
 
 @pytest.mark.storages("memory")
+def test_nobody_waits_for_the_host_of_a_sector(world: World, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither clients nor managers can stop all writes with a host that responds slowly."""
+    written: list[bool] = []
+
+    def write() -> None:
+        with world.transaction_services() as services:
+            services.storage.attempts.clear_for_user(new_id())
+
+    def respond(method: str, url: str, **_: Any) -> OutboundResponse:
+        thread = Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(3)
+        written.append(not thread.is_alive())
+        return OutboundResponse(200, json.dumps([REDIRECT_URI]).encode())
+
+    monkeypatch.setattr(world.identity.process_state.documents.transport, "send", respond)
+    sector = {"subject_type": "pairwise", "sector_identifier_uri": "https://reports.example/list"}
+    set_policy(world, project, client_registration="open")
+    client = registered(world, None, {**METADATA, **sector}, f"?project={project.id}")
+    url, token = client["registration_client_uri"], client["registration_access_token"]
+    metadata = {**METADATA, **sector, "client_id": client["client_id"]}
+    moved = {"sector_identifier_uri": "https://reports.example/moved"}
+    assert send(world, "PUT", url, token, {**metadata, **moved}).status_int == 200
+    manager, path = manager_token(world, project), f"/projects/{project.id}/applications"
+    settings = {"name": "Shop", "type": "web", "redirect_uris": [REDIRECT_URI], **sector}
+    created = world.client.call_management_api(path, manager, "POST", settings)
+    assert created.status_int == 201
+    path = f"/applications/{created.json['id']}"
+    assert world.client.call_management_api(path, manager, "PATCH", moved).status_int == 200
+    assert written == [True] * 4
+
+
 def test_no_metadata_make_a_client_more(world: World, project: Project) -> None:
     more = {
         "consent": "never",

@@ -15,11 +15,12 @@ from identity.domain.messages import gettext_lazy as _
 from identity.domain.projects import Project
 from identity.domain.users import TokenFormat
 from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.http.sector_identifiers import read_sector_list
 from identity.pages.forms import FieldValue, Form
 from identity.plugins.console.actions import REACTIVATION_HINT, AccessRevocation, Deactivation, Deletion, Reactivation
 from identity.plugins.console.badges import Badge, secrets_badge, state_badge
 from identity.plugins.console.client_secrets import ALREADY_CREATED_MESSAGE, ClientSecrets
-from identity.plugins.console.connect import ADD_ADDRESSES, CONNECT_PATH, ConnectApplicationPage
+from identity.plugins.console.connect import ADD_ADDRESSES, CONNECT_PATH, ConnectApplicationPage, change_application
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import EditForm, EditPage, edit_route
 from identity.plugins.console.field_labels import FieldLabel, available_fields
@@ -397,6 +398,7 @@ class RegisterApplicationPage(ResourcePage[Project], ApplicationFormPage):
         if self.application_type is None:
             return self.redirect(self.form_action())
         command = self.build_command(RegisterApplication, form, type=self.application_type)
+        read_sector_list(self.request, command, organization_id=self.entity.organization_id)
         self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
         application, secret = self.services.applications.register_with_secret(
             self.entity.id, command, principal=self.principal
@@ -415,13 +417,7 @@ class ApplicationEditPage(EditPage[Application], ApplicationFormPage):
         return self.entity.type
 
 
-_EDIT = EditForm[Application, ChangeApplication](
-    fields=_FIELDS,
-    command=ChangeApplication,
-    change=lambda page, application, command, version: page.services.applications.change(
-        application.id, command, expected_version=version, principal=page.principal
-    ),
-)
+_EDIT = EditForm[Application, ChangeApplication](fields=_FIELDS, command=ChangeApplication, change=change_application)
 
 _PAGES = ResourcePages(
     type=APPLICATION,

@@ -2,6 +2,7 @@
 
 from identity.domain.applications import Application, ClientSecret
 from identity.domain.projects import Project
+from identity.http.sector_identifiers import read_sector_list
 from identity.plugins.management.access_revocation import (
     REVOCATION_DESCRIPTION,
     RevokedAccessRepresentation,
@@ -38,10 +39,20 @@ class NewApplicationSecretRepresentation(ApplicationSecretRepresentation):
 
 
 def _register(call: OperationCall[Project], command: RegisterApplication) -> RegisteredApplicationRepresentation:
-    application, secret = call.services.applications.register_with_secret(
+    read_sector_list(call.request, command, organization_id=call.entity.organization_id)
+    application, secret = call.request.services.applications.register_with_secret(
         call.entity.id, command, principal=call.principal
     )
     return RegisteredApplicationRepresentation.from_value(application, client_secret=secret)
+
+
+def _change(call: OperationCall[Application], command: ChangeApplication) -> Application:
+    organization_id = call.resource.organization_id or ""
+    read_sector_list(call.request, command, organization_id=organization_id, stored=call.entity)
+    changed: Application = call.request.services.applications.change(
+        call.entity.id, command, principal=call.principal, expected_version=call.expected_version
+    )
+    return changed
 
 
 def _add_secret(call: OperationCall[Application], _: EmptyCommand) -> NewApplicationSecretRepresentation:
@@ -86,8 +97,11 @@ OPERATIONS = (
         representation=RegisteredApplicationRepresentation,
     ),
     _APPLICATIONS.show("Shows an application."),
-    _APPLICATIONS.update(
+    _APPLICATIONS.change(
+        APPLICATION,
         "Changes an application.",
+        ChangeApplication,
+        _change,
         description="Null resets a lifetime to the instance's. An application that becomes public loses its secrets.",
     ),
     _APPLICATIONS.deactivate("Deactivates an application: it gets no tokens until it is reactivated."),
