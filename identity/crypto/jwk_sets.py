@@ -71,7 +71,7 @@ class JwkPublicKey:
 
 def jwk_thumbprint(jwk: Mapping[str, Any]) -> str:
     """The SHA-256 thumbprint of a public key (RFC 7638 §3), as base64url. Raises InvalidKey."""
-    names = _THUMBPRINT_MEMBERS.get(jwk.get("kty", ""), ())
+    names = _THUMBPRINT_MEMBERS.get(str(jwk.get("kty")), ())
     members = {name: jwk.get(name) for name in names}
     if not members or not all(isinstance(value, str) for value in members.values()):
         raise InvalidKey("no public key")
@@ -82,6 +82,8 @@ def jwk_thumbprint(jwk: Mapping[str, Any]) -> str:
 def _parse_jwk(jwk: Mapping[str, Any]) -> JwkPublicKey | None:
     key_id, use, algorithm = jwk.get("kid", ""), jwk.get("use", "sig"), jwk.get("alg")
     if use != "sig" or not isinstance(key_id, str) or len(key_id) > _MAX_KEY_ID_LENGTH:
+        return None
+    if not isinstance(algorithm, str | None):
         return None
     try:
         if jwk.get("kty") == "RSA":

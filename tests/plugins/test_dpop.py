@@ -135,6 +135,8 @@ def test_invalid_proofs_are_refused(world: World, key: DpopKey, party: RelyingPa
         key.proof(endpoint, header={"jwk": {"kty": "oct", "k": "x"}}),
         key.proof(endpoint, header={"jwk": DpopKey(world).jwk}),
         key.proof(endpoint, header={"jwk": "x"}),
+        key.proof(endpoint, header={"jwk": {**key.jwk, "alg": []}}),
+        key.proof(endpoint, header={"jwk": {**key.jwk, "kty": {}}}),
         key.proof(endpoint, header={"crit": ["jwk"]}),
         key.proof(endpoint)[:-4] + "AAAA",
         f"{key.proof(endpoint)}, {key.proof(endpoint)}",

@@ -35,6 +35,7 @@ pytestmark = pytest.mark.storages("memory")  # parsers come before the storage
 some = settings(fuzzing, max_examples=60)
 headers = st.dictionaries(header_names, json_values, max_size=3)
 proof_claims = st.dictionaries(st.sampled_from(["htm", "htu", "ath", "nonce"]) | claim_names, json_values, max_size=4)
+key_members = st.dictionaries(st.sampled_from(["kty", "crv", "x", "alg", "use", "kid"]), json_values, max_size=2)
 parameter_names = st.sampled_from(
     [
         "response_type",
@@ -67,10 +68,10 @@ def test_any_proof_is_answered(world: World, browser: Browser) -> None:
     url = discovery["userinfo_endpoint"]
 
     @some
-    @given(headers, proof_claims)
-    def check(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
+    @given(headers, key_members, proof_claims)
+    def check(header: Mapping[str, Any], members: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
         right = {"jti": "x", "htm": "GET", "htu": url, "iat": world.clock.seconds, "nonce": key.nonce}
-        whole = {"typ": "dpop+jwt", "alg": "ES256", "jwk": key.jwk} | dict(header)
+        whole = {"typ": "dpop+jwt", "alg": "ES256", "jwk": key.jwk | dict(members)} | dict(header)
         proof = {"DPoP": key.sign(whole, right | dict(claims))}
         check_protocol_answer(
             world.client.post(discovery["token_endpoint"], {"grant_type": "authorization_code"}, proof)
