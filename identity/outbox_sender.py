@@ -1,7 +1,7 @@
 """Sends the outbox messages of one kind, on one node at a time."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
@@ -55,7 +55,7 @@ class OutboxSender:
         return timedelta() if handled else self._delivery.lease_duration
 
     def send_due(self) -> int:
-        """Send what is due, if this node gets the lease; returns the number of messages sent."""
+        """Send what is due, if this node gets the lease; returns the number of messages sent or replaced."""
         if not self._list_due():
             return 0
         held_until = self._acquire_lease(self._clock())
@@ -105,11 +105,14 @@ class OutboxSender:
             return sum(pool.map(self._send, messages))
 
     def _send(self, message: OutboxMessage) -> bool:
-        """Send the message and delete it; False if it was not sent."""
+        """Send the message and delete it, or replace it; False if neither was done."""
         kind = self._delivery.kind
         try:
             with self._reading() as services:
                 content = self._delivery.prepare(services.outbox.unseal(message), services)
+            if content is not None and not isinstance(content, bytes):
+                self._replace(message, content)
+                return True
             if content is not None:
                 self._delivery.send(content)
         except UnsealingError:
@@ -131,6 +134,10 @@ class OutboxSender:
             return content is not None
         self._remove(message)
         return False
+
+    def _replace(self, message: OutboxMessage, contents: Iterable[tuple[bytes, str | None]]) -> None:
+        with self._transaction() as services:
+            services.outbox.replace(message, contents)
 
     def _remove(self, message: OutboxMessage) -> None:
         # One transaction for each message, so that a sent one is deleted whatever happens afterwards.

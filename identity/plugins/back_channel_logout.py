@@ -2,22 +2,26 @@
 
 Whenever a session ends by a decision, each application that got tokens in it and has an address for this is sent a
 logout token. Decisions are: signing out, also by an application or by a manager, a changed or reset password, a
-compromised, deactivated or deleted account, and a single session per person. Nothing is sent when a session expires, or
-ends because a policy changed or its organization was deactivated: that is no moment, but a fact at the next request.
+compromised, deactivated or deleted account, a single session per person, and revoked access of a person or of an
+organization. Nothing is sent when a session expires, or ends because a policy changed or its organization was
+deactivated: that is no moment, but a fact at the next request.
 
-The message is queued in the transaction that ends the session, and signed when it is sent. It goes to an address that
-managers of the application chose, so it is sent by the guarded client only, a few at a time, and organizations take
-turns. It says who signed out of which session, nothing else, and only to those that got this session's id before.
+The message is queued in the transaction that ends the session, and signed when it is sent. For an organization that is
+one message, however many sessions end: when its turn comes, the messages for the next people and one for those after
+them replace it. Messages go to an address that managers of the application chose, so they are sent by the guarded
+client only, a few at a time, and organizations take turns. A token says who signed out of which session, nothing else,
+and only to those that got this session's id before.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlencode
 
 from identity.api.crypto import ForbiddenDestination, OutboundHttpClient, new_token, sign_jwt
+from identity.api.entities import ApplicationClient
 from identity.api.plugins import Settings, __version__, hookimpl
 from identity.api.services import AuditEvent, Delivery, DeliveryFailed, Services
 
@@ -26,6 +30,13 @@ _EVENT = "http://schemas.openid.net/event/backchannel-logout"
 _TOKEN_LIFETIME = timedelta(minutes=2)
 _TIMEOUT_SECONDS = 5
 _LOG_NAME = "back-channel logout"
+#: How many pages of people are read in search of a session that ended.
+_MOST_PAGES = 10
+#: The member that only messages about an organization have.
+_ORGANIZATION = "organization_id"
+
+#: A content to queue, and the organization whose turn it takes.
+_Content = tuple[bytes, str | None]
 
 
 class LogoutDelivery(Delivery):
@@ -43,22 +54,26 @@ class LogoutDelivery(Delivery):
         )
 
     def queue_event(self, event: AuditEvent, services: Services) -> None:
-        """One message for each application and ended session."""
-        if event.event not in ("session.ended", AuditEvent.IMPERSONATION_ENDED) or event.object_id is None:
+        """One message for each application and ended session, or one for all sessions of an organization."""
+        if event.object_id is None:
             return
-        # Without an id all sessions of the user ended that end now.
-        only = event.detail.get("session_id")
-        for session_id, client in services.storage.tokens.list_logout_clients(event.object_id, event.at):
-            if client.application.backchannel_logout_uri and only in (None, session_id):
-                content = {"client_id": client.id, "sub": event.object_id, "sid": session_id}
-                services.outbox.queue(
-                    self.kind, json.dumps(content).encode(), organization_id=client.responsible_organization_id or None
-                )
+        if event.event == "organization.access_revoked":
+            services.outbox.queue(
+                self.kind, _organization_content(event.object_id, event.at), organization_id=event.object_id
+            )
+        elif event.event in ("session.ended", AuditEvent.IMPERSONATION_ENDED):
+            # Without an id all sessions of the user ended that end now.
+            only = event.detail.get("session_id")
+            clients = services.storage.tokens.list_logout_clients([event.object_id], event.at)
+            for content, organization_id in _session_contents(item for item in clients if only in (None, item[1])):
+                services.outbox.queue(self.kind, content, organization_id=organization_id)
 
-    def prepare(self, content: bytes, services: Services) -> bytes | None:
+    def prepare(self, content: bytes, services: Services) -> bytes | Sequence[_Content] | None:
         """The address and a new logout token (§2.4); None if the application is gone, deactivated or has no address any
-        more."""
+        more. For an organization the messages for the next people and one for those after them."""
         about = json.loads(content)
+        if _ORGANIZATION in about:
+            return _next_contents(about, services)
         client = services.applications.find_client(about["client_id"])
         if client is None or not client.is_active or not client.application.backchannel_logout_uri:
             return None
@@ -101,7 +116,36 @@ class LogoutDelivery(Delivery):
 
     def _log(self, services: Services, message: Any, problem: str = "") -> None:
         about = json.loads(services.outbox.unseal(message))
+        if _ORGANIZATION in about:
+            return
         services.figures.log_message(about["client_id"], _LOG_NAME, user_id=about["sub"], problem=problem)
+
+
+def _organization_content(organization_id: str, ended_at: datetime, position: Sequence[str] = ()) -> bytes:
+    """What is queued for the sessions of an organization that ended at this moment: of its people after the
+    position."""
+    about = {_ORGANIZATION: organization_id, "ended_at": ended_at.isoformat(), "position": position}
+    return json.dumps(about).encode()
+
+
+def _next_contents(about: Mapping[str, Any], services: Services) -> list[_Content]:
+    organization_id, ended_at = about[_ORGANIZATION], datetime.fromisoformat(about["ended_at"])
+    position = about["position"]
+    for _ in range(_MOST_PAGES):
+        clients, position = services.sessions.page_logout_clients(organization_id, ended_at, position)
+        if clients or not position:
+            break
+    contents = list(_session_contents(clients))
+    if position:
+        contents.append((_organization_content(organization_id, ended_at, position), organization_id))
+    return contents
+
+
+def _session_contents(clients: Iterable[tuple[str, str, ApplicationClient]]) -> Iterator[_Content]:
+    for user_id, session_id, client in clients:
+        if client.application.backchannel_logout_uri:
+            content = {"client_id": client.id, "sub": user_id, "sid": session_id}
+            yield json.dumps(content).encode(), client.responsible_organization_id or None
 
 
 class BackChannelLogoutPlugin:

@@ -4,17 +4,13 @@ from dataclasses import dataclass
 
 from identity.domain.access_revocations import AccessScope, RevokedAccess
 from identity.domain.deletion_impact import DeletionTarget
-from identity.domain.records import CORE_NAMESPACE
 from identity.services.access_control import AccessControl, Principal
 from identity.services.applications import ApplicationService
 from identity.services.base import Service
 from identity.services.organizations import OrganizationService
 from identity.services.service_users import ServiceUserService
-from identity.services.sessions import ACCESS_RECORD_KINDS, SessionService
+from identity.services.sessions import SessionService
 from identity.services.users import UserService
-
-#: Sessions of an organization whose end each application is notified of; further ones end by one statement.
-_MOST_ENDED_WITH_NOTICE = 200
 
 
 @dataclass(eq=False, repr=False)
@@ -61,25 +57,15 @@ class AccessRevocationService(Service):
         organization = self._organizations.get(organization_id)
         higher = self._access.list_more_privileged_users(principal, organization.id)
         spared = higher | (frozenset() if principal.id is None else {principal.id})
-        stored = self._storage
+        scope = AccessScope(DeletionTarget.ORGANIZATION, organization.id, spared)
         # In this order, as for a single user.
-        stored.authorization_requests.reset_for_organization(organization.id, except_user_ids=spared)
-        sessions = self._end_with_notice(organization.id, spared)
-        sessions += stored.sessions.end_for_organization(organization.id, self._now, except_user_ids=spared)
-        for kind in ACCESS_RECORD_KINDS:
-            stored.records.delete_for_organization(CORE_NAMESPACE, kind, organization.id, except_user_ids=spared)
-        tokens = self._revoke(AccessScope(DeletionTarget.ORGANIZATION, organization.id, spared))
-        found = stored.users.find_subjects(sorted(higher))
+        sessions = self._sessions.end_for_organization(scope)
+        tokens = self._revoke(scope)
+        found = self._storage.users.find_subjects(sorted(higher))
         left_out = tuple(sorted(found.values(), key=lambda subject: subject.login_name))
         return self._record_revocation(
             "organization", organization.id, organization.id, RevokedAccess(sessions, tokens, left_out)
         )
-
-    def _end_with_notice(self, organization_id: str, spared: frozenset[str]) -> int:
-        """End the sessions of some users one by one, with an event each, which notifies the applications."""
-        accounts = self._storage.sessions.list_open(organization_id, self._now, _MOST_ENDED_WITH_NOTICE)
-        subjects = {account.subject.user.id: account.subject for account in accounts}
-        return sum(self._sessions.end_all(subject) for id_, subject in subjects.items() if id_ not in spared)
 
     def _revoke(self, scope: AccessScope) -> int:
         return self._storage.tokens.revoke_all(scope, self._now)

@@ -3,7 +3,7 @@
 import logging
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -77,9 +77,11 @@ class Delivery(ABC):
         if content is not None:
             services.outbox.queue(self.kind, content, organization_id=event.organization_id)
 
-    def prepare(self, content: bytes, services: "Services") -> bytes | None:
+    def prepare(self, content: bytes, services: "Services") -> bytes | Sequence[tuple[bytes, str | None]] | None:
         """What to send for a queued content, made before each attempt on a read connection: what has to be fresh, such
-        as a signature. By default the content itself; None drops the message."""
+        as a signature. By default the content itself; None drops the message. A message that stands for many returns
+        contents that replace it in the queue, each with its organization: some of them, and one that stands for the
+        rest."""
         return content
 
     @abstractmethod
@@ -187,6 +189,14 @@ class OutboxService(Service):
         with suppress(RowNotFound):
             self._storage.outbox.reschedule(message.id, self._now, until)
         self._on_queue(message.kind)
+
+    def replace(self, message: OutboxMessage, contents: Iterable[tuple[bytes, str | None]]) -> None:
+        """Queue these contents, each with its organization, instead of the message. Does nothing if it is gone: then
+        another process has replaced it."""
+        with suppress(RowNotFound):
+            self._storage.outbox.delete(message.id)
+            for content, organization_id in contents:
+                self.queue(message.kind, content, organization_id=organization_id)
 
     def remove(self, message: OutboxMessage) -> None:
         """Delete the message if it still exists."""

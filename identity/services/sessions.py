@@ -1,12 +1,15 @@
 """Sessions: start, find, touch and end them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_id, new_token, token_digest
+from identity.domain.access_revocations import AccessScope
+from identity.domain.applications import ApplicationClient
 from identity.domain.audit import AuditEvent
 from identity.domain.authentication import Proof, proof_methods
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.errors import NotFound
 from identity.domain.policies import Policy
 from identity.domain.records import CORE_NAMESPACE
@@ -20,11 +23,15 @@ from identity.services.one_time_links import OneTimeLinkKind
 from identity.services.policies import INSTANCE_OWNER_ID, PolicyService
 from identity.services.remembered_browsers import RECORD_KIND as REMEMBERED_BROWSER
 from identity.storage.errors import RowNotFound
+from identity.storage.paging import PageCursor, PageRequest, SortOrder
+from identity.storage.stores.users import UserKind
 
 #: Records of a person that can be used to sign in, or save a factor.
 ACCESS_RECORD_KINDS = (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER)
 _LAST_SEEN_STEP = timedelta(minutes=1)
 _LONGEST_USER_AGENT = 500
+#: How many people of an organization are read at a time, and in which order, which no change of a person changes.
+_PEOPLE_AT_ONCE, _OLDEST_FIRST = 100, SortOrder("created_at")
 #: Maximum number of sessions read to count how many a change would end.
 _MOST_LOOKED_AT = 5000
 
@@ -189,7 +196,7 @@ class SessionService(Service):
         if account.session.is_impersonated:
             self._end_impersonation(account, client_id)
         elif self._storage.sessions.end(account.session.id, self._now):
-            self._end_impersonations_by(account.subject.user.id)
+            self.end_impersonations(account.subject.user.id, by_user_only=True)
             self._record("session.ended", account, client_id)
 
     def list_by_user(self, user_id: str) -> tuple[Session, ...]:
@@ -219,26 +226,48 @@ class SessionService(Service):
             self._record_about("session.ended", subject, {"sessions": ended})
         return ended
 
-    def end_impersonations(self, user_id: str) -> None:
-        """End the sessions in which the user is signed in as another, or another as the user: their rights change."""
-        self._end_impersonations_by(user_id)
-        sessions = self._storage.sessions.list_for_user(user_id, self._now)
-        impersonated = [session for session in sessions if session.is_impersonated]
-        subject = self._storage.users.find_subject(user_id) if impersonated else None
-        if subject is not None:
-            for session in impersonated:
-                self._end_impersonation(SignedInAccount(session, subject))
+    def end_for_organization(self, scope: AccessScope) -> int:
+        """Sign out the people of the scope, which is an organization, by a few statements; returns the number of
+        sessions ended. Pending sign-ins with their proofs start over, and their one-time links end. There is no event
+        for each person."""
+        stored, spared = self._storage, scope.except_user_ids
+        # In this order, as for a single user.
+        stored.authorization_requests.reset_for_organization(scope.id, except_user_ids=spared)
+        ended = sum(map(self._end_impersonation, stored.sessions.list_impersonations(scope)))
+        ended += stored.sessions.end_for_organization(scope.id, self._now, except_user_ids=spared)
+        for kind in ACCESS_RECORD_KINDS:
+            stored.records.delete_for_organization(CORE_NAMESPACE, kind, scope.id, except_user_ids=spared)
+        return ended
 
-    def _end_impersonations_by(self, user_id: str) -> None:
-        for account in self._storage.sessions.list_for_impersonator(user_id):
-            self._end_impersonation(account)
+    def page_logout_clients(
+        self, organization_id: str, ended_at: datetime, position: Sequence[str] = ()
+    ) -> tuple[tuple[tuple[str, str, ApplicationClient], ...], Sequence[str]]:
+        """The applications with an address for logouts that got tokens in sessions of the organization's people that
+        ended at this moment: ids of person and session with the application, for the next people after ``position``.
+        With the position after them, empty after the last."""
+        cursor = PageCursor(*position) if position else None
+        request = PageRequest(limit=_PEOPLE_AT_ONCE, cursor=cursor, sort=_OLDEST_FIRST)
+        people = self._storage.users.page(organization_id, UserKind.HUMAN, request)
+        clients = self._storage.tokens.list_logout_clients([user.id for user in people], ended_at)
+        following = people.next_cursor
+        return clients, () if following is None else (following.value, following.id)
+
+    def end_impersonations(self, user_id: str, *, by_user_only: bool = False) -> None:
+        """End the sessions in which the user is signed in as another, or another as the user: their rights change. With
+        ``by_user_only`` the latter stay."""
+        accounts = self._storage.sessions.list_impersonations(AccessScope(DeletionTarget.USER, user_id))
+        for account in accounts:
+            if not by_user_only or account.session.impersonator_id == user_id:
+                self._end_impersonation(account)
         # Whatever could not be read ends, too.
         self._storage.sessions.end_for_impersonator(user_id, self._now)
 
-    def _end_impersonation(self, account: SignedInAccount, client_id: str | None = None) -> None:
+    def _end_impersonation(self, account: SignedInAccount, client_id: str | None = None) -> bool:
         """The end is recorded once, by the request or process that ends the session."""
-        if self._storage.sessions.end(account.session.id, self._now):
+        is_first = self._storage.sessions.end(account.session.id, self._now)
+        if is_first:
             self._record(AuditEvent.IMPERSONATION_ENDED, account, client_id)
+        return is_first
 
     def revoke_access(
         self,

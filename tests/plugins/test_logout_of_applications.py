@@ -10,6 +10,7 @@ from joserfc import jwk, jwt
 
 from identity.domain.users import HumanUser, Subject
 from identity.services.access_control import Principal
+from identity.services.outbox import OutboxService
 from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import ReceivedTokens, RelyingParty
@@ -193,6 +194,39 @@ def test_failures_are_retried_with_new_tokens_and_logged(
             if item.endpoint == "back-channel logout"
         ]
     assert logged == [("", ""), ("not_delivered", "the application answered 400")]
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_revoked_organization_notifies_of_every_session_step_by_step(
+    world: World, party: RelyingParty, receiver: LogoutReceiver, monkeypatch: pytest.MonkeyPatch, crashes: bool
+) -> None:
+    """However many sessions end, one message is queued with them. An interrupted step is done again as a whole."""
+    monkeypatch.setattr("identity.services.sessions._PEOPLE_AT_ONCE", 2)
+    organization, sent = world.make_organization(), []
+    people = [world.make_human_user(organization) for _ in range(5)]
+    ended = {sign_in(world, party, person)[1].claims["sid"] for person in (*people, people[0])}
+    sign_in(world, party, world.make_human_user())
+    with world.transaction_services() as services:
+        assert services.access_revocations.revoke_organization(organization.id, principal=Principal.OPERATOR).sessions
+    queue, calls = OutboxService.queue, []
+
+    def crash_once(*arguments: Any, **options: Any) -> None:
+        queue(*arguments, **options)
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise ConnectionResetError
+
+    if crashes:
+        monkeypatch.setattr(OutboxService, "queue", crash_once)
+    sender = world.identity.senders["back-channel logout"]
+    for _ in range(20):
+        with world.read_only_services() as services:
+            pending = services.storage.outbox.list_pending(sender.name.removeprefix("outbox: "), world.clock(), 100)
+        assert len(pending) <= 6, "more than a step is queued"
+        sent.append(sender.send_due())
+        world.clock.advance(seconds=10)
+    assert sorted(verified(world, text)["sid"] for text in receiver.tokens) == sorted(ended)
+    assert sum(sent) == len(ended) + 3
 
 
 def test_internal_addresses_are_not_reached(make_world: WorldFactory, receiver: LogoutReceiver) -> None:

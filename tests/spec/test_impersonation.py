@@ -210,6 +210,11 @@ def end_persons_sessions(world: World, manager: HumanUser, ada: HumanUser) -> No
     end_managers_sessions(world, ada, manager)
 
 
+def revoke_organization(world: World, manager: HumanUser, ada: HumanUser) -> None:
+    with world.transaction_services() as services:
+        services.access_revocations.revoke_organization(ada.organization_id, principal=Principal.OPERATOR)
+
+
 CHANGES = (
     lose_role,
     deactivate_manager,
@@ -217,6 +222,7 @@ CHANGES = (
     promote_person,
     end_managers_sessions,
     end_persons_sessions,
+    revoke_organization,
 )
 
 

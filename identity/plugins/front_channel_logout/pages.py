@@ -40,10 +40,10 @@ class FrontChannelLogoutHandler(LogoutHandler):
     ) -> tuple[str, tuple[Cookie, ...]]:
         """The page for the applications of these sessions, which have ended in this transaction."""
         sessions = {account.session.id: account.subject.user.id for account in accounts}
+        user_ids = tuple(dict.fromkeys(sessions.values()))
         frames = [
             _frame_url(client.application.frontchannel_logout_uri, context.issuer, session_id)
-            for user_id in dict.fromkeys(sessions.values())
-            for session_id, client in context.services.storage.tokens.list_logout_clients(user_id, context.now)
+            for _, session_id, client in context.services.storage.tokens.list_logout_clients(user_ids, context.now)
             if session_id in sessions and client.is_active and client.application.frontchannel_logout_uri
         ]
         if not frames:

@@ -269,8 +269,10 @@ class ConnectionContract(ContractBase):
         person, session = on.human_user, on.session
         notified = make.application(on.project, backchannel_logout_uri="https://told.example/logout")
         framed = make.application(on.project, frontchannel_logout_uri="https://framed.example/logout")
-        other = make.session(person)
-        on.store(notified, framed, other)
+        stranger = make.human_user(on.other_organization)
+        other, foreign = make.session(person), make.session(stranger)
+        on.store(notified, framed, stranger, other, foreign)
+        on.store(make.token_family(stranger, notified, session_id=foreign.id))
         for application, session_id in (
             (notified, session.id),
             (framed, session.id),
@@ -281,17 +283,18 @@ class ConnectionContract(ContractBase):
         on.store(make.token_family(person, notified, session_id=session.id, revoked_at=NOW))
         on.store(make.token_family(person, on.application, session_id=session.id))
         with on.transaction() as storage:
-            storage.sessions.end(session.id, NOW)
-            storage.sessions.end(other.id, NOW + SECOND)
-        found = on.read.tokens.list_logout_clients(person.id, NOW)
-        assert {(session_id, client.id) for session_id, client in found} == {
-            (session.id, notified.id),
-            (session.id, framed.id),
+            for ended, at in ((session, NOW), (foreign, NOW), (other, NOW + SECOND)):
+                storage.sessions.end(ended.id, at)
+        found = on.read.tokens.list_logout_clients([person.id, stranger.id, make_id()], NOW)
+        assert {(user_id, session_id, client.id) for user_id, session_id, client in found} == {
+            (person.id, session.id, notified.id),
+            (person.id, session.id, framed.id),
+            (stranger.id, foreign.id, notified.id),
         }
-        assert len(found) == 2
-        assert found[0][1].organization == on.organization
-        assert [item for item, _ in on.read.tokens.list_logout_clients(person.id, NOW + SECOND)] == [other.id]
-        assert on.read.tokens.list_logout_clients(make_id(), NOW) == ()
+        assert len(found) == 3
+        assert found[0][2].organization == on.organization
+        assert [item for _, item, _ in on.read.tokens.list_logout_clients([person.id], NOW + SECOND)] == [other.id]
+        assert on.read.tokens.list_logout_clients([], NOW) == ()
 
     def test_connections_can_be_taken_from_one_client(self, on: StorageHarness) -> None:
         human_user, application, family = on.human_user, on.application, on.family

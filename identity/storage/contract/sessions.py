@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.authentication import Proof
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.sessions import Session, SignedInAccount
 from identity.domain.users import Subject
 from identity.storage.backend import Storage
@@ -83,12 +85,21 @@ class SessionContract(ContractBase):
         on.store(by_member, foreign, of_spared, *pending.values(), *records.values())
         home_id, spared_ids = on.organization.id, frozenset({spared.id})
         space = (records[spared.id].plugin, records[spared.id].kind)
+        by_stranger = make.session(on.human_user, impersonator_id=stranger.id, ends_at=NOW)
+        on.store(by_stranger, make.session(on.human_user, impersonator_id=stranger.id, ended_at=NOW))
+        on.store(make.session(spared, impersonator_id=spared.id))
+        for scope in (
+            AccessScope(DeletionTarget.ORGANIZATION, home_id, spared_ids),
+            AccessScope(DeletionTarget.USER, on.human_user.id),
+        ):
+            impersonations = [account.session for account in on.read.sessions.list_impersonations(scope)]
+            assert impersonations == sorted((by_member, by_stranger), key=lambda session: session.id)
         with on.transaction() as storage:
             ended = storage.sessions.end_for_organization(home_id, NOW, except_user_ids=spared_ids)
             assert storage.sessions.end_for_organization(home_id, NOW, except_user_ids=spared_ids) == 0
             assert storage.authorization_requests.reset_for_organization(home_id, except_user_ids=spared_ids) == 1
             assert storage.records.delete_for_organization(*space, home_id, except_user_ids=spared_ids) == 1
-        assert ended == 2
+        assert ended == 3
         assert on.unchanged(foreign, of_spared) == [foreign, of_spared]
         assert [on.read.sessions.find(item.id) for item in (mine, by_member)] == [
             replace(item, ended_at=NOW) for item in (mine, by_member)
@@ -98,7 +109,7 @@ class SessionContract(ContractBase):
         found = [on.read.records.find(*space, record.key) for record in records.values()]
         assert found == [None, *list(records.values())[1:]]
         with on.transaction() as storage:
-            assert storage.sessions.end_for_organization(home_id, NOW) == 1
+            assert storage.sessions.end_for_organization(home_id, NOW) == 2
 
     def test_sessions_of_user_are_last_seen_first(self, on: StorageHarness) -> None:
         user = make.human_user(on.organization)
@@ -220,7 +231,6 @@ class SessionContract(ContractBase):
             make.session(on.human_user, impersonator_id="x"),
         )
         on.store(manager, impersonated, ended, *unaffected)
-        assert [account.session for account in on.read.sessions.list_for_impersonator(manager.id)] == [impersonated]
         with on.transaction() as storage:
             assert storage.sessions.end_for_impersonator(manager.id, NOW) == 1
             assert storage.sessions.end_for_impersonator(manager.id, NOW) == 0

@@ -5,7 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.authentication import Proof
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.sessions import Session, SignedInAccount
 from identity.storage.errors import RowNotFound
 from identity.storage.memory.entity_store import MemoryStore, advance_timestamp
@@ -35,9 +37,14 @@ class MemorySessionStore(MemoryStore, SessionStore):
         accounts = (self._account(session) for session in self._open() if now < session.ends_at)
         return tuple(item for item in accounts if organization_id in (None, item.subject.organization.id))[:limit]
 
-    def list_for_impersonator(self, impersonator_id: str) -> tuple[SignedInAccount, ...]:
-        found = (session for session in self._open() if session.impersonator_id == impersonator_id)
-        return tuple(self._account(session) for session in found)
+    def list_impersonations(self, scope: AccessScope) -> tuple[SignedInAccount, ...]:
+        users = (
+            {scope.id}
+            if scope.target is DeletionTarget.USER
+            else organization_user_ids(self._tables, scope.id, scope.except_user_ids)
+        )
+        found = (session for session in self._open() if session.is_impersonated)
+        return tuple(self._account(item) for item in found if item.user_id in users or item.impersonator_id in users)
 
     def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         found = (session for session in self._open() if session.is_impersonated and session.ends_at <= now)

@@ -1,5 +1,6 @@
 """Access tokens, refresh tokens and their families, in memory."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -200,20 +201,26 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         found = ((row, find_client(self._tables, row.client_id), self._last_used_at(row)) for row in live)
         return connected_applications((row, client, used_at) for row, client, used_at in found if client is not None)
 
-    def list_logout_clients(self, user_id: str, ended_at: datetime) -> tuple[tuple[str, ApplicationClient], ...]:
+    def list_logout_clients(
+        self, user_ids: Collection[str], ended_at: datetime
+    ) -> tuple[tuple[str, str, ApplicationClient], ...]:
         ended = {
-            session.id
+            session.id: session.user_id
             for session in self._tables.sessions
-            if session.user_id == user_id and session.ended_at == ended_at
+            if session.user_id in user_ids and session.ended_at == ended_at
         }
-        of_user = [family for family in self._tables.families if family.user_id == user_id]
-        of_user.sort(key=lambda family: (family.started_at, family.id))
-        found = {(family.session_id, family.client_id): None for family in of_user if family.session_id in ended}
-        clients = [(session_id, find_client(self._tables, client_id)) for session_id, client_id in found]
+        of_users = [family for family in self._tables.families if family.user_id in user_ids]
+        of_users.sort(key=lambda family: (family.started_at, family.id))
+        found = {(family.session_id, family.client_id): None for family in of_users}
+        clients = [
+            (ended[session_id], session_id, find_client(self._tables, client_id))
+            for session_id, client_id in found
+            if session_id is not None and session_id in ended
+        ]
         return tuple(
-            (session_id, client)
-            for session_id, client in clients
-            if session_id is not None and client is not None and client.application.has_logout_uri
+            (user_id, session_id, client)
+            for user_id, session_id, client in clients
+            if client is not None and client.application.has_logout_uri
         )
 
     def _last_used_at(self, family: TokenFamily) -> datetime:

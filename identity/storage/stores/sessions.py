@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from datetime import datetime
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedInAccount
 
@@ -39,9 +40,10 @@ class SessionStore(ABC):
         ``now``, with user and organization, by id; at most ``limit``."""
 
     @abstractmethod
-    def list_for_impersonator(self, impersonator_id: str) -> tuple[SignedInAccount, ...]:
-        """Sessions in which this user is signed in as another and that nobody has ended, also past their absolute end,
-        with user and organization, by id."""
+    def list_impersonations(self, scope: AccessScope) -> tuple[SignedInAccount, ...]:
+        """Sessions in which others are signed in as users of the scope, or its users as others, and that nobody has
+        ended, also past their absolute end, with user and organization, by id. The scope is a user or an
+        organization."""
 
     @abstractmethod
     def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:

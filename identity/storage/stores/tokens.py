@@ -1,6 +1,7 @@
 """Access tokens, refresh tokens and their families."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from datetime import datetime
 
 from identity.domain.access_revocations import AccessScope
@@ -108,10 +109,12 @@ class TokenStore(ABC):
         time of the latest refresh token or, without any, of the family."""
 
     @abstractmethod
-    def list_logout_clients(self, user_id: str, ended_at: datetime) -> tuple[tuple[str, ApplicationClient], ...]:
-        """The applications with an address for logouts that got tokens in those sessions of the user that ended at this
-        moment, each with the session's id and without secrets, once for each session; first sign-in first. Revoked
-        families count, too."""
+    def list_logout_clients(
+        self, user_ids: Collection[str], ended_at: datetime
+    ) -> tuple[tuple[str, str, ApplicationClient], ...]:
+        """The applications with an address for logouts that got tokens in those sessions of the users that ended at
+        this moment: ids of user and session with the application, without secrets, once for each session; first
+        sign-in first. Revoked families count, too."""
 
     @abstractmethod
     def add_authorization_code(self, code: AuthorizationCode) -> None:

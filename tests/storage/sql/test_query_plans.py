@@ -116,7 +116,7 @@ READS: dict[str, Call] = {
     "find_issued": lambda storage: storage.tokens.find_access_token(TOKEN.digest),
     "find_presented": lambda storage: storage.tokens.find_refresh_token(REFRESH.digest),
     "connections": lambda storage: storage.tokens.list_connected_applications(PERSON.id, NOW),
-    "logout clients": lambda storage: storage.tokens.list_logout_clients(PERSON.id, NOW),
+    "logout clients": lambda storage: storage.tokens.list_logout_clients([PERSON.id], NOW),
     "find code": lambda storage: storage.tokens.find_authorization_code(CODE.digest),
     "projects by resource": lambda storage: storage.projects.list_by_resource_uri("https://api.example"),
     "find session": lambda storage: storage.sessions.find(SESSION.id),
@@ -125,7 +125,9 @@ READS: dict[str, Call] = {
     "sessions open": lambda storage: storage.sessions.list_open(ORGANIZATION.id, NOW, 10),
     "sessions open, all": lambda storage: storage.sessions.list_open(None, NOW, 10),
     "sessions of_user": lambda storage: storage.sessions.list_for_user(PERSON.id, NOW),
-    "impersonations by user": lambda storage: storage.sessions.list_for_impersonator(PERSON.id),
+    "impersonations of user": lambda storage: storage.sessions.list_impersonations(
+        AccessScope(DeletionTarget.USER, PERSON.id)
+    ),
     "impersonations expired": lambda storage: storage.sessions.list_expired_impersonations(NOW, 10),
     "find pending": lambda storage: storage.authorization_requests.find(PENDING.id),
     "find record": lambda storage: storage.records.find(*THIS_RECORD),

@@ -3,8 +3,9 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, or_, select, update
 
+from identity.domain.access_revocations import AccessScope
 from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedInAccount
 from identity.plugins.sql.column_codecs import seconds_from_datetime, serialize_proofs
@@ -43,15 +44,8 @@ _OPEN_SESSIONS = (
     .limit(bindparam("most"))
 )
 _OPEN_SESSIONS_IN_ORGANIZATION = _OPEN_SESSIONS.where(users_table.c.organization_id == bindparam("organization"))
-_LIST_FOR_IMPERSONATOR = (
-    _SIGNED_IN_ACCOUNTS.where(table.c.impersonator_id == bindparam("impersonator")).order_by(None).order_by(table.c.id)
-)
-_EXPIRED_IMPERSONATIONS = (
-    _SIGNED_IN_ACCOUNTS.where(table.c.impersonator_id.is_not(None), table.c.ends_at <= bindparam("at"))
-    .order_by(None)
-    .order_by(table.c.id)
-    .limit(bindparam("most"))
-)
+_IMPERSONATIONS = _SIGNED_IN_ACCOUNTS.where(table.c.impersonator_id.is_not(None)).order_by(None).order_by(table.c.id)
+_EXPIRED_IMPERSONATIONS = _IMPERSONATIONS.where(table.c.ends_at <= bindparam("at")).limit(bindparam("most"))
 _LIST_FOR_USER = (
     _MAPPED_TABLE.select.where(*_USER_CONDITION, table.c.ends_at > bindparam("at"))
     .order_by(table.c.last_seen_at.desc(), table.c.id)
@@ -96,8 +90,10 @@ class SqlSessionStore(SqlStore, SessionStore):
             _read_signed_in_account, _OPEN_SESSIONS_IN_ORGANIZATION, {**values, "organization": organization_id}
         )
 
-    def list_for_impersonator(self, impersonator_id: str) -> tuple[SignedInAccount, ...]:
-        return self._fetch_values(_read_signed_in_account, _LIST_FOR_IMPERSONATOR, {"impersonator": impersonator_id})
+    def list_impersonations(self, scope: AccessScope) -> tuple[SignedInAccount, ...]:
+        is_user = users.scope_condition(scope)
+        found = _IMPERSONATIONS.where(or_(is_user(table.c.user_id), is_user(table.c.impersonator_id)))
+        return self._fetch_values(_read_signed_in_account, found)
 
     def list_expired_impersonations(self, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
         values = {"at": seconds_from_datetime(now), "most": limit}

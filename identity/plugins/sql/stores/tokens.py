@@ -1,6 +1,6 @@
 """Access tokens, refresh tokens and their families in SQL."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -89,14 +89,14 @@ _CONNECTED_APPLICATIONS = (
 )
 
 _LOGOUT_CLIENTS = (
-    select(*applications.CLIENT_COLUMNS, sessions.c.id)
+    select(*applications.CLIENT_COLUMNS, sessions.c.user_id, sessions.c.id)
     .select_from(families)
     .join(sessions, sessions.c.id == families.c.session_id)
     .join(applications_table, applications_table.c.id == families.c.client_id)
     .join(projects_table, projects_table.c.id == applications_table.c.project_id)
     .join(organizations_table, organizations_table.c.id == projects_table.c.organization_id)
     .where(
-        families.c.user_id == bindparam("user"),
+        families.c.user_id.in_(bindparam("users", expanding=True)),
         sessions.c.ended_at == bindparam("at"),
         or_(applications_table.c.backchannel_logout_uri != "", applications_table.c.frontchannel_logout_uri != ""),
     )
@@ -328,10 +328,16 @@ class SqlTokenStore(SqlStore, TokenStore):
             )
         )
 
-    def list_logout_clients(self, user_id: str, ended_at: datetime) -> tuple[tuple[str, ApplicationClient], ...]:
-        rows = self._fetch_all(_LOGOUT_CLIENTS, {"user": user_id, "at": seconds_from_datetime(ended_at)})
-        found = skip_unreadable(lambda row: (str(row[-1]), applications.read_client(row)), rows)
-        return tuple({(session_id, client.id): (session_id, client) for session_id, client in found}.values())
+    def list_logout_clients(
+        self, user_ids: Collection[str], ended_at: datetime
+    ) -> tuple[tuple[str, str, ApplicationClient], ...]:
+        if not user_ids:
+            return ()
+        rows = self._fetch_all(_LOGOUT_CLIENTS, {"users": list(user_ids), "at": seconds_from_datetime(ended_at)})
+        found = skip_unreadable(lambda row: (str(row[-2]), str(row[-1]), applications.read_client(row)), rows)
+        return tuple(
+            {(session_id, client.id): (user, session_id, client) for user, session_id, client in found}.values()
+        )
 
     def add_authorization_code(self, code: AuthorizationCode) -> None:
         self._execute_in_savepoint(_ADD_CODE, _CODE_TABLE.to_row(code))
@@ -364,17 +370,17 @@ def _scope_conditions(
 ) -> tuple[Callable[[Any], ColumnElement[bool] | None], Callable[[Any, Any], ColumnElement[bool] | None]]:
     """Conditions for a column of users, and for a column of applications beside one of users; None for no rows."""
     if scope.target is DeletionTarget.USER:
-        return lambda user_id: user_id == scope.id, lambda client_id, user_id: None
+        return users.scope_condition(scope), lambda client_id, user_id: None
     if scope.target is DeletionTarget.APPLICATION:
         return lambda user_id: None, lambda client_id, user_id: client_id == scope.id
-    members, spared = users.organization_users(scope.id, scope.except_user_ids), sorted(scope.except_user_ids)
+    spared = sorted(scope.except_user_ids)
     clients = (
         select(applications_table.c.id)
         .join(projects_table, projects_table.c.id == applications_table.c.project_id)
         .where(projects_table.c.organization_id == scope.id)
     )
     return (
-        lambda user_id: user_id.in_(members),
+        users.scope_condition(scope),
         lambda client_id, user_id: and_(
             client_id.in_(clients), or_(user_id.is_(None), user_id.not_in(spared)) if spared else true()
         ),

@@ -1,11 +1,13 @@
 """Users in SQL: people and service users share a table, since they share a namespace."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, func, literal_column, not_, select, update
 
+from identity.domain.access_revocations import AccessScope
+from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.email_addresses import domain_spellings, email_key, is_same_mailbox
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, Agent, HumanUser, PasswordHash, Subject, User
@@ -283,6 +285,14 @@ def read_subject(row: Row) -> Subject:
 def read_subject_or_none(row: Row) -> Subject | None:
     """Like ``read_subject``, for an outer join."""
     return read_subject(row) if any(row[_USER]) else None
+
+
+def scope_condition(scope: AccessScope) -> Callable[[Any], ColumnElement[bool]]:
+    """The condition that a column names a user of the scope, which is a user or an organization."""
+    if scope.target is DeletionTarget.USER:
+        return lambda user_id: user_id == scope.id
+    members = organization_users(scope.id, scope.except_user_ids)
+    return lambda user_id: user_id.in_(members)
 
 
 def organization_users(organization_id: str, except_ids: Collection[str]) -> Select[Any]:
