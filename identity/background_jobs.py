@@ -213,7 +213,7 @@ class BackgroundJobs:
             self.tidy_ended_roles()
 
     def remove_unused_clients(self) -> int:
-        """Delete registered clients that nobody has used for too long; returns their number."""
+        """Delete dynamic clients that nobody has used for too long; returns their number."""
         with self._reading(SYSTEM) as services:
             found = tuple(services.applications.list_unused_clients())
         return sum(self._remove_unused_client(client_id) for client_id in found if not self._stopping())

@@ -44,6 +44,7 @@ from identity.services.commands.applications import ChangeApplication, RegisterA
 from identity.services.consents import CONSENT_KIND
 from identity.services.crud import DeactivatableEntityService
 from identity.services.last_used_tracker import LastUsedTracker
+from identity.services.legal_holds import LegalHoldService
 from identity.services.projects import ProjectService
 from identity.services.records import RecordService
 from identity.services.signing_keys import SigningKeyService
@@ -87,6 +88,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
     _records: Callable[[], RecordService]
     _subject_identifiers: Callable[[], SubjectIdentifierService]
     _read_document: Callable[[str, str], bytes | None]
+    _legal_holds: Callable[[], LegalHoldService]
 
     def find_requesting_client(self, client_id: str) -> ApplicationClient | None:
         """The client of an authorization request: an application, or a client known by its URL as its metadata
@@ -144,17 +146,18 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return None if client is None else _without_secrets(client)
 
     def list_unused_clients(self) -> Iterator[str]:
-        """The ids of registered clients to which nobody consents, after the days that their project gives them."""
+        """The ids of dynamic clients that nobody uses, after the days that their project gives them. Those that
+        registered themselves stay while registration is off."""
         for organization in iterate_rows(self._storage.organizations.page):
             for project in iterate_rows(partial(self._storage.projects.page, organization.id)):
-                if project.client_registration is ClientRegistration.OFF:
+                if project.client_registration is ClientRegistration.OFF and project.id != URL_CLIENTS_PROJECT_ID:
                     continue
                 for application in iterate_rows(partial(self._storage.applications.page, project.id)):
                     if self._is_unused(application, project):
                         yield application.id
 
     def remove_unused_client(self, application_id: str) -> bool:
-        """Delete the client unless a person has consented meanwhile. Raises NotFound."""
+        """Delete the client unless it is used again. Raises NotFound."""
         application = self.get(application_id)
         if not self._is_unused(application, self._projects.get(application.project_id)):
             return False
@@ -162,9 +165,16 @@ class ApplicationService(DeactivatableEntityService[Application]):
         return True
 
     def _is_unused(self, application: Application, project: Project) -> bool:
-        if application.origin is not ApplicationOrigin.REGISTRATION:
+        """True for an old dynamic client without a consent and without tokens that are live or under a legal hold. One
+        that is known by its URL and deactivated stays: it would be active again after the next consent."""
+        is_blocked = application.is_known_by_url and not application.active
+        if not application.is_dynamic or is_blocked:
             return False
         if self._now < application.created_at + timedelta(days=project.registration_unused_days):
+            return False
+        # Tokens are deleted with their client, and a legal hold keeps revoked ones, too.
+        live_at = None if self._legal_holds().list_holds() else self._now
+        if self._storage.tokens.has_family(application.id, live_at=live_at):
             return False
         records = self._storage.records
         return not records.list_for_owner(CORE_NAMESPACE, CONSENT_KIND, application_id=application.id)

@@ -492,6 +492,7 @@ class Services:
             lambda: self._core_records,
             lambda: self.subject_identifiers,
             self.read_current_document,
+            lambda: self.legal_holds,
         )
 
     @cached_property

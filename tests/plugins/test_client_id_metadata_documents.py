@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from identity.domain.errors import Invalid
+from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.permissions import Resource
 from identity.domain.projects import URL_CLIENTS_PROJECT_ID
 from identity.plugins.client_id_metadata_documents import ClientIdMetadataDocuments
 from identity.services.access_control import Principal
+from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.projects import ChangeProject
 from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
@@ -202,6 +204,40 @@ def test_new_clients_are_limited_per_network(make_world: WorldFactory) -> None:
     client.world.clock.advance(minutes=11)
     client.browser.submit(button=("decision", "allow"))
     assert client.browser.external_redirect is not None
+
+
+@pytest.mark.storages("memory", "sqlite")
+def test_client_that_nobody_uses_is_deleted(client: UrlClient) -> None:
+    """Consents, live tokens and legal holds keep it, and so does a manager who has blocked it."""
+    world = client.world
+    tokens = client.agree()
+
+    def remove_unused() -> int:
+        return world.identity.background_jobs.remove_unused_clients()
+
+    world.clock.advance(days=29)
+    assert client.party.refresh(tokens.refresh_token).status_int == 200
+    world.clock.advance(days=2)
+    assert remove_unused() == 0, "someone agreed to it"
+    with world.transaction_services() as services:
+        subject = services.storage.users.find_subject(client.person.id)
+        assert subject is not None
+        assert services.consents.withdraw_consent(subject, URL)
+    assert remove_unused() == 0, "its refresh token is live"
+    with world.transaction_services() as services:
+        services.storage.tokens.revoke_for_user(client.person.id, services.now, client_id=URL)
+        command = CreateLegalHold(kind=LegalHoldKind.USER, held_id=client.person.id, reason="Case 1")
+        hold = services.legal_holds.create(command)
+    assert remove_unused() == 0, "a legal hold keeps its tokens"
+    with world.transaction_services() as services:
+        services.legal_holds.release(hold.id)
+    world.operator_services.applications.deactivate(URL)
+    assert remove_unused() == 0, "a manager has blocked it"
+    world.operator_services.applications.reactivate(URL)
+    assert remove_unused() == 1
+    client.browser.start_session(client.person)
+    assert client.agree().claims["aud"] == URL
+    assert remove_unused() == 0
 
 
 def test_blocked_client_is_unknown(client: UrlClient) -> None:

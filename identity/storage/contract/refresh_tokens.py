@@ -11,7 +11,7 @@ from identity.domain.tokens import ConnectedApplication, PresentedRefreshToken, 
 from identity.domain.users import Subject
 from identity.storage.backend import Storage
 from identity.storage.contract import factories as make
-from identity.storage.contract.factories import NOW, SECOND, make_digest, make_id
+from identity.storage.contract.factories import DAY, NOW, SECOND, make_digest, make_id
 from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
 from identity.storage.errors import AlreadyUsed, RowNotFound
 
@@ -295,6 +295,16 @@ class ConnectionContract(ContractBase):
         assert found[0][2].organization == on.organization
         assert [item for _, item, _ in on.read.tokens.list_logout_clients([person.id], NOW + SECOND)] == [other.id]
         assert on.read.tokens.list_logout_clients([], NOW) == ()
+
+    def test_connections_of_a_client_are_stored_or_live(self, on: StorageHarness) -> None:
+        unused, revoked, live = (make.application(on.project) for _ in range(3))
+        on.store(unused, revoked, live)
+        on.store(make.token_family(on.human_user, revoked, ends_at=NOW + DAY, revoked_at=NOW - SECOND))
+        on.store(make.token_family(on.human_user, live, ends_at=NOW + DAY))
+        has_family = on.read.tokens.has_family
+        assert [has_family(item.id) for item in (unused, revoked, live)] == [False, True, True]
+        assert [has_family(item.id, live_at=NOW) for item in (unused, revoked, live)] == [False, False, True]
+        assert not has_family(live.id, live_at=NOW + DAY)
 
     def test_connections_can_be_taken_from_one_client(self, on: StorageHarness) -> None:
         human_user, application, family = on.human_user, on.application, on.family

@@ -201,6 +201,13 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         found = ((row, find_client(self._tables, row.client_id), self._last_used_at(row)) for row in live)
         return connected_applications((row, client, used_at) for row, client, used_at in found if client is not None)
 
+    def has_family(self, client_id: str, *, live_at: datetime | None = None) -> bool:
+        return any(
+            family.client_id == client_id
+            and (live_at is None or (family.revoked_at is None and live_at < family.ends_at))
+            for family in self._tables.families
+        )
+
     def list_logout_clients(
         self, user_ids: Collection[str], ended_at: datetime
     ) -> tuple[tuple[str, str, ApplicationClient], ...]:

@@ -109,6 +109,10 @@ class TokenStore(ABC):
         time of the latest refresh token or, without any, of the family."""
 
     @abstractmethod
+    def has_family(self, client_id: str, *, live_at: datetime | None = None) -> bool:
+        """True if the application has a token family; with ``live_at`` one that is not revoked and ends after that."""
+
+    @abstractmethod
     def list_logout_clients(
         self, user_ids: Collection[str], ended_at: datetime
     ) -> tuple[tuple[str, str, ApplicationClient], ...]:

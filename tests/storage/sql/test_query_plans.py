@@ -116,6 +116,7 @@ READS: dict[str, Call] = {
     "find_issued": lambda storage: storage.tokens.find_access_token(TOKEN.digest),
     "find_presented": lambda storage: storage.tokens.find_refresh_token(REFRESH.digest),
     "connections": lambda storage: storage.tokens.list_connected_applications(PERSON.id, NOW),
+    "family of client": lambda storage: storage.tokens.has_family(APPLICATION.id, live_at=NOW),
     "logout clients": lambda storage: storage.tokens.list_logout_clients([PERSON.id], NOW),
     "find code": lambda storage: storage.tokens.find_authorization_code(CODE.digest),
     "projects by resource": lambda storage: storage.projects.list_by_resource_uri("https://api.example"),

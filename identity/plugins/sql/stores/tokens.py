@@ -328,6 +328,12 @@ class SqlTokenStore(SqlStore, TokenStore):
             )
         )
 
+    def has_family(self, client_id: str, *, live_at: datetime | None = None) -> bool:
+        found = select(families.c.id).where(families.c.client_id == client_id).limit(1)
+        if live_at is not None:
+            found = found.where(families.c.revoked_at.is_(None), families.c.ends_at > seconds_from_datetime(live_at))
+        return bool(self._fetch_all(found))
+
     def list_logout_clients(
         self, user_ids: Collection[str], ended_at: datetime
     ) -> tuple[tuple[str, str, ApplicationClient], ...]:
