@@ -86,7 +86,7 @@ PROJECT_FIELDS = labelled_fields(
         ),
         "registration_unused_days": FieldLabel(
             _("Delete unused clients after"),
-            _("In days. A client is unused while nobody has consented to it."),
+            _("In days. A client is unused while it has no consent and no live token."),
             section=_REGISTRATION,
             is_available=_HAS_REGISTRATION,
         ),
