@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -148,32 +148,36 @@ class ApplicationService(DeactivatableEntityService[Application]):
     def list_unused_clients(self) -> Iterator[str]:
         """The ids of dynamic clients that nobody uses, after the days that their project gives them. Those that
         registered themselves stay while registration is off."""
+        live_at = self._tokens_live_at()
         for organization in iterate_rows(self._storage.organizations.page):
             for project in iterate_rows(partial(self._storage.projects.page, organization.id)):
                 if project.client_registration is ClientRegistration.OFF and project.id != URL_CLIENTS_PROJECT_ID:
                     continue
                 for application in iterate_rows(partial(self._storage.applications.page, project.id)):
-                    if self._is_unused(application, project):
+                    if self._is_unused(application, project, live_at):
                         yield application.id
 
     def remove_unused_client(self, application_id: str) -> bool:
         """Delete the client unless it is used again. Raises NotFound."""
         application = self.get(application_id)
-        if not self._is_unused(application, self._projects.get(application.project_id)):
+        if not self._is_unused(application, self._projects.get(application.project_id), self._tokens_live_at()):
             return False
         self._remove(application)
         return True
 
-    def _is_unused(self, application: Application, project: Project) -> bool:
-        """True for an old dynamic client without a consent and without tokens that are live or under a legal hold. One
-        that is known by its URL and deactivated stays: it would be active again after the next consent."""
+    def _tokens_live_at(self) -> datetime | None:
+        """When tokens have to be live to keep their client, which is deleted with its tokens. None under a legal hold,
+        which keeps tokens that have ended, too."""
+        return None if self._legal_holds().list_holds() else self._now
+
+    def _is_unused(self, application: Application, project: Project, live_at: datetime | None) -> bool:
+        """True for an old dynamic client without a consent, and without tokens that keep it. One that is known by its
+        URL and deactivated stays: it would be active again after the next consent."""
         is_blocked = application.is_known_by_url and not application.active
         if not application.is_dynamic or is_blocked:
             return False
         if self._now < application.created_at + timedelta(days=project.registration_unused_days):
             return False
-        # Tokens are deleted with their client, and a legal hold keeps revoked ones, too.
-        live_at = None if self._legal_holds().list_holds() else self._now
         if self._storage.tokens.has_family(application.id, live_at=live_at):
             return False
         records = self._storage.records
