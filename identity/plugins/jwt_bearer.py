@@ -28,6 +28,7 @@ from identity.api.endpoints import Context, InvalidGrant
 from identity.api.entities import ServiceUserKey, Subject
 from identity.api.grants import (
     AccessToken,
+    AssertionClaims,
     AssertionVerifier,
     Authorization,
     ClientRequirement,
@@ -47,7 +48,6 @@ INVALID_ASSERTION_MESSAGE = "the assertion is not valid"
 
 _TYPES = frozenset({None, "JWT", "jwt"})
 _MAX_ID_LENGTH = 128
-_MAX_JTI_LENGTH = 256
 
 
 class JtiRequirement(StrEnum):
@@ -156,31 +156,30 @@ class JwtBearerGrant(GrantType):
         """Check the claims of the key's owner. Raises InvalidGrant with what to fix."""
         now = int(context.now.timestamp())
         skew = int(context.settings.clock_skew.total_seconds())
+        checked = AssertionClaims(claims, context, lambda description, reason: InvalidGrant(description, reason=reason))
         if claims.get("sub") != subject.user.id:
             raise InvalidGrant("sub must equal iss")
-        _check_audience(claims.get("aud"), context)
-        issued_at = _read_timestamp(claims, "iat")
+        checked.check_audience((context.issuer, *context.settings.assertion_audiences))
+        issued_at = checked.read_timestamp("iat")
         # Reasons are constant, so that the audit trail can count repetitions.
         if issued_at < now - self._max_age:
             age = f"iat is {now - issued_at} s ago, at most {self._max_age} s are accepted"
             raise InvalidGrant(age, reason="iat is too old")
         if issued_at > now + skew:
             raise InvalidGrant(f"iat is {issued_at - now} s in the future", reason="iat is in the future")
-        expires_at = _read_timestamp(claims, "exp")
+        expires_at = checked.read_timestamp("exp")
         if expires_at <= now - skew:
             raise InvalidGrant(f"assertion expired {now - expires_at} s ago", reason="assertion expired")
         if expires_at <= issued_at:
             raise InvalidGrant("exp must be later than iat")
         if expires_at - issued_at > self._max_lifetime:
             raise InvalidGrant(f"exp must be at most {self._max_lifetime} s after iat")
-        not_before = _read_timestamp(claims, "nbf") if "nbf" in claims else issued_at
+        not_before = checked.read_timestamp("nbf") if "nbf" in claims else issued_at
         if not_before > now + skew:
             raise InvalidGrant(f"nbf is {not_before - now} s in the future", reason="nbf is in the future")
-        jti = claims.get("jti")
-        if jti is None and self._jti is JtiRequirement.REQUIRED:
+        if claims.get("jti") is None and self._jti is JtiRequirement.REQUIRED:
             raise InvalidGrant("jti is missing")
-        if jti is not None and not (isinstance(jti, str) and 0 < len(jti) <= _MAX_JTI_LENGTH):
-            raise InvalidGrant(f"jti must be a text of 1 to {_MAX_JTI_LENGTH} characters")
+        checked.read_jti(is_required=False)
 
     def _create_replay_credential(
         self, claims: dict[str, Any], subject: Subject, context: Context
@@ -265,21 +264,6 @@ def _find_published_key(token: UnverifiedToken, user_id: str, context: Context) 
     except InvalidKey as problem:
         raise AssertionRefused(str(problem)) from None
     return None if key is None else (subject, key)
-
-
-def _check_audience(audience: object, context: Context) -> None:
-    accepted = (context.issuer, *context.settings.assertion_audiences)
-    only = audience[0] if isinstance(audience, list) and len(audience) == 1 else audience
-    if not isinstance(only, str) or only not in accepted:
-        raise InvalidGrant(f"aud must be {context.issuer}")
-
-
-def _read_timestamp(claims: dict[str, Any], name: str) -> int:
-    """A claim in seconds since 1970. Raises InvalidGrant unless it is an integer in a sane range."""
-    value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 253402300800:
-        raise InvalidGrant(f"{name} must be a whole number of seconds since 1970 (UTC)")
-    return value
 
 
 #: A cache of keys by their bytes: parsing one takes a third of the time of a verification.
