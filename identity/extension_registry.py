@@ -188,6 +188,7 @@ def build_capabilities(host: PluginHost, protocol: ProtocolRegistry) -> Capabili
                 issues_refresh_tokens=grant_type.issues_refresh_tokens,
                 accepts_refresh_tokens=grant_type.accepts_refresh_tokens,
                 requires_confidential_client=grant_type.requires_confidential_client,
+                accepts_service_users=grant_type.client_requirement is ClientRequirement.OR_SERVICE_USER,
             )
             for name, grant_type in protocol.grant_types.items()
             if grant_type.client_requirement is not ClientRequirement.NONE

@@ -61,7 +61,7 @@ def condition_error(text: str) -> str | None:
     is_prefix = value.endswith("*") and "*" not in prefix and prefix.endswith((":", "/"))
     if not is_prefix or len(_PREFIX_PARTS.findall(prefix)) < _MIN_PREFIX_PARTS:
         return gettext_lazy(
-            "The character * stands only at the end, after : or /, and after at least two parts: {example}.",
+            "Use * only at the end, after : or /, and after at least two parts: {example}.",
             example="sub = repo:acme/app:*",
         )
     return None

@@ -5,7 +5,7 @@ again. So neither a request nor a later change of the application, of the plugin
 profile allows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -33,8 +33,11 @@ class SecurityProfile(StrEnum):
     FAPI2_MESSAGE_SIGNING = "fapi2_message_signing"
 
 
-def find_profile_conflicts(application: "Application") -> Iterator[tuple[str, str]]:
-    """The fields of an application with a profile whose values contradict it, each with a sentence."""
+def find_profile_conflicts(
+    application: "Application", authentication_methods: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """The fields of an application with a profile whose values contradict it, each with a sentence.
+    ``authentication_methods`` are those that the service offers."""
     name = application.security_profile
     if application.authentication_method not in KEY_AUTHENTICATION_METHODS:
         yield (
@@ -42,7 +45,7 @@ def find_profile_conflicts(application: "Application") -> Iterator[tuple[str, st
             gettext_lazy(
                 "The profile {profile} needs one of {names}.",
                 profile=name,
-                names=", ".join(KEY_AUTHENTICATION_METHODS),
+                names=", ".join(item for item in KEY_AUTHENTICATION_METHODS if item in authentication_methods),
             ),
         )
     if not application.response_types <= {"code"}:
@@ -51,7 +54,13 @@ def find_profile_conflicts(application: "Application") -> Iterator[tuple[str, st
     if application.id_token_signed_response_alg not in PROFILE_ALGORITHMS:
         yield (
             "id_token_signed_response_alg",
-            gettext_lazy("The profile {profile} needs one of {names}.", profile=name, names=algorithms),
+            gettext_lazy(
+                "The profile {profile} needs one of {names}. If none of them is offered, an operator adds one to "
+                "{setting}, and a few minutes later its key is active.",
+                profile=name,
+                names=", ".join(item for item in SignatureAlgorithm if item in PROFILE_ALGORITHMS),
+                setting="identity.signing_algorithms",
+            ),
         )
     for field in _OPTIONAL_ALGORITHMS:
         if getattr(application, field) and getattr(application, field) not in PROFILE_ALGORITHMS:

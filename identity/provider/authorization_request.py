@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from identity.crypto.jwt import unverified_claims
 from identity.domain.applications import ApplicationClient, is_loopback_uri
@@ -79,7 +80,17 @@ class AuthorizationRequest:
     @property
     def returns_to_unknown_program(self) -> bool:
         """True if any program on the user's device could have sent the request in the name of this client."""
-        return self.client.application.is_known_by_url and is_loopback_uri(self.redirect_uri)
+        return self.client.application.is_dynamic and is_loopback_uri(self.redirect_uri)
+
+    @property
+    def unchecked_destination(self) -> str:
+        """The host, or private-use scheme, that gets the answer for a client that chose it itself. Empty if a manager
+        chose it, for the user's device, and for a client that its host names."""
+        application = self.client.application
+        if not application.is_dynamic or application.known_host or is_loopback_uri(self.redirect_uri):
+            return ""
+        target = urlsplit(self.redirect_uri)
+        return target.hostname or target.scheme
 
     @property
     def is_silent(self) -> bool:

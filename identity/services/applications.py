@@ -471,7 +471,7 @@ class ApplicationService(DeactivatableEntityService[Application]):
             self._subject_identifiers().ensure_salt()
 
     def _find_profile_conflicts(self, application: Application) -> Iterator[tuple[str, str]]:
-        yield from find_profile_conflicts(application)
+        yield from find_profile_conflicts(application, self._choices.authentication_methods)
         # People sign in through the authorization endpoint alone.
         sign_in_grants = application.grant_types & self._choices.select_grant_types(
             lambda grant: grant.issues_refresh_tokens and not grant.accepts_codes
@@ -542,9 +542,15 @@ def _certificate_problems(application: Application) -> Iterator[tuple[str, str]]
         yield field, gettext_lazy("Enter the subject of the certificate or one of its alternative names, and only one.")
     for field, name in names.items():
         if not is_certificate_name(field, name):
-            yield field, gettext_lazy("{name} cannot be in a certificate here.", name=name)
+            yield (
+                field,
+                gettext_lazy("Write it as in {example}, without spaces after the commas.", example=_SUBJECT_EXAMPLE)
+                if field == CERTIFICATE_NAME_FIELDS[0]
+                else gettext_lazy("{name} cannot be in a certificate here.", name=name),
+            )
 
 
+_SUBJECT_EXAMPLE = "CN=app,O=Example,C=CH"
 _NO_DOCUMENT = gettext_lazy("At this address there is no JSON list of addresses.")
 
 

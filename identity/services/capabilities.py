@@ -22,6 +22,8 @@ class GrantTypeCapability:
     issues_refresh_tokens: bool = False
     accepts_refresh_tokens: bool = False
     requires_confidential_client: bool = False
+    #: Service users may use it, too: without a person.
+    accepts_service_users: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

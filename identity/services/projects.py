@@ -80,13 +80,14 @@ class ProjectService(DeactivatableEntityService[Project]):
         """Raises NotFound, Conflict, Invalid."""
         before = self._get_authorized(project_id, principal)
         after = self._next_version(before, command, expected_version=expected_version)
-        self._check_registration(after)
+        self._check_registration(after, before)
         if after.resource_uris != before.resource_uris:
             self._refuse_taken_resources(after)
         return self._update("project.changed", before, after)
 
-    def _check_registration(self, project: Project) -> None:
-        """Raise Invalid for the service's own project, which clients never get, and for unknown grant types."""
+    def _check_registration(self, project: Project, before: Project | None = None) -> None:
+        """Raise Invalid for the service's own project, which clients never get, and for new grant types
+        that are unknown or without a person."""
         problems: dict[str, str] = {}
         if self.is_own_project(project.id):
             own_only = gettext_lazy("The instance's own project has only applications that managers create.")
@@ -94,12 +95,14 @@ class ProjectService(DeactivatableEntityService[Project]):
                 problems["open_to_dynamic_clients"] = own_only
             if project.client_registration is not ClientRegistration.OFF:
                 problems["client_registration"] = own_only
-        unknown = project.registration_grant_types - {*self._choices.grant_types}
+        offered = [name for name, grant in self._choices.grants_by_type.items() if not grant.accepts_service_users]
+        stored = frozenset() if before is None else before.registration_grant_types
+        unknown = project.registration_grant_types - stored - {*offered}
         if unknown:
             problems["registration_grant_types"] = gettext_lazy(
                 "{name} is not offered here. Choose from {names}.",
                 name=", ".join(sorted(unknown)),
-                names=", ".join(self._choices.grant_types),
+                names=", ".join(offered),
             )
         if problems:
             raise Invalid(problems)

@@ -1,5 +1,6 @@
 """The proxies of docs/how-to/operators/reverse-proxy, verbatim, in front of a service on three hosts."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -17,6 +18,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import urllib3.util.connection
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.requests_client import OAuth2Session
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from identity.domain.applications import ApplicationType
@@ -24,11 +28,12 @@ from identity.domain.permissions import Resource
 from identity.testing.assembled_service import THREE_HOST_SETTINGS, RsaKeyPool
 from identity.testing.clock import TickingClock
 from identity.testing.fixtures import DatabaseFactory
+from identity.testing.jwt_assertions import base64url
 from identity.testing.world import World
 from tests.asgi_server import serving_in_worker
 from tests.external_programs import program
 from tests.http_server import loopback_socket, self_signed_certificate
-from tests.plugins.client_certificates import issue
+from tests.plugins.client_certificates import IssuedCertificate, issue
 from tests.server_conformance.ambiguous_requests import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,6 +140,8 @@ class Proxied:
     kind: ProxyProcess
     #: Where the proxy asks for certificates.
     mtls_port: int
+    #: The certificate of the proxy, for all hosts.
+    certificate: Path
 
     def request_token(self, client_id: str, host: str, chain: Path | None = None, **headers: str) -> int:
         """The status of a token request at this host with this certificate."""
@@ -211,6 +218,7 @@ def proxied(
     proxy_settings = {
         "identity.trusted_proxy": "127.0.0.1",
         "identity.plugin.mutual_tls.certificate_header": "X-SSL-Client-Cert",
+        "identity.plugin.mutual_tls.base_url": "https://mtls.example.com",
     }
     world = World(
         database_factory.new_database_settings("memory") | THREE_HOST_SETTINGS | proxy_settings,
@@ -219,18 +227,19 @@ def proxied(
     )
     world.bootstrap()
     requests_seen: list[str] = []
+    certificate = self_signed_certificate(folder, *HOSTS)
     with serving_in_worker(world.app, bound, around=lambda app: _watched(app, requests_seen)):
-        process = _start(kind, path, folder, port=port, mtls_port=mtls_port, service=bound.getsockname()[1])
-        yield Proxied(world, port, requests_seen, kind, mtls_port if kind.name == "haproxy" else port)
+        service = bound.getsockname()[1]
+        process = _start(kind, path, folder, certificate, port=port, mtls_port=mtls_port, service=service)
+        yield Proxied(world, port, requests_seen, kind, mtls_port if kind.name == "haproxy" else port, certificate)
         process.terminate()
         # HAProxy exits with the signal.
         assert process.wait(WAIT) in (0, -signal.SIGTERM), (folder / "output.log").read_text()
     world.close()
 
 
-def _start(kind: ProxyProcess, program: str, folder: Path, **ports: int) -> subprocess.Popen[bytes]:
+def _start(kind: ProxyProcess, program: str, folder: Path, certificate: Path, **ports: int) -> subprocess.Popen[bytes]:
     text = "".join((EXAMPLES / name).read_text() for name in (kind.example, kind.mtls_example))
-    certificate = self_signed_certificate(folder, *HOSTS)
     for original, replacement in kind.replaced:
         placeholders = {**ports, "certificate": certificate}
         assert text.count(original.format(**placeholders)), original
@@ -342,8 +351,7 @@ def test_proxy_passes_client_certificates(proxied: Proxied, tmp_path: Path) -> N
     world, certificate = proxied.world, issue(proxied.world.clock())
     chain, other = tmp_path / "client.pem", tmp_path / "other.pem"
     for path, issued in ((chain, certificate), (other, issue(world.clock()))):
-        path.write_bytes(issued.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        path.write_text(path.read_text() + issued.pem)
+        _write_chain(path, issued)
     application, _ = world.register_application(
         type=ApplicationType.API,
         authentication_method="self_signed_tls_client_auth",
@@ -359,6 +367,47 @@ def test_proxy_passes_client_certificates(proxied: Proxied, tmp_path: Path) -> N
                 status = proxied.request_token(application.id, host, presented, **{name: certificate.base64})
                 assert status in (400, 401), (host, presented, name)
     assert proxied.request_token(application.id, "api.example.com", chain) == 401
+
+
+def _write_chain(path: Path, issued: IssuedCertificate) -> None:
+    """Key and certificate."""
+    key = issued.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_text(key.decode() + issued.pem)
+
+
+@pytest.mark.thorough
+def test_authlib_authenticates_with_its_certificate(
+    proxied: Proxied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the address that discovery names, behind the documented proxy; its token is bound to the certificate."""
+    world, certificate, chain = proxied.world, issue(proxied.world.clock()), tmp_path / "client.pem"
+    _write_chain(chain, certificate)
+    application, _ = world.register_application(
+        type=ApplicationType.API,
+        authentication_method="self_signed_tls_client_auth",
+        grant_types=frozenset({"client_credentials"}),
+        jwks=json.dumps({"keys": [certificate.jwk]}),
+        required_sender_constraint="mutual_tls",
+    )
+    connect = urllib3.util.connection.create_connection
+
+    def connect_to_proxy(address: tuple[str, int], *args: Any, **options: Any) -> socket.socket:
+        port = proxied.mtls_port if address[0] == "mtls.example.com" else proxied.port
+        return connect(("127.0.0.1", port), *args, **options)
+
+    monkeypatch.setattr(urllib3.util.connection, "create_connection", connect_to_proxy)
+    with OAuth2Session(application.id, token_endpoint_auth_method="none", default_timeout=WAIT) as session:
+        session.trust_env, session.verify = False, str(proxied.certificate)
+        discovery = session.get("https://id.example.com/.well-known/openid-configuration", withhold_token=True).json()
+        addresses = discovery["mtls_endpoint_aliases"]
+        url = addresses["token_endpoint"]
+        with pytest.raises(AuthlibBaseError, match="invalid_client"):
+            session.fetch_token(url, grant_type="client_credentials")
+        session.cert = str(chain)
+        token = session.fetch_token(url, grant_type="client_credentials")["access_token"]
+        introspected = session.introspect_token(addresses["introspection_endpoint"], token=token).json()
+    thumbprint = base64url(hashlib.sha256(certificate.der).digest())
+    assert introspected["cnf"] == {"x5t#S256": thumbprint}
 
 
 @pytest.mark.thorough

@@ -19,11 +19,13 @@ from identity.crypto.secrets import new_token, token_digest
 from identity.crypto.signature_keys import InvalidKey
 from identity.domain.applications import CERTIFICATE_NAME_FIELDS, ApplicationType
 from identity.domain.errors import Conflict, Invalid
+from identity.domain.permissions import Resource
 from identity.key_sets import KeySetCache, KeySetClient
 from identity.outbound_http import OutboundResponse
 from identity.services.commands.applications import ChangeApplication
 from identity.settings_parser import InvalidSetting
 from identity.storage.contract import factories as make
+from identity.testing.browser import Browser
 from identity.testing.fixtures import WorldFactory
 from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.response_checks import check_oauth_error
@@ -206,6 +208,8 @@ def test_names_of_certificates_are_validated(world: World) -> None:
     ):
         with pytest.raises(Invalid):
             register(world, **members)
+    with pytest.raises(Invalid, match="without spaces after the commas"):
+        register(world, tls_client_auth_subject_dn="C = CH, O = Example, CN = app")
     with pytest.raises(Invalid):
         register(world, "self_signed_tls_client_auth")
     client_id = register(world, tls_client_auth_subject_dn=SUBJECT)
@@ -322,6 +326,18 @@ def test_exchanged_token_of_a_bound_one_is_bound(world: World) -> None:
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_console_shows_the_addresses_for_certificates(make_tls_world: Callable[..., World]) -> None:
+    """To applications that have to present one, and to no others."""
+    world = make_tls_world(**{"identity.plugin.mutual_tls.base_url": "https://mtls.example.com"})
+    browser, person = Browser(world), world.make_human_user()
+    world.assign_manager_role(person, "IAM_OWNER", resource=Resource.INSTANCE)
+    browser.start_session(person)
+    for constraint in ("mutual_tls", None):
+        application = world.make_web_application(required_sender_constraint=constraint)
+        page = browser.open(f"/console/applications/{application.client_id}")
+        assert ("https://mtls.example.com/oauth/v2/token" in page.text) is (constraint is not None)
 
 
 def test_discovery_lists_what_is_configured(

@@ -71,6 +71,8 @@ def test_setting_that_contradicts_the_profile_is_refused_by_name(client: FapiCli
             with pytest.raises(Invalid) as refusal:
                 change({field: value})
             assert field in refusal.value.fields
+            # Client certificates need a proxy that passes them.
+            assert "tls_client_auth" not in refusal.value.fields[field]
 
 
 def test_only_pushed_requests_are_accepted(client: FapiClient, browser: Browser) -> None:

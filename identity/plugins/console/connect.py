@@ -1,6 +1,6 @@
 """The tab Connect of applications and service users: code for a framework, with the real ids and addresses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -30,6 +30,8 @@ ADDRESSES_PATH = f"{CONNECT_PATH}/addresses"
 #: Query parameters: the framework, and where the application runs.
 FRAMEWORK_PARAM, ORIGIN_PARAM = "with", "at"
 _MAX_ORIGIN_LENGTH = 300
+#: The authentication methods of the snippets.
+_SNIPPET_METHODS = ("client_secret_basic", "client_secret_post", "none")
 #: That of the client kit, if nothing else is said.
 _DEFAULT_NAMESPACE = "urn:service:iam"
 
@@ -72,6 +74,8 @@ class ConnectPage(DetailPage[EntityT]):
             "path": path,
             "addresses": (),
             "missing": 0,
+            "unsupported": "",
+            "federated_href": self.federated_href,
             "needs_secret": False,
             "needs_key": False,
         }
@@ -79,6 +83,11 @@ class ConnectPage(DetailPage[EntityT]):
     @property
     def application(self) -> Application | None:
         return None
+
+    @property
+    def federated_href(self) -> str:
+        """Where to trust the tokens that the framework's platform issues; empty if it issues none."""
+        return ""
 
     def snippet_values(self) -> Mapping[str, object]:
         return {}
@@ -128,6 +137,7 @@ class ConnectApplicationPage(ConnectPage[Application]):
             "origin_error": bool(typed) and not self.origin,
             "framework_param": FRAMEWORK_PARAM,
             "origin_param": ORIGIN_PARAM,
+            "unsupported": ", ".join(_missing_in_snippets(application, self.services.capabilities.sender_constraints)),
             "needs_secret": secrets == 0,
             "secret_href": f"{self.resource_path}/secrets/new",
         }
@@ -138,6 +148,20 @@ class ConnectApplicationPage(ConnectPage[Application]):
     def _query(self, framework: Framework) -> dict[str, str]:
         # Each framework has its own port during development; an address on the network is that of all of them.
         return {FRAMEWORK_PARAM: framework.key, **({ORIGIN_PARAM: self.origin} if self.origin else {})}
+
+
+def _missing_in_snippets(application: Application, sender_constraints: Sequence[str]) -> Iterator[str]:
+    """What the application has to do and the snippets do not."""
+    if application.authentication_method not in _SNIPPET_METHODS:
+        yield application.authentication_method
+    if application.needs_pushed_request:
+        yield "PAR"
+    if application.needs_signed_request:
+        yield "JAR"
+    if application.needs_encoded_response:
+        yield "JARM"
+    if application.needs_bound_tokens:
+        yield application.required_sender_constraint or " / ".join(sender_constraints)
 
 
 def chosen_origin(page: ResourcePage[Application], application: Application, framework: Framework) -> str:

@@ -7,13 +7,21 @@ register."""
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, urlencode
 
-from identity.domain.applications import Application
+from identity.domain.applications import (
+    CLIENT_SECRET_JWT,
+    PRIVATE_KEY_JWT,
+    SELF_SIGNED_TLS_CLIENT_AUTH,
+    TLS_CLIENT_AUTH,
+    Application,
+)
 from identity.domain.errors import Invalid
 from identity.domain.messages import gettext_lazy as _
 from identity.http.endpoint_routes import request_context
 from identity.http.token_previews import USER_PARAM, build_token_preview, find_user
+from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.preview_results import preview_variables
 from identity.plugins.console.query_page import QueryPage
 from identity.plugins.console.resource_pages import DetailPage
@@ -22,6 +30,7 @@ from identity.provider.authorization_request import (
     parse_authorization_request,
     resolve_client_and_redirect_target,
 )
+from identity.provider.authorization_request_source import require_forms
 from identity.provider.errors import OAuthError, UnredirectableError
 from identity.provider.parameters import SECRET_PARAMETERS, Parameters
 from identity.provider.protocol_request import ProtocolResponse
@@ -35,7 +44,9 @@ _MAX_REQUEST_LENGTH = 4000
 
 #: Verifier and challenge of RFC 7636, Appendix B: public, so that nothing can be protected with them by mistake.
 _CODE_VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
-_CODE_CHALLENGE = "E9Melhoa2OwvFrEMTJGuCHaoeK1t8URWbuGJSstw-cM"
+_CODE_CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+_ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 #: What stands for the members of the answer.
 _MEMBERS: Mapping[Artifact, Mapping[str, str]] = {
@@ -48,12 +59,14 @@ _MEMBERS: Mapping[Artifact, Mapping[str, str]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedRequest:
     """``refusal`` is shown in the browser if there is no redirect target, else sent to the application as ``answer``.
-    ``request`` is the validated request, None if it is refused."""
+    ``request`` is the validated request, None if it is refused. ``form_refusal`` is why it is refused as an address:
+    the application has to push or sign it."""
 
     parameters: Mapping[str, str]
     target: RedirectTarget | None = None
     request: AuthorizationRequest | None = None
     refusal: OAuthError | None = None
+    form_refusal: OAuthError | None = None
 
     @property
     def answer(self) -> ProtocolResponse | None:
@@ -78,6 +91,19 @@ class TriedRequest:
             fields = "\n".join(f"{name}={value}" for name, value in answer.form_post.fields.items())
             return f"POST {answer.form_post.action}\n\n{fields}"
         return str(answer.headers["Location"])
+
+
+def connects_with_certificate(application: Application) -> bool:
+    """True if its token requests need a client certificate."""
+    methods = (TLS_CLIENT_AUTH, SELF_SIGNED_TLS_CLIENT_AUTH)
+    return application.authentication_method in methods or application.required_sender_constraint == "mutual_tls"
+
+
+def application_endpoints(page: ConsolePage, application: Application) -> Mapping[str, Any]:
+    """The discovery document, with the addresses for client certificates if the application has to present one."""
+    document = page.discovery_document
+    aliases = document.get("mtls_endpoint_aliases", {}) if connects_with_certificate(application) else {}
+    return {**document, **aliases}
 
 
 class TryItPage(QueryPage, DetailPage[Application]):
@@ -157,6 +183,10 @@ class TryItPage(QueryPage, DetailPage[Application]):
             return TriedRequest(parameters=parameters, refusal=error)
         except OAuthError as error:
             return TriedRequest(parameters=parameters, target=target, refusal=error)
+        try:
+            require_forms(client, frozenset())
+        except OAuthError as error:
+            return TriedRequest(parameters=parameters, target=target, request=request, form_refusal=error)
         return TriedRequest(parameters=parameters, target=target, request=request)
 
     def _build_preview(self, request: AuthorizationRequest) -> TokenPreviewResult | None:
@@ -182,13 +212,19 @@ class TryItPage(QueryPage, DetailPage[Application]):
         request, application = tried.request, self.entity
         if request is None or Artifact.CODE not in request.response_type.artifacts:
             return ""
-        lines = [f"curl {shlex.quote(str(self.discovery_document['token_endpoint']))}"]
+        lines = [f"curl {shlex.quote(str(application_endpoints(self, application)['token_endpoint']))}"]
+        if connects_with_certificate(application):
+            lines.append("--cert client.crt --key client.key")
+        elif application.needs_bound_tokens:
+            lines.append('-H "DPoP: $DPOP_PROOF"')
         if application.authentication_method == "client_secret_basic":
             lines.append(f'-u {shlex.quote(application.id)}:"$CLIENT_SECRET"')
-        elif application.authentication_method == "client_secret_post":
-            lines += [f"-d client_id={shlex.quote(application.id)}", '-d client_secret="$CLIENT_SECRET"']
-        elif application.is_public:
+        else:
             lines.append(f"-d client_id={shlex.quote(application.id)}")
+        if application.authentication_method == "client_secret_post":
+            lines.append('-d client_secret="$CLIENT_SECRET"')
+        elif application.authentication_method in (PRIVATE_KEY_JWT, CLIENT_SECRET_JWT):
+            lines += [f"-d client_assertion_type={_ASSERTION_TYPE}", '-d client_assertion="$CLIENT_ASSERTION"']
         lines += [
             "-d grant_type=authorization_code",
             "-d code=CODE",

@@ -7,7 +7,7 @@ from pyramid.config import Configurator
 from pyramid.response import Response
 
 from identity.api.entities import NotFound, Project
-from identity.api.pages import Form, FormPage, RouteContext, SignedInPage
+from identity.api.pages import Form, FormPage, RouteContext, SignedInPage, gettext_lazy
 from identity.api.services import RecordNamespace
 from identity.plugins.dynamic_registration.client_records import ClientRecords
 from identity.plugins.dynamic_registration.endpoint import PATH
@@ -16,6 +16,7 @@ from identity.plugins.management.api import project_context
 
 _WRITE = "application.write"
 _REVOKED_FIELD = "revoked"
+_PROJECTS = gettext_lazy("Projects")
 
 
 def console_path(project_id: str) -> str:
@@ -36,16 +37,20 @@ class InitialAccessTokensPage(SignedInPage, FormPage):
     def common_variables(self) -> Mapping[str, object]:
         """In the frame of the console, if it is installed."""
         frame = self.renderer.console_frame
-        return super().common_variables() if frame is None else frame(self.request, self.context, "")
+        return super().common_variables() if frame is None else frame(self.request, self.context, "projects")
 
     def initial_values(self) -> Mapping[str, str]:
         return {"name": "", "uses": "1", "days": "7"}
 
     def template_variables(self) -> Mapping[str, object]:
-        services, resource = self.request.services, self.context.resource
-        tokens = self._records.list_tokens(self._project.id)
+        services, resource, project = self.request.services, self.context.resource, self._project
+        tokens = self._records.list_tokens(project.id)
+        projects = f"/console/organizations/{project.organization_id}/projects"
         return {
-            "trail": [(self._project.name, f"/console/projects/{self._project.id}")],
+            "trail": [
+                (self.translator.gettext(_PROJECTS), projects),
+                (project.name, f"/console/projects/{project.id}"),
+            ],
             "registration_url": f"{self.request.registry.application.settings.base_url}{PATH}",
             "tokens": [(token, self._records.count_uses(token)) for token in tokens],
             "may_write": services.access_control.is_permitted(self.request.identity, _WRITE, resource),

@@ -50,7 +50,15 @@ _MESSAGES = {
     "bool_parsing": gettext_lazy("This must be true or false."),
     "datetime_from_date_parsing": gettext_lazy("Enter a date and time such as 2027-01-31T23:59:59Z."),
     "datetime_parsing": gettext_lazy("Enter a date and time such as 2027-01-31T23:59:59Z."),
+    # No text of a command has another minimum.
+    "string_too_short": gettext_lazy("This is required."),
     "timezone_aware": gettext_lazy("Include the time zone, for example Z for UTC."),
+}
+#: Errors about a number or length, by the template of their message.
+_BOUNDS = {
+    "greater_than_equal": gettext_lazy("Enter a number of at least {n}.").template,
+    "less_than_equal": gettext_lazy("Enter a number of at most {n}.").template,
+    "string_too_long": gettext_lazy("This is too long: the limit is {n}.").template,
 }
 #: Errors that list the allowed values.
 _CHOICES = frozenset({"enum", "literal_error"})
@@ -71,6 +79,10 @@ def field_error_messages(problem: ValidationError, name_of: Callable[[FieldPath]
         if error["type"] in _CHOICES:
             choices = about["expected"].replace("'", "").replace(" or ", ", ")
             fields.setdefault(name, gettext_lazy("Choose from {names}.", names=choices))
+            continue
+        bound = _BOUNDS.get(error["type"])
+        if bound is not None:
+            fields.setdefault(name, gettext_lazy(bound, n=next(iter(about.values()))))
             continue
         fields.setdefault(name, _sentence(about.get("error")) or _MESSAGES.get(error["type"], error["msg"] + "."))
     return fields

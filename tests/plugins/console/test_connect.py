@@ -158,6 +158,19 @@ def test_secret_in_the_form_is_part_of_the_code(world: World, project: Project, 
         assert text in code(owner)
 
 
+def test_what_the_code_lacks_is_named(world: World, project: Project, owner: Browser) -> None:
+    for members, expected in (
+        ({"authentication_method": "private_key_jwt", "require_pushed_authorization_requests": True}, True),
+        ({"authentication_method": "client_secret_post"}, False),
+    ):
+        application = make(world, project, **members)
+        page = owner.open(f"/console/applications/{application.id}/connect")
+        assert ("private_key_jwt, PAR" in page.text, "needs more than these examples" in page.text) == (
+            expected,
+            expected,
+        )
+
+
 def test_application_without_a_secret_links_to_a_new_one(world: World, project: Project, owner: Browser) -> None:
     application = make(world, project)
     path = f"/console/applications/{application.id}"
@@ -181,6 +194,8 @@ def test_service_user_has_code_and_a_link_to_a_key(world: World, organization: O
         assert world.issuer in code(owner)
         assert "[[" not in code(owner)
     assert "${{ secrets.SERVICE_USER_KEY }}" in owner.open(links[3]).text
+    owner.click("Add a federated credential")
+    assert owner.find_form("page-form")["issuer"].value == "https://token.actions.githubusercontent.com"
 
 
 def test_conflicting_change_is_not_overwritten(world: World, project: Project, owner: Browser) -> None:

@@ -226,6 +226,7 @@ def test_federated_credential_is_added_from_a_template_and_removed(
     world: World, owner: Browser, robot: ServiceUserProgram
 ) -> None:
     owner.open(f"/console/service-users/{robot.id}/federated-credentials/new")
+    assert f"need the audience {world.issuer}." in owner.page.html.main.get_text()
     page = owner.click("GitHub Actions")
     assert "https://token.actions.githubusercontent.com" in page
     page = owner.submit({"conditions": "repository = acme/app"}, form="page-form")

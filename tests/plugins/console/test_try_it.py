@@ -4,9 +4,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
-from identity.domain.applications import Application
+from identity.domain.applications import Application, ApplicationType
 from identity.domain.organizations import Organization
 from identity.testing.browser import Browser
+from identity.testing.jwt_assertions import pkce_challenge
 from identity.testing.world import CALLBACK_URI, World
 
 
@@ -42,8 +43,30 @@ def test_example_request_is_accepted_and_answered(
     answer = html.find(id="answer-text").text
     assert answer.startswith(CALLBACK_URI)
     assert dict(parse_qsl(urlsplit(answer).query)).keys() == {"code", "state", "iss"}
-    assert "code_verifier=" in html.find(id="redeem-text").text
+    verifier = html.find(id="redeem-text").text.partition("code_verifier=")[2]
+    assert dict(parse_qsl(urlsplit(request).query))["code_challenge"] == pkce_challenge(verifier.strip())
     assert person.id in html.find(id="way-1").text
+
+
+def test_request_that_has_to_be_pushed_is_not_accepted(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    """The endpoint refuses the address; the rest of the page is about the pushed request."""
+    application, _ = world.register_application(
+        world.make_project(organization).id,
+        type=ApplicationType.WEB,
+        redirect_uris=(CALLBACK_URI,),
+        require_pushed_authorization_requests=True,
+        authentication_method="private_key_jwt",
+        required_sender_constraint="dpop",
+    )
+    html = _try(owner, application, _example(owner, application)).page.html
+    check = html.find(id="check").text
+    assert "The request is accepted" not in check
+    assert "has to push its authorization requests" in check
+    assert "code=CODE" in html.find(id="answer-text").text
+    command = html.find(id="redeem-text").text
+    assert all(item in command for item in (f"client_id={application.id}", "client_assertion=", "DPoP: "))
 
 
 @pytest.mark.parametrize(

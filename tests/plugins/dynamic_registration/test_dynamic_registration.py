@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from identity.crypto.secrets import new_id
 from identity.domain.applications import ApplicationOrigin, ConsentRule
+from identity.domain.errors import Invalid
 from identity.domain.permissions import Resource
 from identity.domain.projects import Project
 from identity.outbound_http import OutboundResponse
@@ -119,6 +120,7 @@ def test_client_registers_and_signs_a_person_in(world: World, project: Project) 
         now=lambda: world.clock.seconds,
     )
     request = party.open_request(browser, "code", "openid offline_access")
+    assert "The access goes to reports.example." in browser.page.html.get_text()
     browser.submit(button=("decision", "allow"))
     tokens = party.obtain_tokens(browser.page, request)
     check_token_response(party.refresh(tokens.refresh_token))
@@ -389,8 +391,12 @@ def test_manager_adds_and_revokes_tokens_in_the_console(world: World, project: P
     owner, viewer = pages
     owner.open(f"/console/projects/{project.id}")
     owner.click("Initial access tokens")
-    page = owner.submit({"name": "CI <b>", "uses": "0"}, form="page-form")
+    owner.languages = "de"
+    page = owner.submit({"name": "", "uses": "0"}, form="page-form")
     assert page.status_int == 422
+    assert page.text.count("Geben Sie eine Zahl von mindestens 1 ein.") == 2, "in the summary and at the field"
+    assert page.html.select_one(".rail__item[aria-current]").text.strip() == "Projekte"
+    owner.languages = "en"
     page = owner.submit({"name": "CI <b>", "uses": "2"}, form="page-form")
     [token] = {
         item for item in page.text.replace('"', "<").replace(">", "<").split("<") if item.startswith(f"{project.id}.")
@@ -410,3 +416,22 @@ def test_manager_adds_and_revokes_tokens_in_the_console(world: World, project: P
     owner.submit(form=revoking)
     assert "No initial access tokens yet" in owner.open(path).text
     assert register(world, token).status_int == 401
+
+
+@pytest.mark.storages("memory")
+def test_terms_are_shown_while_clients_can_register(world: World) -> None:
+    """Registered clients act only for people, so a grant of clients alone is no choice."""
+    organization = world.make_organization()
+    project, owner, person = world.make_project(organization), Browser(world), world.make_human_user(organization)
+    world.assign_manager_role(person, "ORG_OWNER")
+    owner.start_session(person)
+    path = f"/console/projects/{project.id}"
+    assert "Most registered clients" not in owner.open(path).text
+    choices = owner.open(f"{path}/edit").forms["page-form"].fields["registration_grant_type"]
+    assert "client_credentials" not in {item._value for item in choices}
+    owner.submit({"client_registration": "open"}, form="page-form")
+    text = owner.open(path).html.find(id="settings").get_text(" ")
+    assert all(item in text for item in ("no client can register", "Codes and refresh tokens", "60 minutes", "30 days"))
+    command = ChangeProject.decode({"registration_grant_types": ["client_credentials"]})
+    with world.transaction_services() as services, pytest.raises(Invalid):
+        services.projects.change(project.id, command, principal=Principal.OPERATOR)

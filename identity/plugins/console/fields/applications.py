@@ -225,7 +225,11 @@ APPLICATION_FIELDS = labelled_fields(
         ),
         "tls_client_auth_subject_dn": FieldLabel(
             _("Subject of its certificate"),
-            _("Such as {example}, in this order.", example="CN=app,O=Example,C=CH"),
+            _(
+                "Such as {example}. This prints it: {command}",
+                example="CN=app,O=Example,C=CH",
+                command="openssl x509 -in client.crt -noout -subject -nameopt RFC2253",
+            ),
             section=_CERTIFICATE,
             is_available=_HAS_CERTIFICATE_NAMES,
         ),

@@ -13,8 +13,6 @@ ISSUER_KIND_LABELS = {
     IssuerKind.SPIFFE: _("SPIFFE: a trust domain and the address of its bundle"),
 }
 
-_KEYS = _("Keys of the issuer")
-
 FEDERATED_CREDENTIAL_FIELDS = labelled_fields(
     FederatedCredential,
     {
@@ -33,8 +31,8 @@ FEDERATED_CREDENTIAL_FIELDS = labelled_fields(
                 example="sub = repo:acme/app:ref:refs/heads/main",
             ),
         ),
-        "jwks_uri": FieldLabel(_("Address of the keys"), _("A JWK set, or a SPIFFE bundle."), section=_KEYS),
-        "jwks": FieldLabel(_("Public keys"), _("A JWK set, if the issuer publishes none."), section=_KEYS),
+        "jwks_uri": FieldLabel(_("Address of the keys"), _("A JWK set, or a SPIFFE bundle. Empty for OpenID Connect.")),
+        "jwks": FieldLabel(_("Public keys"), _("A JWK set, if the issuer publishes none.")),
         "instance_managed": FieldLabel(
             _("Managed by the instance"),
             _("Service users with a role at the instance, and applications of the instance, need such a credential."),

@@ -48,6 +48,14 @@ PROJECT_FIELDS = labelled_fields(
             },
             is_available=has_discovery_member("registration_endpoint", "client_id_metadata_document_supported"),
         ),
+        "check_roles": FieldLabel(
+            _("Role check"),
+            _("Users without a role in the project cannot sign in to its applications."),
+            value_labels={
+                True: _("On: users without a role in the project cannot sign in to its applications."),
+                False: _("Off: users need no role to sign in."),
+            },
+        ),
         "client_registration": FieldLabel(
             _("Who may register"),
             _("Applications that register themselves here are dynamic clients. They always ask for consent."),
@@ -62,7 +70,8 @@ PROJECT_FIELDS = labelled_fields(
         "registration_redirect_hosts": FieldLabel(
             _("Hosts of redirect URIs"),
             _(
-                "One per line. localhost stands for programs on the person's computer, {any_host} for every host.",
+                "One per line; without any, no client can register. localhost stands for programs on the person's"
+                " computer, {any_host} for every host.",
                 any_host=ANY_HOST,
             ),
             section=_REGISTRATION,
@@ -73,7 +82,12 @@ PROJECT_FIELDS = labelled_fields(
             _("None selected: codes and refresh tokens."),
             section=_REGISTRATION,
             is_available=_HAS_REGISTRATION,
-            options=capability_options(lambda capabilities: capabilities.grant_types, GRANT_TYPE_DESCRIPTIONS),
+            options=capability_options(
+                lambda capabilities: [
+                    name for name, grant in capabilities.grants_by_type.items() if not grant.accepts_service_users
+                ],
+                GRANT_TYPE_DESCRIPTIONS,
+            ),
         ),
         "registration_token_minutes": FieldLabel(
             _("Lifetime of their access tokens"),
@@ -89,14 +103,6 @@ PROJECT_FIELDS = labelled_fields(
             _("In days. A client is unused while it has no consent and no live token."),
             section=_REGISTRATION,
             is_available=_HAS_REGISTRATION,
-        ),
-        "check_roles": FieldLabel(
-            _("Role check"),
-            _("Users without a role in the project cannot sign in to its applications."),
-            value_labels={
-                True: _("On: users without a role in the project cannot sign in to its applications."),
-                False: _("Off: users need no role to sign in."),
-            },
         ),
     },
 )

@@ -21,6 +21,7 @@ _LIST_PATH = f"{CONSOLE_PATH}/{SECTION}"
 
 #: What plugins add, by the kinds of the plugin host.
 _OFFER_LABELS = {
+    "assertion verifier": _("Checks of assertions"),
     "client authentication": _("Client authentication"),
     "command": _("Commands"),
     "delivery": _("Deliveries of events"),
@@ -30,8 +31,14 @@ _OFFER_LABELS = {
     "grant type": _("Grant types"),
     "interaction": _("Steps of signing in"),
     "manager role": _("Manager roles"),
+    "resolver of resource indicators": _("Resource indicators"),
+    "response mode": _("Response modes"),
     "response type": _("Response types"),
     "scope": _("Scopes"),
+    "sender constraint": _("Bound tokens"),
+    "signer": _("Signers"),
+    "source of authorization requests": _("Forms of authorization requests"),
+    "source of client metadata": _("Clients known by their metadata"),
     "storage": _("Storage"),
     "way to sign in": _("Sign-in methods without a password"),
     "way to sign out": _("Ways to sign out"),

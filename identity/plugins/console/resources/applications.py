@@ -7,7 +7,13 @@ from datetime import timedelta
 from pyramid.response import Response
 
 from identity.api.plugins import cached_property
-from identity.domain.applications import PRIVATE_KEY_JWT, Application, ApplicationType, ConsentRule, redirect_uri_error
+from identity.domain.applications import (
+    PRIVATE_KEY_JWT,
+    Application,
+    ApplicationType,
+    ConsentRule,
+    redirect_uri_error,
+)
 from identity.domain.deletion_impact import DeletionTarget
 from identity.domain.entity import EntityField, entity_fields
 from identity.domain.errors import Invalid
@@ -51,7 +57,7 @@ from identity.plugins.console.resources.federated_credentials import (
     APPLICATION_FEDERATED_CREDENTIALS,
     has_federated_credentials,
 )
-from identity.plugins.console.try_it import TRY_IT_PATH, TryItPage
+from identity.plugins.console.try_it import TRY_IT_PATH, TryItPage, application_endpoints
 from identity.provider.endpoints import metadata
 from identity.services.commands import CommandT
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
@@ -210,13 +216,14 @@ def _setting_sections(page: DetailPage[Application], application: Application) -
         DescriptionListSection("addresses", _("Addresses"), facts=addresses) if _has_sign_in(application) else None,
         *sections,
         NoteSection(page.translate(_("All other settings have their defaults.")), is_secondary=True),
-        _endpoints(page),
+        _endpoints(page, application),
     ]
 
 
-def _endpoints(page: ConsolePage) -> DescriptionListSection:
+def _endpoints(page: ConsolePage, application: Application) -> DescriptionListSection:
     """The service's URLs to configure the application with."""
-    document, issuer = page.discovery_document, page.request.registry.application.settings.issuer_url
+    document = application_endpoints(page, application)
+    issuer = page.request.registry.application.settings.issuer_url
     known = [
         (_("Issuer"), issuer),
         (_("Discovery document"), issuer + metadata.ENDPOINT.path),

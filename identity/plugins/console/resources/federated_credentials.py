@@ -46,7 +46,12 @@ class FederatedCredentialCreatePage(ResourcePage[Any], ConsoleFormPage):
     def lead(self) -> str:
         link = Markup('<a href="?template={}">{}</a>')
         links = Markup(" · ").join(link.format(name, item.label) for name, item in ISSUER_TEMPLATES.items())
-        return Markup("{} {}").format(self.translator.gettext("Start from:"), links)
+        audience = self.template_macros.code(self.request.registry.application.settings.issuer_url)
+        return Markup("{}<br>{} {}").format(
+            self.translator.gettext("The platform's tokens need the audience {issuer}.", issuer=audience),
+            self.translator.gettext("Start from:"),
+            links,
+        )
 
     @property
     def back_path_suffix(self) -> str:  # type: ignore[override]

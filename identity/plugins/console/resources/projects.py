@@ -1,18 +1,20 @@
 """Projects: list, create, detail page, edit, deactivate and delete."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from identity.domain.deletion_impact import DeletionTarget
+from identity.domain.entity import EntityField
 from identity.domain.messages import gettext_lazy as _
 from identity.domain.organizations import Organization
-from identity.domain.projects import Project
+from identity.domain.projects import ClientRegistration, Project
 from identity.http import route_contexts
 from identity.plugins.console.actions import REACTIVATION_HINT, Deactivation, Deletion, Reactivation
 from identity.plugins.console.audience_scopes import project_audience_scope
 from identity.plugins.console.badges import state_badge
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.entity_forms import CreateForm, EditForm, create_route, edit_route
+from identity.plugins.console.field_labels import FieldLabel
 from identity.plugins.console.fields.projects import PROJECT_FIELDS
 from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.lists import Cells, ResourceList, list_route
@@ -23,6 +25,7 @@ from identity.plugins.console.resource_pages import (
     ResourceTab,
     Sections,
     active_badge,
+    format_value,
     list_tab,
 )
 from identity.plugins.console.resource_types import ORGANIZATION, PROJECT
@@ -126,8 +129,30 @@ def _descriptions(page: DetailPage[Project], project: Project) -> Descriptions:
 def _sections(page: DetailPage[Project], project: Project) -> Sections:
     return [
         page.list_section(APPLICATIONS),
-        DescriptionListSection("settings", _("Settings"), facts=page.field_descriptions(project, PROJECT_FIELDS)),
+        DescriptionListSection(
+            "settings", _("Settings"), facts=page.field_descriptions(project, _used_labels(project))
+        ),
     ]
+
+
+def _used_labels(project: Project) -> Mapping[str, FieldLabel]:
+    """Without the terms of a registration if nobody may register."""
+    if project.client_registration is not ClientRegistration.OFF:
+        return PROJECT_FIELDS
+    return {name: label for name, label in PROJECT_FIELDS.items() if not name.startswith("registration_")}
+
+
+def _format_value(page: DetailPage[Project], project: Project, setting: EntityField, value: object) -> object:
+    match setting.name, value:
+        case "registration_token_minutes", int(n):
+            return page.translator.ngettext("{n} minute", "{n} minutes", n)
+        case "registration_unused_days", int(n):
+            return page.translator.ngettext("{n} day", "{n} days", n)
+        case "registration_grant_types", value if not value:
+            return page.render_placeholder(_("Codes and refresh tokens"))
+        case "registration_redirect_hosts", value if not value:
+            return page.render_placeholder(_("None: no client can register"))
+    return format_value(page, project, setting, value)
 
 
 def _own_project_note(page: DetailPage[Project], project: Project) -> NoteSection | None:
@@ -151,6 +176,7 @@ _PAGES = ResourcePages(
     ),
     avatar=lambda page, project: project.name,
     actions=_ACTIONS,
+    format_value=_format_value,
     note=_own_project_note,
 )
 

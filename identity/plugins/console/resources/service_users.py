@@ -256,6 +256,23 @@ def _agent_descriptions(page: DetailPage[ServiceUser], user: ServiceUser) -> Des
     ]
 
 
+class _ConnectPage(ConnectServiceUserPage):
+    @property
+    def federated_href(self) -> str:
+        template = _ISSUER_TEMPLATES.get(self.framework.key)
+        is_offered = (
+            template is not None
+            and not isinstance(self.entity, Agent)
+            and self.has_permission("service_user.write")
+            and has_federated_credentials(self, self.entity)
+        )
+        return f"{self.resource_path}/federated-credentials/new?template={template}" if is_offered else ""
+
+
+#: The issuer of a platform's tokens, by framework.
+_ISSUER_TEMPLATES = {"github-actions": "github", "kubernetes": "kubernetes"}
+
+
 def _credential_sections(page: DetailPage[ServiceUser], user: ServiceUser) -> Sections:
     if isinstance(user, Agent):
         return [page.list_section(KEYS, lead=_("Only the person for whom the agent acts creates keys."))]
@@ -276,7 +293,7 @@ _PAGES = ResourcePages(
     descriptions=_descriptions,
     tabs=(
         ResourceTab(label=_("Credentials"), sections=_credential_sections),
-        ResourceTab(label=_("Connect"), path=CONNECT_PATH, page=ConnectServiceUserPage),
+        ResourceTab(label=_("Connect"), path=CONNECT_PATH, page=_ConnectPage),
         ResourceTab(label=_("Access"), path=ACCESS_PATH, page=AccessPage),
         activity_tab(lambda page, user: [user_events_section(page, user.id)]),
     ),

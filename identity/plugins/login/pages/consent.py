@@ -29,11 +29,13 @@ class ConsentPage(SignInPage):
         client, subject, granted = self.sign_in.client, self.sign_in.subject, self._requested_consent
         if client is None or subject is None or granted is None:
             return self.redirect_to_next()
+        request = self.sign_in.request
         return {
             "login_name": subject.login_name,
             "account": subject.user.id,
             "terms": client.application.consent_terms,
-            "returns_to_device": self.sign_in.request is not None and self.sign_in.request.returns_to_unknown_program,
+            "returns_to_device": request is not None and request.returns_to_unknown_program,
+            "destination": "" if request is None else request.unchecked_destination,
             **ScopeDescriptions.requested_access(
                 client,
                 granted,
