@@ -19,6 +19,7 @@ SECRET_PARAMETERS = frozenset(
         "client_secret",
         "code",
         "code_verifier",
+        "device_code",
         "password",
         "refresh_token",
         "subject_token",
