@@ -133,6 +133,28 @@ def test_token_ends_with_the_link_and_the_provider(scene: Scene, end: str) -> No
         check_oauth_error(scene.ask(), "invalid_grant")
 
 
+@pytest.mark.parametrize("change", ["deactivate", "unlist", "mark"])
+def test_provider_that_changes_while_its_keys_are_fetched_asserts_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Otherwise one that responds slowly gets tokens after its end."""
+    answer = scene.issuer.send
+
+    def send(method: str, url: str, **options: Any) -> OutboundResponse:
+        if url.endswith("/jwks"):
+            if change == "unlist":
+                scene.change(identity_assertion_clients=())
+            elif change == "mark":
+                scene.change(instance_managed=True)
+            else:
+                with scene.world.transaction_services() as services:
+                    services.upstream_providers.deactivate(scene.provider.id, principal=Principal.OPERATOR)
+        return answer(method, url, **options)
+
+    monkeypatch.setattr(scene.issuer, "send", send)
+    refused(scene.ask(), INVALID)
+
+
 def test_application_authenticates_and_is_listed(scene: Scene) -> None:
     """Up to the signature all failures look alike."""
     world = scene.world

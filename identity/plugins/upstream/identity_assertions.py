@@ -192,7 +192,11 @@ def _verify_signature(
     if key is None:
         token.verify_with_unknown_key()
         raise IdentityAssertionRefused(reason)
-    return providers, token.verify_with_jwk(key, algorithm=algorithm)
+    claims = token.verify_with_jwk(key, algorithm=algorithm)
+    # A provider must not outlive its deactivation by a slow answer with its keys.
+    if any(context.services.upstream_providers.find(provider.id) != provider for provider in providers):
+        raise IdentityAssertionRefused("the identity provider was changed meanwhile")
+    return providers, claims
 
 
 def _read_subject(checked: AssertionClaims) -> str:
