@@ -1,6 +1,7 @@
 """Sign-in by an upstream provider: matching of users and mapping of claims."""
 
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -144,6 +145,26 @@ def test_deactivated_user_cannot_sign_in(scene: UpstreamScenario) -> None:
     answer = scene.sign_in()
     assert answer.status_int == 403
     assert count_accounts(scene) == 1
+
+
+@pytest.mark.parametrize("change", ["deactivate", "remove", "issuer"])
+def test_provider_that_changes_while_it_answers_signs_nobody_in(
+    scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Otherwise one that responds slowly could go on after its end."""
+    scene.ask()
+    url, answer = scene.fake_provider.approve(scene.go()), scene.fake_provider.send
+
+    def send(method: str, url: str, **options: Any) -> Any:
+        if method == "POST" and change == "issuer":
+            scene.change(issuer="https://other.example")
+        elif method == "POST":
+            getattr(scene.world.operator_services.upstream_providers, change)(scene.provider.id)
+        return answer(method, url, **options)
+
+    monkeypatch.setattr(scene.fake_provider, "send", send)
+    assert scene.back(url).status_int == 400
+    assert count_accounts(scene) == 0
 
 
 def test_amr_is_taken_from_trusted_provider(scene: UpstreamScenario) -> None:

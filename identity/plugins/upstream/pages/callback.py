@@ -69,6 +69,11 @@ def handle_callback(request: Request) -> Response:
     except (ProviderUnreachable, ProviderResponseError) as problem:
         Outcome.FAILED.record_sign_in(provider_selection.SIGN_IN_METHOD)
         return provider_error_page(request, provider, problem, back=back, purpose=waiting.purpose)
+    # A provider must not outlive its deactivation by a slow answer.
+    current = request.services.upstream_providers.find(provider.id)
+    if current is None or not _is_usable(current, waiting) or current.effective_issuer != provider.effective_issuer:
+        return _unknown_state_page(request)
+    provider = current
     return CALLBACK_HANDLERS[waiting.purpose](
         request, provider, waiting, merge_apple_name(provider, external_user, parameters.get("user", ""))
     )
@@ -83,13 +88,17 @@ def _redeem_state(
     waiting = authorization_states.find_state(records, state)
     if waiting is None or waiting.provider_id != provider.id:
         return None
-    # A draft can be tested, and used for nothing else.
-    if not provider.is_usable and waiting.purpose is not UpstreamSignInPurpose.TEST:
+    if not _is_usable(provider, waiting):
         return None
     back = _find_return_path(request, waiting)
     if back is None or not authorization_states.redeem_state(records, waiting.authorization_state.state):
         return None
     return waiting, back, load_client_credentials(provider, request.services)
+
+
+def _is_usable(provider: UpstreamProvider, waiting: PendingUpstreamSignIn) -> bool:
+    """True if the provider can be used for this. A draft can be tested, and used for nothing else."""
+    return provider.is_usable or waiting.purpose is UpstreamSignInPurpose.TEST
 
 
 def _repeat_as_get(request: Request) -> Response:
