@@ -133,6 +133,22 @@ def test_token_ends_with_the_link_and_the_provider(scene: Scene, end: str) -> No
         check_oauth_error(scene.ask(), "invalid_grant")
 
 
+def test_assertions_of_the_service_itself_are_refused(world: World, scene: Scene) -> None:
+    """Workload tokens of the own name space are, too."""
+    issuer = f"{world.issuer}/realms/own"
+    scene.change(issuer=issuer)
+    local = OutsideIssuer(world, issuer)
+    with world.transaction_services() as services:
+        scene.links(services).add(
+            scene.provider, ExternalUser(issuer=issuer, subject="ada", claims={}), scene.person.id
+        )
+    assertion = local.token(
+        header={"typ": "oauth-id-jag+jwt"}, sub="ada", client_id=scene.client.client_id, scope="openid"
+    )
+    refused(scene.ask(assertion), INVALID)
+    assert local.requests == []
+
+
 @pytest.mark.parametrize("change", ["deactivate", "unlist", "mark"])
 def test_provider_that_changes_while_its_keys_are_fetched_asserts_nothing(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, change: str

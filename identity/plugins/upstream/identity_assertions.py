@@ -8,8 +8,8 @@ The assertion says that the provider wants the application to get a token for on
 in which they are checked:
 
 - The application authenticates first. A public client cannot.
-- A provider with the assertion's ``iss`` lists the application. Its keys come from its own discovery document. Up to
-  the signature all failures have the same message.
+- A provider with the assertion's ``iss`` lists the application. Its keys come from its own discovery document. The
+  service's own assertions are for other services. Up to the signature all failures have the same message.
 - ``client_id`` is the application, ``aud`` this service alone, ``exp`` at most an hour away; ``iat``, ``jti`` and
   ``sub`` are required, and each assertion counts once.
 - The person is linked to the provider by ``iss`` and ``sub``, never by an address. They and their organization are
@@ -183,6 +183,8 @@ def _verify_signature(
     listing = context.services.upstream_providers.list_asserting(client.id)
     providers = [provider for provider in listing if provider.effective_issuer == issuer]
     reason, key = "no identity provider of this issuer lists the application", None
+    if context.services.federated_credentials.is_own_issuer(str(issuer)):
+        providers, reason = [], "the service's own issuer"
     if providers and algorithm not in SignatureAlgorithm.names():
         reason = "alg is not accepted"
     elif providers:
