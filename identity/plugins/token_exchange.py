@@ -40,7 +40,7 @@ from identity.api.endpoints import (
     Parameters,
     UnauthorizedClient,
 )
-from identity.api.entities import ApplicationClient, DomainError
+from identity.api.entities import ApplicationClient, DomainError, Subject
 from identity.api.grants import (
     AccessToken,
     AudienceScope,
@@ -175,6 +175,8 @@ def _from_id_token(text: str, requested: tuple[str, ...], client: ApplicationCli
         raise _refuse("subject_token", "the session of the ID token has ended")
     if not context.services.subject_identifiers.is_known_as(hint.subject, account.subject.user.id, client=client):
         raise _refuse("subject_token", "the session of the ID token has ended")
+    if not _is_connected(account.subject, client, context):
+        raise _refuse("subject_token", "the tokens of the sign-in are revoked")
     is_own_project = context.services.projects.is_own_project(client.project.id)
     return Authorization(
         subject=account.subject,
@@ -188,6 +190,16 @@ def _from_id_token(text: str, requested: tuple[str, ...], client: ApplicationCli
         includes_id_token=False,
         ends_at=hint.expires_at,
     )
+
+
+def _is_connected(subject: Subject, client: ApplicationClient, context: Context) -> bool:
+    """False if all that the application got of the person is revoked: they disconnected it, or everything of it was
+    ended. Sign-ins that bring an ID token alone leave nothing to revoke."""
+    if client.application.response_types <= {"id_token"}:
+        return True
+    with context.services.read_session() as storage:
+        connected = storage.tokens.list_connected_applications(subject.user.id, context.now)
+    return any(item.client.id == client.id for item in connected)
 
 
 def _assert_identity(parameters: Parameters, client: ApplicationClient, context: Context) -> Authorization:

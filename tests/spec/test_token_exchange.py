@@ -236,6 +236,19 @@ def test_id_token_stands_for_openid_at_its_client_while_its_session_lasts(
     check_oauth_error(exchange(world, party, fresh, kind=ID_TOKEN), "invalid_request")
 
 
+def test_id_token_ends_with_the_connection_to_its_client(
+    world: World, project: Project, session: BrowserSession
+) -> None:
+    """Nothing else of it is stored that could be revoked."""
+    party = world.make_web_application(project.id, grant_types=frozenset({"authorization_code", TOKEN_EXCHANGE}))
+    id_token = world.obtain_tokens(party, session, scope="openid")["id_token"]
+    check_token_response(exchange(world, party, id_token, kind=ID_TOKEN))
+    world.operator_services.access_revocations.revoke_application(party.client_id)
+    check_oauth_error(exchange(world, party, id_token, kind=ID_TOKEN), "invalid_request")
+    world.obtain_tokens(party, session, scope="openid")
+    check_token_response(exchange(world, party, id_token, kind=ID_TOKEN))
+
+
 def test_id_token_opens_no_management_api(
     world: World, organization: Organization, project: Project, session: BrowserSession
 ) -> None:
