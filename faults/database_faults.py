@@ -77,7 +77,7 @@ def _damage_keys(scene: FaultEnvironment) -> None:
 
 
 #: Columns in formats of our own, by table: all values are damaged.
-_DAMAGED_COLUMNS = {"applications": "grant_types", "sessions": "proofs"}
+_DAMAGED_COLUMNS = {"applications": "settings", "sessions": "proofs"}
 
 
 def _damage_rows(scene: FaultEnvironment) -> None:

@@ -1,5 +1,6 @@
 """Kills migrations of a filled database at any of their statements, until one completes."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from faults.service_nodes import ServiceNode, ServiceNodes, create_nodes
 from faults.storages import create_database
 from identity.plugins.sql import SqlPluginSettings
 from identity.plugins.sql.engines import open_migration_engine
-from identity.plugins.sql.migrations.runner import upgrade
+from identity.plugins.sql.migrations.runner import script_directory, upgrade
 from identity.plugins.sql.tables import metadata
 
 #: Number of steps of each lane before the migration, recorded in the ledger.
@@ -139,11 +140,21 @@ def _downgrade_schema(url: str, revision: str) -> None:
         with engine.begin() as connection:
             upgrade(connection, revision)
             for table in _list_tables(connection):
-                known = [{column.name: row[column.name] for column in table.columns} for row in rows[table.name]]
+                cells = [_cells_before_settings(table.name, row) for row in rows[table.name]]
+                known = [{column.name: row[column.name] for column in table.columns} for row in cells]
                 if known:
                     connection.execute(table.insert(), known)
     finally:
         engine.dispose()
+
+
+def _cells_before_settings(table: str, row: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """The row with its settings in columns, as before revision 0051."""
+    if "settings" not in row:
+        return row
+    defaults = script_directory().get_revision("0051").module._SETTINGS[table]
+    settings = defaults | json.loads(row["settings"])
+    return {**row, **{name: json.dumps(item) if isinstance(item, list) else item for name, item in settings.items()}}
 
 
 def _list_tables(connection: Connection) -> Sequence[Table]:
