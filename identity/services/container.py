@@ -583,7 +583,7 @@ class Services:
             self.projects,
             self._process.key_ring,
             self._process.last_used_tracker,
-            # Deferred: few tokens are an agent's.
+            # Deferred: few tokens are those of an agent.
             lambda: self.agent_rules,
         )
 

@@ -54,7 +54,7 @@ def test_people_are_no_service_users(
 def test_service_users_are_listed_by_kind_and_owner(
     world: World, owner: ServiceUserProgram, api: ApiClient, service_users: str
 ) -> None:
-    """Only those of the organization, whoever the owner is."""
+    """Only those of the organization, also if the owner belongs to another one."""
     ada, ben = (world.make_human_user(owner.organization) for _ in range(2))
     agents, other = [world.make_agent(ada).id for _ in range(3)], world.make_agent(ben).id
     foreign = world.make_human_user()

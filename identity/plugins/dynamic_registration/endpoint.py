@@ -220,7 +220,7 @@ def _count(services: Services) -> None:
 
 
 def _read_sector_list(settings: Mapping[str, Any], services: Services) -> None:
-    """Fetch the list before the transaction begins, so that a slow host delays nobody else."""
+    """Fetch the list before the transaction begins, so that a slow host delays no other request."""
     if settings["sector_identifier_uri"]:
         services.read_current_document(settings["sector_identifier_uri"], "")
 

@@ -197,7 +197,7 @@ def _verify_signature(
     claims = token.verify_with_jwk(key, algorithm=algorithm)
     # A provider must not outlive its deactivation by a slow answer with its keys.
     if any(context.services.upstream_providers.find(provider.id) != provider for provider in providers):
-        raise IdentityAssertionRefused("the identity provider was changed meanwhile")
+        raise IdentityAssertionRefused("the identity provider was changed during the request")
     return providers, claims
 
 
